@@ -1,0 +1,225 @@
+//! Runs rules over documents: one document, or many files on several threads.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use super::context::{Context, Draft, Place, conclude};
+use super::finding::{Finding, Report};
+use super::index::{Card, Index};
+use super::registry::{Claim, FAMILIES};
+use super::rules::{document, registry_wide};
+use super::settings::RuleSet;
+use super::shape;
+use super::suppress;
+use crate::manifest::{Doctype, Document, FileSource, ReadError, Span, Workspace};
+
+/// What a run needs besides the files.
+pub struct Options<'a> {
+    pub rules: &'a RuleSet,
+    pub files: &'a dyn FileSource,
+    /// References may not leave this directory.
+    pub root: PathBuf,
+    pub threads: usize,
+}
+
+/// Files that one thread takes at a time; bundles are neighbours in path order, so a
+/// bundle's references mostly stay inside one take.
+const TAKE: usize = 32;
+
+/// Lints files. `paths` must be sorted; the report is in the same order.
+pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
+    let set: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let linted = |path: &Path| set.contains(path);
+    let next = AtomicUsize::new(0);
+    let shared = Mutex::new(Pass::default());
+    let work = || {
+        let mut pass = Pass::default();
+        let workspace = Workspace::new(options.files, &options.root);
+        loop {
+            let from = next.fetch_add(TAKE, Ordering::Relaxed);
+            let Some(take) = paths.get(from..).filter(|rest| !rest.is_empty()) else {
+                break;
+            };
+            for (i, path) in take.iter().take(TAKE).enumerate() {
+                pass.file(from + i, path, &workspace, options.rules, &linted);
+            }
+        }
+        if let Ok(mut shared) = shared.lock() {
+            shared.absorb(pass);
+        }
+    };
+    let threads = options.threads.clamp(1, paths.len().div_ceil(TAKE).max(1));
+    if threads == 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+    }
+    let mut pass = shared
+        .into_inner()
+        .unwrap_or_else(|poison| poison.into_inner());
+    pass.cards.sort_by_key(|(i, _)| *i);
+    pass.deferred.sort();
+    let index = Index {
+        cards: pass.cards.into_iter().map(|(_, card)| card).collect(),
+    };
+    let workspace = Workspace::new(options.files, &options.root);
+    let mut findings = pass.findings;
+    for path in &pass.deferred {
+        if let Ok(doc) = workspace.load(path) {
+            findings.extend(lint_document(
+                &doc,
+                &workspace,
+                options.rules,
+                Some(&index),
+                &linted,
+            ));
+        }
+    }
+    findings.extend(registry_wide::findings(&index, &workspace, options.rules));
+    finish(findings, paths, options)
+}
+
+/// What one thread found.
+#[derive(Default)]
+struct Pass {
+    findings: Vec<Finding>,
+    cards: Vec<(usize, Card)>,
+    /// Operators wait until every manifest that they could name is known.
+    deferred: Vec<PathBuf>,
+}
+
+impl Pass {
+    fn file(
+        &mut self,
+        order: usize,
+        path: &Path,
+        workspace: &Workspace<'_>,
+        rules: &RuleSet,
+        linted: &dyn Fn(&Path) -> bool,
+    ) {
+        match workspace.load(path) {
+            Ok(doc) if doc.doctype == Some(Doctype::Operator) => {
+                self.deferred.push(path.to_owned())
+            }
+            Ok(doc) => {
+                self.findings
+                    .extend(lint_document(&doc, workspace, rules, None, linted));
+                self.cards.extend(Card::of(&doc).map(|card| (order, card)));
+            }
+            Err(error) => self.findings.extend(unreadable(path, &error, rules)),
+        }
+    }
+
+    fn absorb(&mut self, other: Pass) {
+        self.findings.extend(other.findings);
+        self.cards.extend(other.cards);
+        self.deferred.extend(other.deferred);
+    }
+}
+
+/// A finding for a file that could not become a document.
+fn unreadable(path: &Path, error: &ReadError, rules: &RuleSet) -> Option<Finding> {
+    let rule = match error {
+        ReadError::TooLarge(_) => &document::FILE_TOO_LARGE,
+        _ => &document::FILE_UNREADABLE,
+    };
+    let severity = rules.severity(rule)?;
+    let empty = Document::parse(path, String::new());
+    let draft = Draft::new(
+        rule,
+        Place::Bytes(Span::default()),
+        format!("{}: {error}", path.display()),
+    );
+    Some(conclude(&empty, draft, severity))
+}
+
+/// Lints one document that is already read.
+pub fn lint_document(
+    doc: &Document,
+    workspace: &Workspace<'_>,
+    rules: &RuleSet,
+    index: Option<&Index>,
+    linted: &dyn Fn(&Path) -> bool,
+) -> Vec<Finding> {
+    let mut findings = document::problem_findings(doc, rules);
+    if let (Some(root), Some(doctype)) = (&doc.root, doc.doctype) {
+        let ctx = Context::new(doc, root, doctype, workspace, rules, index, linted);
+        let open = doc.front.map_or(Span::default(), |front| front.open);
+        for violation in shape::violations(shape::shapes_for(doctype), root, Place::Bytes(open)) {
+            let claimed = claims().iter().any(|claim| claim(&ctx, &violation));
+            if !claimed {
+                ctx.report(shape::draft(&ctx, &violation));
+            }
+        }
+        for run in checks_for(doctype) {
+            run(&ctx);
+        }
+        findings.extend(ctx.into_findings());
+    }
+    if findings.len() > 1 {
+        drop_general_beside_specific(&mut findings);
+    }
+    suppress::apply(doc, rules, &mut findings);
+    findings
+}
+
+type Run = fn(&Context<'_>);
+
+fn checks_for(doctype: Doctype) -> &'static [Run] {
+    static TABLE: [OnceLock<Vec<Run>>; 8] = [const { OnceLock::new() }; 8];
+    TABLE[doctype as usize].get_or_init(|| {
+        let checks = FAMILIES.iter().flat_map(|family| family.checks);
+        checks
+            .filter(|check| check.doctypes.contains(&doctype))
+            .map(|check| check.run)
+            .collect()
+    })
+}
+
+fn claims() -> &'static [Claim] {
+    static TABLE: OnceLock<Vec<Claim>> = OnceLock::new();
+    TABLE.get_or_init(|| FAMILIES.iter().filter_map(|family| family.claim).collect())
+}
+
+/// One mistake, one finding: where a rule with a name of its own speaks about a place,
+/// the general schema rules are silent about the same place.
+fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
+    let specific: HashSet<(Span, String)> = findings
+        .iter()
+        .filter(|f| !document::is_general(f.rule))
+        .map(|f| (f.span, f.pointer.clone()))
+        .collect();
+    findings.retain(|f| {
+        !document::is_general(f.rule)
+            || f.rule == &document::FM_REQUIRED_MISSING
+            || !specific.contains(&(f.span, f.pointer.clone()))
+    });
+}
+
+fn finish(mut findings: Vec<Finding>, paths: &[PathBuf], options: &Options<'_>) -> Report {
+    findings.sort_by(Finding::order);
+    let mut quoted: Vec<PathBuf> = findings
+        .iter()
+        .flat_map(|f| std::iter::once(&f.file).chain(f.related.iter().map(|r| &r.file)))
+        .cloned()
+        .collect();
+    quoted.sort();
+    quoted.dedup();
+    // Texts are read again rather than kept: most files of a large run have no findings.
+    let workspace = Workspace::new(options.files, &options.root);
+    let sources = quoted
+        .into_iter()
+        .filter_map(|path| workspace.load(&path).ok().map(|doc| (path, doc)))
+        .collect();
+    Report {
+        findings,
+        files: paths.to_vec(),
+        sources,
+    }
+}

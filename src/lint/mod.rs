@@ -1,0 +1,24 @@
+//! Workspace → findings.
+//!
+//! A document is judged in one pass: its parse problems, its schema (`shape`), then the
+//! checks of its doctype. Data flows one way; nothing here writes files or prints.
+
+mod context;
+pub mod edits;
+mod engine;
+mod finding;
+mod index;
+pub mod registry;
+mod rule;
+pub mod rules;
+mod settings;
+pub mod shape;
+mod suppress;
+pub mod text;
+
+pub use context::{Context, Draft, Place, Ref, conclude};
+pub use engine::{Options, lint_document, lint_files};
+pub use finding::{Edit, Finding, Fix, Related, Report, Safety};
+pub use index::{Card, Field, Index};
+pub use rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity, Source};
+pub use settings::{RuleSet, UnknownRule, matching};

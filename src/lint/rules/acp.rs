@@ -1,0 +1,10 @@
+//! acp.
+
+use crate::lint::registry::Family;
+
+pub static FAMILY: Family = Family {
+    name: "acp",
+    rules: &[],
+    checks: &[],
+    claim: None,
+};

@@ -1,0 +1,10 @@
+//! fields.
+
+use crate::lint::registry::Family;
+
+pub static FAMILY: Family = Family {
+    name: "fields",
+    rules: &[],
+    checks: &[],
+    claim: None,
+};

@@ -1,0 +1,389 @@
+//! JSON Schema text → a compact graph, once per doctype and process, when first needed.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use serde_json::Value as Json;
+
+use super::evaluate::Keyword;
+use crate::lint::registry;
+use crate::lint::rule::Rule;
+use crate::manifest::Doctype;
+
+/// `$id` and text of every manifest schema in `schemas/`.
+pub static SCHEMAS: &[(&str, &str)] = &[
+    (
+        "https://agentproto.sh/docs/aip-29/CLI.schema.json",
+        include_str!("../../../schemas/CLI.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/docs/aip-45/AGENT-CLI.schema.json",
+        include_str!("../../../schemas/AGENT-CLI.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/docs/aip-44/ACP.schema.json",
+        include_str!("../../../schemas/ACP.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/schemas/aip-36/SANDBOX.schema.json",
+        include_str!("../../../schemas/SANDBOX.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/schemas/aip-19/SECRETS.schema.json",
+        include_str!("../../../schemas/SECRETS.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/schemas/aip-17/RUNNER.schema.json",
+        include_str!("../../../schemas/RUNNER.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/docs/aip-14/TOOL.schema.json",
+        include_str!("../../../schemas/TOOL.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/schemas/aip-16/IO.schema.json",
+        include_str!("../../../schemas/IO.schema.json"),
+    ),
+    (
+        "https://agentproto.sh/schemas/aip-9/OPERATOR.schema.json",
+        include_str!("../../../schemas/OPERATOR.schema.json"),
+    ),
+];
+
+fn schema_id(doctype: Doctype) -> &'static str {
+    let file = match doctype {
+        Doctype::Cli => "/CLI.schema.json",
+        Doctype::AgentCli => "/AGENT-CLI.schema.json",
+        Doctype::Acp => "/ACP.schema.json",
+        Doctype::Sandbox => "/SANDBOX.schema.json",
+        Doctype::Secrets => "/SECRETS.schema.json",
+        Doctype::Runner => "/RUNNER.schema.json",
+        Doctype::Tool => "/TOOL.schema.json",
+        Doctype::Operator => "/OPERATOR.schema.json",
+    };
+    SCHEMAS
+        .iter()
+        .map(|(id, _)| *id)
+        .find(|id| id.ends_with(file))
+        .unwrap_or("")
+}
+
+/// The specs publish under `/docs/` and refer under `/schemas/`, or the other way round
+/// (C21); one file answers to both.
+fn text_of(id: &str) -> Option<(&'static str, &'static str)> {
+    let tail = |s: &'static str| s.split_once("agentproto.sh/").map_or(s, |(_, t)| t);
+    let bare = |s: &str| {
+        let s = s.split_once("agentproto.sh/").map_or(s, |(_, t)| t);
+        s.trim_start_matches("docs/")
+            .trim_start_matches("schemas/")
+            .to_owned()
+    };
+    SCHEMAS
+        .iter()
+        .find(|(known, _)| bare(tail(known)) == bare(id))
+        .copied()
+}
+
+pub type ShapeId = usize;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Const {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Str(Box<str>),
+}
+
+#[derive(Debug, Default)]
+pub enum Additional {
+    #[default]
+    Allowed,
+    Denied,
+    Each(ShapeId),
+}
+
+/// One subschema.
+#[derive(Debug, Default)]
+pub struct Shape {
+    /// Bits of `type_bit`; 0 allows every type.
+    pub types: u8,
+    pub allowed: Vec<Const>,
+    pub is_const: bool,
+    pub pattern: Option<Pattern>,
+    pub uri: bool,
+    pub min_length: Option<usize>,
+    pub max_length: Option<usize>,
+    pub minimum: Option<i64>,
+    pub maximum: Option<i64>,
+    pub min_items: Option<usize>,
+    pub max_items: Option<usize>,
+    pub unique: bool,
+    pub items: Option<ShapeId>,
+    pub properties: Vec<(Box<str>, ShapeId)>,
+    pub additional: Additional,
+    pub names: Option<ShapeId>,
+    pub required: Vec<Box<str>>,
+    pub one_of: Vec<ShapeId>,
+    pub discriminator: Option<Box<str>>,
+    pub any_of: Vec<ShapeId>,
+    pub all_of: Vec<ShapeId>,
+    pub condition: Option<(ShapeId, ShapeId)>,
+    pub not: Option<ShapeId>,
+    rules: Vec<(Box<str>, &'static Rule)>,
+}
+
+/// Compiled at the first text that needs it.
+#[derive(Debug)]
+pub struct Pattern {
+    pub source: Box<str>,
+    compiled: OnceLock<Option<regex::Regex>>,
+}
+
+impl Pattern {
+    pub fn matches(&self, text: &str) -> bool {
+        self.compiled
+            .get_or_init(|| regex::Regex::new(&self.source).ok())
+            .as_ref()
+            .is_none_or(|regex| regex.is_match(text))
+    }
+}
+
+impl Shape {
+    /// The rule that a failing keyword reports; `name` is the missing key of `required`.
+    pub fn rule(&self, keyword: Keyword, name: Option<&str>) -> &'static Rule {
+        if let Some(name) = name
+            && let Some((_, rule)) = self.rules.iter().find(|(key, _)| {
+                key.strip_prefix(keyword.as_str())
+                    .and_then(|rest| rest.strip_prefix(':'))
+                    == Some(name)
+            })
+        {
+            return rule;
+        }
+        self.rules
+            .iter()
+            .find(|(key, _)| **key == *keyword.as_str())
+            .map_or_else(|| keyword.general_rule(), |(_, rule)| rule)
+    }
+
+    pub fn property(&self, name: &str) -> Option<ShapeId> {
+        self.properties
+            .iter()
+            .find(|(known, _)| **known == *name)
+            .map(|(_, id)| *id)
+    }
+}
+
+#[derive(Debug)]
+pub struct Shapes {
+    nodes: Vec<Shape>,
+    pub root: ShapeId,
+}
+
+impl Shapes {
+    pub fn get(&self, id: ShapeId) -> Option<&Shape> {
+        self.nodes.get(id)
+    }
+}
+
+/// The compiled schema of a doctype.
+pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
+    static COMPILED: [OnceLock<Shapes>; 8] = [const { OnceLock::new() }; 8];
+    COMPILED[doctype as usize].get_or_init(|| {
+        let mut compiler = Compiler::default();
+        let root = compiler.reference(schema_id(doctype), "", "");
+        Shapes {
+            nodes: compiler.nodes,
+            root,
+        }
+    })
+}
+
+#[derive(Default)]
+struct Compiler {
+    files: HashMap<&'static str, Json>,
+    known: HashMap<(&'static str, String), ShapeId>,
+    nodes: Vec<Shape>,
+}
+
+impl Compiler {
+    /// Shape behind a `$ref`, compiled once; recursion ends because the id is known first.
+    fn reference(&mut self, reference: &str, current: &str, _from: &str) -> ShapeId {
+        let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+        let file = if file.is_empty() { current } else { file };
+        let Some((id, text)) = text_of(file) else {
+            return self.any();
+        };
+        let key = (id, pointer.to_owned());
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let json = self
+            .files
+            .entry(id)
+            .or_insert_with(|| serde_json::from_str(text).unwrap_or(Json::Bool(true)));
+        let Some(schema) = json.pointer(pointer).cloned() else {
+            return self.any();
+        };
+        let shape = self.any();
+        self.known.insert(key, shape);
+        let compiled = self.compile(&schema, id);
+        self.nodes[shape] = compiled;
+        shape
+    }
+
+    fn any(&mut self) -> ShapeId {
+        self.nodes.push(Shape::default());
+        self.nodes.len() - 1
+    }
+
+    fn add(&mut self, schema: &Json, file: &'static str) -> ShapeId {
+        if let Some(object) = schema.as_object()
+            && let Some(reference) = object.get("$ref").and_then(Json::as_str)
+            && object
+                .keys()
+                .all(|k| matches!(k.as_str(), "$ref" | "description" | "title" | "default"))
+        {
+            return self.reference(reference, file, "");
+        }
+        let shape = self.compile(schema, file);
+        self.nodes.push(shape);
+        self.nodes.len() - 1
+    }
+
+    fn compile(&mut self, schema: &Json, file: &'static str) -> Shape {
+        let mut shape = Shape::default();
+        let Some(object) = schema.as_object() else {
+            if schema == &Json::Bool(false) {
+                shape.not = Some(self.any());
+            }
+            return shape;
+        };
+        let number = |v: &Json| v.as_u64().map(|n| n as usize);
+        for (keyword, value) in object {
+            match keyword.as_str() {
+                "$ref" => {
+                    if let Some(reference) = value.as_str() {
+                        let id = self.reference(reference, file, "");
+                        shape.all_of.push(id);
+                    }
+                }
+                "type" => shape.types = types(value),
+                "const" => {
+                    shape.allowed = constant(value).into_iter().collect();
+                    shape.is_const = true;
+                }
+                "enum" => {
+                    shape.allowed = value
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .filter_map(constant)
+                        .collect();
+                }
+                "pattern" => {
+                    shape.pattern = value.as_str().map(|source| Pattern {
+                        source: source.into(),
+                        compiled: OnceLock::new(),
+                    });
+                }
+                "format" => shape.uri = value == "uri",
+                "minLength" => shape.min_length = number(value),
+                "maxLength" => shape.max_length = number(value),
+                "minimum" => shape.minimum = value.as_i64(),
+                "maximum" => shape.maximum = value.as_i64(),
+                "minItems" => shape.min_items = number(value),
+                "maxItems" => shape.max_items = number(value),
+                "uniqueItems" => shape.unique = value == &Json::Bool(true),
+                "items" => shape.items = Some(self.add(value, file)),
+                "properties" => {
+                    for (name, sub) in value.as_object().into_iter().flatten() {
+                        let id = self.add(sub, file);
+                        shape.properties.push((name.as_str().into(), id));
+                    }
+                }
+                "additionalProperties" => {
+                    shape.additional = match value {
+                        Json::Bool(true) => Additional::Allowed,
+                        Json::Bool(false) => Additional::Denied,
+                        sub => Additional::Each(self.add(sub, file)),
+                    };
+                }
+                "propertyNames" => shape.names = Some(self.add(value, file)),
+                "required" => {
+                    let names = value
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .filter_map(Json::as_str);
+                    shape.required = names.map(Into::into).collect();
+                }
+                "oneOf" => shape.one_of = self.list(value, file),
+                "anyOf" => shape.any_of = self.list(value, file),
+                "allOf" => {
+                    let mut all = self.list(value, file);
+                    shape.all_of.append(&mut all);
+                }
+                "if" => {
+                    if let Some(then) = object.get("then") {
+                        let condition = (self.add(value, file), self.add(then, file));
+                        shape.condition = Some(condition);
+                    }
+                }
+                "not" => shape.not = Some(self.add(value, file)),
+                "x-discriminator" => shape.discriminator = value.as_str().map(Into::into),
+                "x-rules" => {
+                    for (keyword, slug) in value.as_object().into_iter().flatten() {
+                        if let Some(rule) = slug.as_str().and_then(registry::find) {
+                            shape.rules.push((keyword.as_str().into(), rule));
+                        }
+                    }
+                }
+                // `then` is read with `if`; the rest are annotations. A test refuses
+                // keywords that are neither.
+                _ => {}
+            }
+        }
+        shape
+    }
+
+    fn list(&mut self, value: &Json, file: &'static str) -> Vec<ShapeId> {
+        let subs = value.as_array().into_iter().flatten();
+        subs.map(|sub| self.add(sub, file)).collect()
+    }
+}
+
+pub fn type_bit(name: &str) -> u8 {
+    match name {
+        "null" => 1,
+        "boolean" => 2,
+        "integer" => 4,
+        "number" => 4 | 8,
+        "string" => 16,
+        "array" => 32,
+        "object" => 64,
+        _ => 0,
+    }
+}
+
+fn types(value: &Json) -> u8 {
+    match value {
+        Json::String(name) => type_bit(name),
+        Json::Array(names) => names
+            .iter()
+            .filter_map(Json::as_str)
+            .map(type_bit)
+            .fold(0, |a, b| a | b),
+        _ => 0,
+    }
+}
+
+fn constant(value: &Json) -> Option<Const> {
+    Some(match value {
+        Json::Null => Const::Null,
+        Json::Bool(b) => Const::Bool(*b),
+        Json::Number(n) => Const::Int(n.as_i64()?),
+        Json::String(s) => Const::Str(s.as_str().into()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,60 @@
+//! Wording helpers that many rules share.
+
+/// The candidate that a mistyped word was probably meant to be.
+pub fn closest_of<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+            let longest = word.chars().count().max(candidate.chars().count());
+            // A third of the letters may be wrong, but never all of a short word.
+            let close = distance * 3 <= longest.max(3)
+                || (longest > 4 && candidate.to_lowercase() == lower);
+            close.then_some((distance, candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// "`a`", "`a` or `b`", "`a`, `b` or `c`".
+pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
+    let quoted: Vec<String> = words.iter().map(|w| format!("`{}`", w.as_ref())).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+/// Shortens text for a message; never cuts inside a character.
+pub fn clip(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{head}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typos_find_their_word() {
+        let words = ["darwin", "linux", "windows"];
+        assert_eq!(closest_of("linus", words), Some("linux"));
+        assert_eq!(closest_of("Darwin", words), Some("darwin"));
+        assert_eq!(closest_of("solaris", words), None);
+        assert_eq!(closest_of("x", ["ab"]), None);
+    }
+
+    #[test]
+    fn lists_read_as_sentences() {
+        assert_eq!(one_of(&["a"]), "`a`");
+        assert_eq!(one_of(&["a", "b", "c"]), "`a`, `b` or `c`");
+    }
+}

@@ -1,0 +1,111 @@
+//! Which manifest format a file is: by its name, else by the shape of its frontmatter.
+
+use super::tree::Node;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Doctype {
+    /// AIP-29.
+    Cli,
+    /// AIP-45.
+    AgentCli,
+    /// AIP-44.
+    Acp,
+    /// AIP-36.
+    Sandbox,
+    /// AIP-19.
+    Secrets,
+    /// AIP-17.
+    Runner,
+    /// AIP-14, with AIP-29's additions inside a CLI bundle.
+    Tool,
+    /// AIP-9; only the runtime binding is judged in depth.
+    Operator,
+}
+
+impl Doctype {
+    pub const ALL: [Doctype; 8] = [
+        Doctype::Cli,
+        Doctype::AgentCli,
+        Doctype::Acp,
+        Doctype::Sandbox,
+        Doctype::Secrets,
+        Doctype::Runner,
+        Doctype::Tool,
+        Doctype::Operator,
+    ];
+
+    /// The file name that the spec gives.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Doctype::Cli => "CLI.md",
+            Doctype::AgentCli => "AGENT-CLI.md",
+            Doctype::Acp => "ACP.md",
+            Doctype::Sandbox => "SANDBOX.md",
+            Doctype::Secrets => "SECRETS.md",
+            Doctype::Runner => "RUNNER.md",
+            Doctype::Tool => "TOOL.md",
+            Doctype::Operator => "OPERATOR.md",
+        }
+    }
+
+    pub fn spec(self) -> &'static str {
+        match self {
+            Doctype::Cli => "AIP-29",
+            Doctype::AgentCli => "AIP-45",
+            Doctype::Acp => "AIP-44",
+            Doctype::Sandbox => "AIP-36",
+            Doctype::Secrets => "AIP-19",
+            Doctype::Runner => "AIP-17",
+            Doctype::Tool => "AIP-14",
+            Doctype::Operator => "AIP-9",
+        }
+    }
+
+    /// `CLI.md`, `hermes-acp.ACP.md`; case matters, as it does for the specs.
+    pub fn from_file_name(name: &str) -> Option<Doctype> {
+        Doctype::ALL.into_iter().find(|d| {
+            name.strip_suffix(d.file_name())
+                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        })
+    }
+
+    /// Adapter files such as `HERMES.md` have free names; their frontmatter tells.
+    pub fn from_shape(root: &Node) -> Option<Doctype> {
+        let has = |key| root.has(key);
+        if has("protocol") && (has("bin") || has("version_check")) {
+            return Some(Doctype::AgentCli);
+        }
+        if has("commands") && (has("bin") || has("version_check")) {
+            return Some(Doctype::Cli);
+        }
+        if root.at(&["metadata", "aip44"]).is_some() || (has("transport") && has("kind")) {
+            return Some(Doctype::Acp);
+        }
+        if has("bin") && has("install") && (has("version_check") || has("sandbox")) {
+            // Neither arm is there: an agent manifest that forgot its protocol is likelier
+            // than a tool manifest without a single command, unless it says otherwise.
+            let tool = has("output") || has("intents") || has("actions");
+            return Some(if tool {
+                Doctype::Cli
+            } else {
+                Doctype::AgentCli
+            });
+        }
+        if has("persona_summary") || (has("profile") && has("runtime")) {
+            return Some(Doctype::Operator);
+        }
+        if has("provider") && has("config") {
+            return Some(Doctype::Sandbox);
+        }
+        if root.get("secrets").is_some_and(Node::is_seq) {
+            return Some(Doctype::Secrets);
+        }
+        if has("inputs") && has("outputs") {
+            return Some(Doctype::Tool);
+        }
+        if has("engine") && (has("needs") || has("limits") || has("image")) {
+            return Some(Doctype::Runner);
+        }
+        None
+    }
+}

@@ -1,0 +1,245 @@
+//! One manifest: its text, its parts, its tree, and what kept it from being read.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::doctype::Doctype;
+pub use super::frontmatter::Frontmatter;
+use super::frontmatter::split;
+use super::lines::{LineIndex, Position};
+use super::tree::{Entry, Node, Span, Value};
+use super::yaml::{self, Oddity};
+
+/// What keeps a file from being a readable manifest. The linter gives each its rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    Missing,
+    Empty,
+    FenceNotFirst,
+    FenceUnclosed,
+    NotUtf8,
+    Syntax,
+    MultipleDocuments,
+    TooDeep,
+    TooManyNodes,
+    NotMapping,
+    DuplicateKey,
+    KeyNotString,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    pub span: Span,
+    pub message: String,
+    /// The first of two duplicate keys, the bracket that was never closed.
+    pub related: Option<(Span, String)>,
+}
+
+impl Problem {
+    pub fn new(kind: ProblemKind, span: Span, message: impl Into<String>) -> Self {
+        Problem {
+            kind,
+            span,
+            message: message.into(),
+            related: None,
+        }
+    }
+    pub fn related(mut self, span: Span, message: impl Into<String>) -> Self {
+        self.related = Some((span, message.into()));
+        self
+    }
+}
+
+#[derive(Debug)]
+pub struct Document {
+    pub path: PathBuf,
+    pub text: String,
+    /// `None`: neither the name nor the shape tells.
+    pub doctype: Option<Doctype>,
+    pub front: Option<Frontmatter>,
+    /// Always a mapping; `None` where the frontmatter could not be read as one.
+    pub root: Option<Node>,
+    pub problems: Vec<Problem>,
+    pub oddities: Vec<Oddity>,
+    lines: OnceLock<LineIndex>,
+}
+
+impl Document {
+    pub fn parse(path: impl Into<PathBuf>, text: String) -> Document {
+        let path = path.into();
+        let mut doc = Document {
+            doctype: doctype_by_name(&path),
+            path,
+            text,
+            front: None,
+            root: None,
+            problems: Vec::new(),
+            oddities: Vec::new(),
+            lines: OnceLock::new(),
+        };
+        let front = match split(&doc.text) {
+            Ok((front, problem)) => {
+                doc.problems.extend(problem);
+                front
+            }
+            Err(problem) => {
+                doc.problems.push(problem);
+                return doc;
+            }
+        };
+        doc.front = Some(front);
+        let source = doc.text.get(front.yaml.range()).unwrap_or("");
+        let parsed = yaml::parse(source, front.yaml.start as usize);
+        doc.problems.extend(parsed.problems);
+        doc.oddities = parsed.oddities;
+        match parsed.root {
+            Some(root) if root.is_map() => doc.root = Some(root),
+            Some(root) if root.is_null() => doc.problems.push(Problem::new(
+                ProblemKind::Empty,
+                front.open,
+                "the frontmatter is empty",
+            )),
+            Some(root) => doc.problems.push(Problem::new(
+                ProblemKind::NotMapping,
+                root.span,
+                format!(
+                    "the frontmatter is not a mapping but a {}",
+                    root.type_name()
+                ),
+            )),
+            None => {}
+        }
+        if doc.doctype.is_none() {
+            doc.doctype = doc.root.as_ref().and_then(Doctype::from_shape);
+        }
+        doc
+    }
+
+    /// Reads bytes that may not be UTF-8; such a file is a document with one problem.
+    pub fn from_bytes(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Document {
+        match String::from_utf8(bytes) {
+            Ok(text) => Document::parse(path, text),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                let mut bytes = error.into_bytes();
+                let bad = bytes.get(at).copied().unwrap_or(0);
+                bytes.truncate(at);
+                // The readable head is kept so that the place can be shown.
+                let text = String::from_utf8(bytes).unwrap_or_default();
+                let path = path.into();
+                Document {
+                    doctype: doctype_by_name(&path),
+                    path,
+                    problems: vec![Problem::new(
+                        ProblemKind::NotUtf8,
+                        Span::empty(text.len()),
+                        format!("the file is not UTF-8: byte 0x{bad:02x} at offset {at}"),
+                    )],
+                    text,
+                    front: None,
+                    root: None,
+                    oddities: Vec::new(),
+                    lines: OnceLock::new(),
+                }
+            }
+        }
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// The bytes of a span as text.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text.get(span.range()).unwrap_or("")
+    }
+
+    pub fn body(&self) -> &str {
+        self.front.map_or("", |front| self.slice(front.body))
+    }
+
+    pub fn lines(&self) -> &LineIndex {
+        self.lines.get_or_init(|| LineIndex::new(&self.text))
+    }
+
+    pub fn position(&self, byte: u32) -> Position {
+        self.lines().position(&self.text, byte)
+    }
+
+    /// JSON pointer of a node of this document, found by identity.
+    pub fn pointer_of(&self, node: &Node) -> Option<String> {
+        let root = self.root.as_ref()?;
+        let mut path = Vec::new();
+        find(root, &mut path, &|n, _| std::ptr::eq(n, node)).then(|| pointer(&path))
+    }
+
+    /// JSON pointer of the value behind a key of this document, found by identity.
+    pub fn pointer_of_entry(&self, entry: &Entry) -> Option<String> {
+        self.pointer_of(&entry.value)
+    }
+
+    /// Node at a JSON pointer.
+    pub fn at_pointer(&self, pointer: &str) -> Option<&Node> {
+        let mut node = self.root.as_ref()?;
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            node = match &node.value {
+                Value::Map(_) => node.get(&token)?,
+                Value::Seq(items) => items.get(token.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+        }
+        Some(node)
+    }
+}
+
+fn doctype_by_name(path: &Path) -> Option<Doctype> {
+    Doctype::from_file_name(path.file_name()?.to_str()?)
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+/// Depth is bounded by the parser, so recursion is.
+fn find<'a>(node: &'a Node, path: &mut Vec<Step<'a>>, hit: &dyn Fn(&Node, usize) -> bool) -> bool {
+    if hit(node, path.len()) {
+        return true;
+    }
+    match &node.value {
+        Value::Map(entries) => {
+            for entry in entries {
+                path.push(Step::Key(&entry.key));
+                if find(&entry.value, path, hit) {
+                    return true;
+                }
+                path.pop();
+            }
+        }
+        Value::Seq(items) => {
+            for (i, item) in items.iter().enumerate() {
+                path.push(Step::Index(i));
+                if find(item, path, hit) {
+                    return true;
+                }
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+    false
+}
+
+fn pointer(path: &[Step<'_>]) -> String {
+    let mut out = String::new();
+    for step in path {
+        out.push('/');
+        match step {
+            Step::Key(key) => out.push_str(&key.replace('~', "~0").replace('/', "~1")),
+            Step::Index(i) => out.push_str(&i.to_string()),
+        }
+    }
+    out
+}

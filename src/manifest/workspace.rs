@@ -1,0 +1,186 @@
+//! Documents and the references between them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::document::Document;
+use super::files::{FileSource, ReadError};
+use super::refs::RefRole;
+
+/// Documents kept for the references of their neighbours. Bundles are read one after the
+/// other, so a small memory serves nearly every reference and a large run stays small.
+const CACHE_LIMIT: usize = 256;
+
+/// What a reference leads to.
+#[derive(Clone, Debug)]
+pub enum Resolution {
+    Document(Arc<Document>),
+    Missing(PathBuf),
+    Unreadable(PathBuf, ReadError),
+    /// `/etc/x`, `~/x`, `C:\x`: not relative to the workspace. Never read.
+    Absolute,
+    /// Leads out of the workspace. Never read.
+    Escapes(PathBuf),
+    /// A registry slug, a package export or a URL: nothing that a file can answer.
+    External,
+}
+
+impl Resolution {
+    pub fn document(&self) -> Option<&Arc<Document>> {
+        match self {
+            Resolution::Document(doc) => Some(doc),
+            _ => None,
+        }
+    }
+}
+
+/// One reader of manifests. Not shared between threads; each has its own.
+pub struct Workspace<'f> {
+    pub files: &'f dyn FileSource,
+    root: PathBuf,
+    cache: RefCell<HashMap<PathBuf, Result<Arc<Document>, ReadError>>>,
+}
+
+impl<'f> Workspace<'f> {
+    /// `root` is the directory that references may not leave.
+    pub fn new(files: &'f dyn FileSource, root: impl Into<PathBuf>) -> Self {
+        Workspace {
+            files,
+            root: normalize(&root.into()),
+            cache: RefCell::default(),
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn load(&self, path: &Path) -> Result<Arc<Document>, ReadError> {
+        if let Some(known) = self.cache.borrow().get(path) {
+            return known.clone();
+        }
+        let loaded = self
+            .files
+            .read(path)
+            .map(|bytes| Arc::new(Document::from_bytes(path, bytes)));
+        let mut cache = self.cache.borrow_mut();
+        if cache.len() >= CACHE_LIMIT {
+            cache.clear();
+        }
+        cache.insert(path.to_owned(), loaded.clone());
+        loaded
+    }
+
+    /// Follows a reference as written in `from`.
+    pub fn resolve(&self, from: &Document, role: RefRole, reference: &str) -> Resolution {
+        if is_external(role, reference) {
+            return Resolution::External;
+        }
+        if is_absolute(reference) {
+            return Resolution::Absolute;
+        }
+        let target = normalize(&from.dir().join(reference));
+        if !self.contains(&target) {
+            return Resolution::Escapes(target);
+        }
+        match self.load(&target) {
+            Ok(doc) => Resolution::Document(doc),
+            Err(ReadError::NotFound) => Resolution::Missing(target),
+            Err(error) => Resolution::Unreadable(target, error),
+        }
+    }
+
+    /// Whether a normalised path lies inside the workspace.
+    pub fn contains(&self, path: &Path) -> bool {
+        if self.root.as_os_str().is_empty() || self.root == Path::new(".") {
+            return !path.is_absolute() && !path.starts_with("..");
+        }
+        path.starts_with(&self.root)
+    }
+}
+
+/// What a file cannot answer: `https://…`, for sandboxes and operators a registry id
+/// (`@owner/slug`), for agent CLIs also a package export (`pkg#export`) or a bare slug (C22).
+fn is_external(role: RefRole, reference: &str) -> bool {
+    let registry_id = reference.starts_with('@');
+    reference.contains("://")
+        || match role {
+            RefRole::AgentCli => {
+                registry_id || reference.contains('#') || !reference.contains(['/', '\\', '.'])
+            }
+            RefRole::Sandbox | RefRole::Operator | RefRole::Mcp => registry_id,
+            _ => false,
+        }
+}
+
+fn is_absolute(reference: &str) -> bool {
+    let bytes = reference.as_bytes();
+    reference.starts_with(['/', '~', '\\'])
+        || (bytes.len() > 2
+            && bytes[0].is_ascii_alphabetic()
+            && bytes[1] == b':'
+            && bytes[2] == b'\\')
+}
+
+/// Resolves `.` and `..` by the text alone; a leading `..` stays.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !matches!(out.components().next_back(), Some(Component::Normal(_))) {
+                    out.push("..");
+                } else {
+                    out.pop();
+                }
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Disk, Overlay};
+
+    #[test]
+    fn paths_are_normalised_by_text() {
+        let n = |s: &str| normalize(Path::new(s)).to_string_lossy().into_owned();
+        assert_eq!(n("a/./b/../c"), "a/c");
+        assert_eq!(n("../a"), "../a");
+        assert_eq!(n("a/../../b"), "../b");
+        assert_eq!(n("/a/../b"), "/b");
+    }
+
+    #[test]
+    fn references_stay_inside() {
+        let mut files = Overlay::new(&Disk);
+        files
+            .texts
+            .insert("ws/a/A.md".into(), Some("---\nx: 1\n---\n".into()));
+        files
+            .texts
+            .insert("ws/b/B.md".into(), Some("---\nx: 1\n---\n".into()));
+        let ws = Workspace::new(&files, "ws");
+        let from = ws.load(Path::new("ws/a/A.md")).unwrap();
+        let acp = |text: &str| ws.resolve(&from, RefRole::Acp, text);
+        assert!(acp("../b/B.md").document().is_some());
+        assert!(matches!(acp("../../c.md"), Resolution::Escapes(_)));
+        assert!(matches!(acp("/etc/passwd"), Resolution::Absolute));
+        assert!(matches!(acp("~/x.md"), Resolution::Absolute));
+        assert!(matches!(acp("./no.md"), Resolution::Missing(_)));
+        assert!(matches!(acp("hermes"), Resolution::Missing(_)));
+        let agent = |text: &str| ws.resolve(&from, RefRole::AgentCli, text);
+        assert!(matches!(agent("hermes"), Resolution::External));
+        assert!(matches!(agent("@a/b#c"), Resolution::External));
+        assert!(matches!(
+            agent("./hermes/AGENT-CLI.md"),
+            Resolution::Missing(_)
+        ));
+    }
+}

@@ -1,0 +1,1 @@
+//! One findings model → every output format, one file each.

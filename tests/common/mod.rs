@@ -1,0 +1,166 @@
+//! Linting changed copies of the bundles in `fixtures/base/`, in memory.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+
+use agentproto::lint::{Example, Finding, Options, Profile, RuleSet, lint_files};
+use agentproto::manifest::{Disk, Document, FileSource, Overlay, Workspace};
+
+pub fn base_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/base")
+}
+
+/// A bundle of `fixtures/base/` with texts laid over it.
+pub struct Bundle {
+    pub dir: PathBuf,
+    pub files: Overlay<'static>,
+}
+
+impl Bundle {
+    pub fn new(name: &str) -> Self {
+        let dir = base_dir().join(name);
+        assert!(dir.is_dir(), "no bundle {name}");
+        Bundle {
+            dir,
+            files: Overlay::new(&Disk),
+        }
+    }
+
+    pub fn text(&self, file: &str) -> String {
+        let path = self.dir.join(file);
+        let bytes = self
+            .files
+            .read(&path)
+            .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        String::from_utf8(bytes).expect("fixtures are UTF-8")
+    }
+
+    pub fn set(&mut self, file: &str, text: Option<String>) {
+        self.files.texts.insert(self.dir.join(file), text);
+    }
+
+    pub fn replace(&mut self, file: &str, old: &str, new: &str) {
+        let text = self.text(file);
+        let count = text.matches(old).count();
+        assert_eq!(count, 1, "{file}: {old:?} stands {count} times, not once");
+        self.set(file, Some(text.replacen(old, new, 1)));
+    }
+
+    pub fn apply(&mut self, example: &Example) {
+        let text = if example.whole {
+            example.text.to_owned()
+        } else {
+            overlay(&self.text(example.file), example.text)
+        };
+        self.set(example.file, Some(text));
+    }
+
+    /// Every manifest of the bundle, by name or by shape.
+    pub fn manifests(&self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        markdown_below(&self.dir, &mut paths);
+        for (path, text) in &self.files.texts {
+            if text.is_some() && !paths.contains(path) {
+                paths.push(path.clone());
+            }
+        }
+        let workspace = Workspace::new(&self.files, &self.dir);
+        paths.retain(|p| {
+            let named = self.files.texts.contains_key(p);
+            workspace.load(p).is_ok_and(|doc| {
+                doc.doctype.is_some() || (named && p.extension().is_some_and(|e| e == "md"))
+            })
+        });
+        paths.sort();
+        paths
+    }
+
+    pub fn lint(&self, profile: Profile) -> Vec<Finding> {
+        let rules = RuleSet::profile_defaults(profile);
+        let options = Options {
+            rules: &rules,
+            files: &self.files,
+            root: self.dir.clone(),
+            threads: 1,
+        };
+        lint_files(&self.manifests(), &options).findings
+    }
+
+    /// Path of a finding's file inside the bundle.
+    pub fn name_of(&self, finding: &Finding) -> String {
+        let inside = finding
+            .file
+            .strip_prefix(&self.dir)
+            .unwrap_or(&finding.file);
+        inside.to_string_lossy().into_owned()
+    }
+}
+
+fn markdown_below(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).expect("fixture directory").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            markdown_below(&path, out);
+        } else if path.extension().is_some_and(|e| e == "md") {
+            out.push(path);
+        }
+    }
+}
+
+/// Lays the top-level keys of `fragment` over the frontmatter of `text`.
+pub fn overlay(text: &str, fragment: &str) -> String {
+    let mut out = text.to_owned();
+    let wrapped = format!("---\n{fragment}---\n");
+    for (key, block) in blocks(&wrapped) {
+        let doc = Document::parse("x.md", out.clone());
+        let front = doc.front.expect("base has frontmatter");
+        let place = blocks_with_ranges(&doc)
+            .into_iter()
+            .find(|(k, _)| *k == key)
+            .map_or(
+                front.yaml.end as usize..front.yaml.end as usize,
+                |(_, range)| range,
+            );
+        out.replace_range(place, &block);
+    }
+    out
+}
+
+fn blocks(text: &str) -> Vec<(String, String)> {
+    let doc = Document::parse("x.md", text.to_owned());
+    assert!(
+        doc.root.is_some(),
+        "fragment is not a mapping:\n{text}\n{:?}",
+        doc.problems
+    );
+    blocks_with_ranges(&doc)
+        .into_iter()
+        .map(|(key, range)| (key, doc.text[range].to_owned()))
+        .collect()
+}
+
+fn blocks_with_ranges(doc: &Document) -> Vec<(String, std::ops::Range<usize>)> {
+    let root = doc.root.as_ref().expect("a mapping");
+    let end = doc.front.expect("frontmatter").yaml.end as usize;
+    let starts: Vec<usize> = root
+        .entries()
+        .iter()
+        .map(|e| e.key_span.start as usize)
+        .collect();
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    root.entries()
+        .iter()
+        .zip(starts.iter().copied().zip(ends))
+        .map(|(e, (start, end))| (e.key.to_string(), start..end))
+        .collect()
+}
+
+/// `rule@file#pointer`, the form in which tests compare findings.
+pub fn mark(bundle: &Bundle, finding: &Finding) -> String {
+    format!(
+        "{}@{}#{}",
+        finding.rule.slug,
+        bundle.name_of(finding),
+        finding.pointer
+    )
+}

@@ -1,0 +1,250 @@
+//! Judging the judge: every rule is documented, catches its mutants at the right place, and
+//! leaves conforming siblings alone. `RULES=prefix` limits a run while working on a family.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use agentproto::lint::{Profile, Rule, registry};
+use common::{Bundle, base_dir, mark};
+use serde::Deserialize;
+
+fn wanted() -> Vec<&'static Rule> {
+    let prefix = std::env::var("RULES").unwrap_or_default();
+    let rules: Vec<_> = registry::rules()
+        .filter(|r| prefix.is_empty() || prefix.split(',').any(|p| r.slug.starts_with(p)))
+        .collect();
+    assert!(!rules.is_empty(), "RULES={prefix} matches nothing");
+    rules
+}
+
+#[test]
+fn base_bundles_are_clean_in_every_profile() {
+    for entry in std::fs::read_dir(base_dir())
+        .expect("fixtures/base")
+        .flatten()
+    {
+        let bundle = Bundle::new(&entry.file_name().to_string_lossy());
+        for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
+            let findings = bundle.lint(profile);
+            let list: Vec<_> = findings
+                .iter()
+                .map(|f| {
+                    format!(
+                        "{}:{} {}: {}",
+                        mark(&bundle, f),
+                        f.start.line,
+                        f.severity.as_str(),
+                        f.message
+                    )
+                })
+                .collect();
+            assert!(list.is_empty(), "{profile:?}\n{}", list.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn every_rule_is_documented() {
+    let mut gaps = Vec::new();
+    let mut slugs = BTreeMap::new();
+    for rule in wanted() {
+        let mut need = |ok: bool, what: &str| {
+            if !ok {
+                gaps.push(format!("{}: {what}", rule.slug));
+            }
+        };
+        need(
+            !rule.title.is_empty() && !rule.title.ends_with('.'),
+            "title",
+        );
+        need(rule.what.len() > 20 && rule.what.ends_with('.'), "what");
+        need(rule.why.len() > 20 && rule.why.ends_with('.'), "why");
+        need(
+            !rule.source.spec.is_empty() && !rule.source.section.is_empty(),
+            "source",
+        );
+        need(!rule.doctypes.is_empty(), "doctypes");
+        need(!rule.bad.bundle.is_empty(), "bad example");
+        need(!rule.good.bundle.is_empty(), "good example");
+        let own = rule.source.spec == "agentproto" || rule.is_derived();
+        let neighbour = ["AIP-9", "AIP-14", "AIP-17", "AIP-19", "AIP-36", "YAML 1.2"]
+            .contains(&rule.source.spec);
+        need(
+            own || neighbour || !rule.decides.is_empty(),
+            "names no statement of the register",
+        );
+        need(slugs.insert(rule.slug, ()).is_none(), "slug stands twice");
+    }
+    assert!(gaps.is_empty(), "{}", gaps.join("\n"));
+}
+
+#[test]
+fn examples_do_what_they_say() {
+    let mut wrong = Vec::new();
+    for rule in wanted().into_iter().filter(|r| !r.bad.bundle.is_empty()) {
+        let profile = profile_for(rule);
+        let mut bad = Bundle::new(rule.bad.bundle);
+        bad.apply(&rule.bad);
+        let findings = bad.lint(profile);
+        if !findings.iter().any(|f| f.rule == rule) {
+            let others: Vec<_> = findings.iter().map(|f| mark(&bad, f)).collect();
+            wrong.push(format!(
+                "{}: the bad example does not trip it; found {others:?}",
+                rule.slug
+            ));
+        }
+        let mut good = Bundle::new(rule.good.bundle);
+        good.apply(&rule.good);
+        for finding in good.lint(profile).iter().filter(|f| f.rule == rule) {
+            wrong.push(format!(
+                "{}: the good example trips it: {}",
+                rule.slug, finding.message
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `fm-known-drift-field` speaks only in profile `reference`.
+fn profile_for(rule: &Rule) -> Profile {
+    if rule.slug == "fm-known-drift-field" {
+        Profile::Reference
+    } else {
+        Profile::Default
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    rule: String,
+    bundle: String,
+    #[serde(default)]
+    file: Option<String>,
+    #[serde(default)]
+    replace: Option<String>,
+    #[serde(default)]
+    with: Option<String>,
+    #[serde(default)]
+    edits: Vec<EditCase>,
+    #[serde(default)]
+    files: BTreeMap<String, Option<String>>,
+    /// Pointer of the finding; absent for a sibling that must be spared.
+    #[serde(default)]
+    at: Option<String>,
+    /// File of the finding, where it is not `file`.
+    #[serde(default, rename = "in")]
+    found_in: Option<String>,
+    /// Other rules that the same change rightly trips.
+    #[serde(default)]
+    also: Vec<String>,
+    #[serde(default)]
+    profile: Option<String>,
+    #[serde(default)]
+    spare: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditCase {
+    file: String,
+    replace: String,
+    with: String,
+}
+
+fn cases() -> Vec<Case> {
+    let dir = base_dir().join("../mutants");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("fixtures/mutants").flatten() {
+        let text = std::fs::read_to_string(entry.path()).expect("readable");
+        let cases: Vec<Case> = serde_yaml::from_str(&text)
+            .unwrap_or_else(|e| panic!("{}: {e}", entry.path().display()));
+        all.extend(cases);
+    }
+    all
+}
+
+impl Case {
+    fn bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(&self.bundle);
+        for (file, text) in &self.files {
+            bundle.set(file, text.clone());
+        }
+        if let (Some(file), Some(old)) = (&self.file, &self.replace) {
+            bundle.replace(file, old, self.with.as_deref().unwrap_or(""));
+        }
+        for edit in &self.edits {
+            bundle.replace(&edit.file, &edit.replace, &edit.with);
+        }
+        bundle
+    }
+
+    fn profile(&self) -> Profile {
+        match self.profile.as_deref() {
+            Some("spec") => Profile::Spec,
+            Some("reference") => Profile::Reference,
+            _ => Profile::Default,
+        }
+    }
+}
+
+#[test]
+fn mutants_die_at_the_right_place_and_siblings_live() {
+    let rules = wanted();
+    let mut wrong = Vec::new();
+    let mut killed: BTreeMap<&str, (usize, usize)> =
+        rules.iter().map(|r| (r.slug, (0, 0))).collect();
+    for case in cases()
+        .iter()
+        .filter(|c| rules.iter().any(|r| r.slug == c.rule))
+    {
+        let bundle = case.bundle();
+        let marks: Vec<String> = bundle
+            .lint(case.profile())
+            .iter()
+            .map(|f| mark(&bundle, f))
+            .collect();
+        let counts = killed.get_mut(case.rule.as_str()).expect("filtered");
+        if case.spare {
+            counts.1 += 1;
+            let own = format!("{}@", case.rule);
+            if marks.iter().any(|m| m.starts_with(&own)) {
+                wrong.push(format!("{case:?}\n  is spared in vain: {marks:?}"));
+            }
+            continue;
+        }
+        counts.0 += 1;
+        let file = case
+            .found_in
+            .as_ref()
+            .or(case.file.as_ref())
+            .expect("a kill names a file");
+        let expected = format!("{}@{file}#{}", case.rule, case.at.as_deref().unwrap_or(""));
+        let surplus: Vec<&String> = marks
+            .iter()
+            .filter(|m| {
+                **m != expected && !case.also.iter().any(|a| m.starts_with(&format!("{a}@")))
+            })
+            .collect();
+        if !marks.contains(&expected) || !surplus.is_empty() {
+            wrong.push(format!(
+                "{case:?}\n  expected {expected}\n  found    {marks:?}"
+            ));
+        }
+    }
+    for (slug, (kills, spared)) in killed {
+        if kills == 0 {
+            wrong.push(format!("{slug}: has no mutant"));
+        }
+        if spared == 0 {
+            wrong.push(format!("{slug}: has no conforming sibling"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} problems\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
