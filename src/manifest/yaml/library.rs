@@ -216,6 +216,9 @@ impl<'s> Builder<'s> {
         } else {
             (Style::Block, last_child.unwrap_or(collection.start))
         };
+        if style == Style::Block && matches!(collection.kind, CollectionKind::Seq(_)) {
+            collection.start = self.first_dash(collection.start);
+        }
         self.last_end = end as usize - self.base;
         let value = match collection.kind {
             CollectionKind::Seq(items) => Value::Seq(items),
@@ -235,6 +238,30 @@ impl<'s> Builder<'s> {
         self.push(node)
     }
 
+    /// The library starts a sequence that is not indented under its key behind the dash.
+    fn first_dash(&self, start: u32) -> u32 {
+        let at = start as usize - self.base;
+        let bytes = self.source.as_bytes();
+        let is_dash = |i: usize| {
+            bytes.get(i) == Some(&b'-')
+                && matches!(bytes.get(i + 1), None | Some(b' ' | b'\n' | b'\r' | b'\t'))
+        };
+        if is_dash(at) {
+            return start;
+        }
+        let gap = bytes.get(..at).map_or(0, |before| {
+            before
+                .iter()
+                .rev()
+                .take_while(|b| b.is_ascii_whitespace())
+                .count()
+        });
+        match at.checked_sub(gap + 1) {
+            Some(before) if is_dash(before) => (self.base + before) as u32,
+            _ => start,
+        }
+    }
+
     fn scalar(
         &mut self,
         text: Cow<'s, str>,
@@ -244,8 +271,8 @@ impl<'s> Builder<'s> {
     ) -> Node {
         let (style, span) = match style {
             ScalarStyle::Plain => (Style::Plain, place),
-            ScalarStyle::SingleQuoted => (Style::SingleQuoted, place),
-            ScalarStyle::DoubleQuoted => (Style::DoubleQuoted, place),
+            ScalarStyle::SingleQuoted => (Style::SingleQuoted, self.quoted_scalar(place, b'\'')),
+            ScalarStyle::DoubleQuoted => (Style::DoubleQuoted, self.quoted_scalar(place, b'"')),
             ScalarStyle::Literal => (Style::Literal, self.block_scalar(place, b'|')),
             ScalarStyle::Folded => (Style::Folded, self.block_scalar(place, b'>')),
         };
@@ -275,6 +302,35 @@ impl<'s> Builder<'s> {
             None => Value::Str(SmolStr::new(text)),
         };
         Node { span, style, value }
+    }
+
+    /// The library's span of a quoted scalar may run on over a comment; ours ends with the
+    /// closing quote.
+    fn quoted_scalar(&self, place: Span, quote: u8) -> Span {
+        let bytes = self.source.as_bytes();
+        let (start, end) = (
+            place.start as usize - self.base,
+            place.end as usize - self.base,
+        );
+        let Some(open) = bytes
+            .get(start..end)
+            .and_then(|b| b.iter().position(|b| *b == quote))
+        else {
+            return place;
+        };
+        let mut at = start + open + 1;
+        while at < end {
+            match bytes.get(at) {
+                Some(b'\\') if quote == b'"' => at += 1,
+                Some(b) if *b == quote && quote == b'\'' && bytes.get(at + 1) == Some(&quote) => {
+                    at += 1
+                }
+                Some(b) if *b == quote => return Span::new(self.base + start, self.base + at + 1),
+                _ => {}
+            }
+            at += 1;
+        }
+        place
     }
 
     /// The library's span of a block scalar is its text with the blank lines behind it;
