@@ -7,6 +7,7 @@ mod context;
 pub mod edits;
 mod engine;
 mod finding;
+pub mod globs;
 mod index;
 pub mod registry;
 mod rule;

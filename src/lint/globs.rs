@@ -1,0 +1,461 @@
+//! Path globs as sandbox lists use them: `*`, `**`, `?`, `[a-z]`, `{a,b}`.
+//!
+//! `*` and `?` stay inside one path segment; `**` as a whole segment stands for any number
+//! of segments, also none, so `~/.config/x/**` takes in the directory itself. Names that
+//! begin with a dot are not special. `$HOME` and `${HOME}` in front are the same as `~`.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+/// Longer globs, or globs with more alternatives, count as malformed: no path is that long.
+const LONGEST: usize = 1024;
+const MOST_ALTERNATIVES: usize = 64;
+/// Bound on the comparisons of one question; beyond it the answer is no.
+const MOST_WORK: usize = 1 << 22;
+
+/// Whether a glob is well formed: brackets and braces close, ranges ascend.
+pub fn is_valid(glob: &str) -> bool {
+    parse(glob).is_some()
+}
+
+/// Whether a glob matches a path. A malformed glob matches nothing.
+pub fn matches(glob: &str, path: &str) -> bool {
+    let (glob, path) = (home(glob), home(path));
+    if let Some(answer) = quick(&glob, &path) {
+        return answer;
+    }
+    let segments = split(&path)
+        .map(|s| Segment::Tokens(s.chars().map(Token::Char).collect()))
+        .collect();
+    parse(&glob).is_some_and(|alternatives| alternatives.contain(&[segments]))
+}
+
+/// Whether a glob matches every path that `other` matches. Errs on the side of no.
+pub fn covers(glob: &str, other: &str) -> bool {
+    let (glob, other) = (home(glob), home(other));
+    if !has_wildcard(&other)
+        && let Some(answer) = quick(&glob, &other)
+    {
+        return answer;
+    }
+    match (parse(&glob), parse(&other)) {
+        (Some(glob), Some(other)) => glob.contain(&other.0),
+        _ => false,
+    }
+}
+
+/// Whether a text holds a character that is special in a glob.
+pub fn has_wildcard(glob: &str) -> bool {
+    glob.contains(['*', '?', '[', ']', '{', '}', '\\'])
+}
+
+/// One name for the home directory.
+fn home(path: &str) -> Cow<'_, str> {
+    for name in ["${HOME}", "$HOME"] {
+        if let Some(rest) = path.strip_prefix(name)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return Cow::Owned(format!("~{rest}"));
+        }
+    }
+    Cow::Borrowed(path)
+}
+
+/// The two common forms, a plain path and a plain directory with all below it, without
+/// taking anything apart.
+fn quick(glob: &str, path: &str) -> Option<bool> {
+    let odd = |text: &str| text.is_empty() || text.contains("//") || text.contains("/.");
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let (stem, deep) = match glob.strip_suffix("/**") {
+        Some(stem) => (stem, true),
+        None => (glob.strip_suffix('/').unwrap_or(glob), false),
+    };
+    if has_wildcard(stem) {
+        return None;
+    }
+    match path.strip_prefix(stem) {
+        Some("") if !stem.is_empty() => Some(true),
+        Some(rest) if deep && !stem.is_empty() && rest.starts_with('/') => Some(true),
+        // `a/./b` and `a//b` are other spellings of `a/b`; let the slow way judge.
+        _ if odd(stem) || odd(path) || stem.starts_with("./") || path.starts_with("./") => None,
+        _ => Some(false),
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Char(char),
+    /// `?`
+    One,
+    /// `*`
+    Any,
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Segment {
+    /// `**`
+    Deep,
+    Tokens(Vec<Token>),
+}
+
+/// A glob with its braces written out.
+struct Alternatives(Vec<Vec<Segment>>);
+
+fn parse(glob: &str) -> Option<Alternatives> {
+    let glob = home(glob);
+    if glob.is_empty() || glob.len() > LONGEST || glob.contains('\0') {
+        return None;
+    }
+    let flat = expand(&glob)?;
+    let parsed: Option<Vec<_>> = flat.iter().map(|text| segments(text)).collect();
+    parsed.map(Alternatives)
+}
+
+/// Segments of a path; a leading slash is a segment of its own, empty ones and `.` are none.
+fn split(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/')
+        .enumerate()
+        .filter(|(i, s)| (*i == 0 && s.is_empty()) || !(s.is_empty() || *s == "."))
+        .map(|(_, s)| s)
+}
+
+fn segments(text: &str) -> Option<Vec<Segment>> {
+    split(text)
+        .map(|s| match s {
+            "**" => Some(Segment::Deep),
+            _ => tokens(s).map(Segment::Tokens),
+        })
+        .collect()
+}
+
+fn tokens(segment: &str) -> Option<Vec<Token>> {
+    let mut out = Vec::new();
+    let mut chars = segment.chars().peekable();
+    while let Some(c) = chars.next() {
+        let token = match c {
+            '*' => Token::Any,
+            '?' => Token::One,
+            '\\' => Token::Char(chars.next()?),
+            '[' => class(&mut chars)?,
+            ']' => return None,
+            _ => Token::Char(c),
+        };
+        // A run of stars says no more than one.
+        if token != Token::Any || out.last() != Some(&Token::Any) {
+            out.push(token);
+        }
+    }
+    Some(out)
+}
+
+fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Token> {
+    let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
+    let mut ranges = Vec::new();
+    loop {
+        let first = match chars.next()? {
+            // A bracket right at the start is a member, as in every shell.
+            ']' if !ranges.is_empty() => break,
+            '\\' => chars.next()?,
+            c => c,
+        };
+        let mut ahead = chars.clone();
+        let is_range = ahead.next() == Some('-') && ahead.next().is_some_and(|c| c != ']');
+        let last = if is_range {
+            chars.next();
+            match chars.next()? {
+                '\\' => chars.next()?,
+                c => c,
+            }
+        } else {
+            first
+        };
+        if last < first {
+            return None;
+        }
+        ranges.push((first, last));
+    }
+    Some(Token::Class { negated, ranges })
+}
+
+/// Writes braces out: `a{b,c}` → `ab`, `ac`. `None` where they do not close.
+fn expand(glob: &str) -> Option<Vec<String>> {
+    let mut waiting = VecDeque::from([glob.to_owned()]);
+    let mut done = Vec::new();
+    while let Some(text) = waiting.pop_front() {
+        match first_group(&text)? {
+            None => done.push(text),
+            Some(group) => {
+                let (before, after) = (text.get(..group.open)?, text.get(group.close + 1..)?);
+                let mut from = group.open + 1;
+                for to in group.commas.iter().copied().chain([group.close]) {
+                    waiting.push_back(format!("{before}{}{after}", text.get(from..to)?));
+                    from = to + 1;
+                }
+            }
+        }
+        if waiting.len() + done.len() > MOST_ALTERNATIVES {
+            return None;
+        }
+    }
+    Some(done)
+}
+
+struct Group {
+    open: usize,
+    close: usize,
+    commas: Vec<usize>,
+}
+
+/// The first outermost `{…}`; `None` outside where brackets or braces do not pair.
+fn first_group(text: &str) -> Option<Option<Group>> {
+    let mut depth = 0usize;
+    let mut open = 0;
+    let mut commas = Vec::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next()?;
+            }
+            '[' => {
+                let inside = text.get(at + 1..)?;
+                let mut rest = inside.chars().peekable();
+                class(&mut rest)?;
+                let left: usize = rest.map(char::len_utf8).sum();
+                let end = at + 1 + inside.len() - left;
+                while chars.offset() < end {
+                    chars.next();
+                }
+            }
+            '{' => {
+                if depth == 0 {
+                    open = at;
+                }
+                depth += 1;
+            }
+            ',' if depth == 1 => commas.push(at),
+            '}' if depth == 1 => {
+                return Some(Some(Group {
+                    open,
+                    close: at,
+                    commas,
+                }));
+            }
+            '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    (depth == 0).then_some(None)
+}
+
+impl Alternatives {
+    /// Whether each of the others is contained in one of these.
+    fn contain(&self, others: &[Vec<Segment>]) -> bool {
+        if weight(&self.0) * weight(others) > MOST_WORK {
+            return false;
+        }
+        others.iter().all(|other| {
+            self.0.iter().any(|own| {
+                contains(
+                    own,
+                    other,
+                    |s| *s == Segment::Deep,
+                    |own, other| match (own, other) {
+                        (Segment::Tokens(own), Segment::Tokens(other)) => {
+                            contains(own, other, |t| *t == Token::Any, takes)
+                        }
+                        _ => false,
+                    },
+                )
+            })
+        })
+    }
+}
+
+fn weight(alternatives: &[Vec<Segment>]) -> usize {
+    let of = |segment: &Segment| match segment {
+        Segment::Deep => 1,
+        Segment::Tokens(tokens) => tokens.len() + 1,
+    };
+    alternatives.iter().flatten().map(of).sum()
+}
+
+/// Containment of one sequence in another, the same for segments and for characters:
+/// `is_any` tells the element that takes in any number of elements, `takes` compares two
+/// others. An any-element of `other` is taken in by an any-element only.
+fn contains<T>(
+    own: &[T],
+    other: &[T],
+    is_any: impl Fn(&T) -> bool,
+    takes: impl Fn(&T, &T) -> bool,
+) -> bool {
+    // row[j]: the elements of `own` seen so far contain the first j of `other`.
+    let mut row = vec![false; other.len() + 1];
+    row[0] = true;
+    for element in own {
+        let mut next = vec![false; other.len() + 1];
+        for j in 0..=other.len() {
+            next[j] = if is_any(element) {
+                row[j] || (j > 0 && next[j - 1])
+            } else {
+                j > 0 && row[j - 1] && !is_any(&other[j - 1]) && takes(element, &other[j - 1])
+            };
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(false)
+}
+
+/// Whether one single-character token matches all that another matches.
+fn takes(own: &Token, other: &Token) -> bool {
+    match (own, other) {
+        (Token::One, _) => true,
+        (Token::Char(a), Token::Char(b)) => a == b,
+        (Token::Class { negated, ranges }, Token::Char(c)) => {
+            ranges.iter().any(|(from, to)| from <= c && c <= to) != *negated
+        }
+        (
+            Token::Class {
+                negated: false,
+                ranges,
+            },
+            Token::Class {
+                negated: false,
+                ranges: inner,
+            },
+        ) => inner
+            .iter()
+            .all(|(a, b)| ranges.iter().any(|(from, to)| from <= a && b <= to)),
+        (own, other) => own == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn well_formed_or_not() {
+        for glob in [
+            "a",
+            "/",
+            "**",
+            "~/.ssh/**",
+            "*.{md,txt}",
+            "[a-z]?",
+            "[!a]*",
+            "[]a]",
+            "a{b,{c,d}}e",
+            r"\[x\]",
+            "{a}",
+            "{,a}",
+            "[{]x",
+            "ä/ö",
+            "[ä-ö]",
+        ] {
+            assert!(is_valid(glob), "{glob}");
+        }
+        let long = "a".repeat(LONGEST + 1);
+        let many = "{a,b}".repeat(7);
+        let deep = "{".repeat(500) + &"}".repeat(500);
+        assert!(is_valid(&deep));
+        for glob in [
+            "", "[", "[]", "[a", "a]", "{a", "a}", "{a,b", "[z-a]", "a\\", "a\0b", &long, &many,
+        ] {
+            assert!(!is_valid(glob), "{glob}");
+        }
+    }
+
+    #[test]
+    fn matching_paths() {
+        for (glob, path) in [
+            ("a/b", "a/b"),
+            ("a/b", "a/b/"),
+            ("a/b/", "a/./b"),
+            ("~/.config/gh/**", "~/.config/gh"),
+            ("~/.config/gh/**", "~/.config/gh/hosts.yml"),
+            ("$HOME/.config/gh/**", "~/.config/gh/x/y"),
+            ("~/.config/gh", "${HOME}/.config/gh"),
+            ("**", "~/.config/gh"),
+            ("**/.git/**", "src/.git/config"),
+            ("**/.git/**", ".git"),
+            ("/**", "/etc"),
+            ("/**", "/"),
+            ("a/**/z", "a/z"),
+            ("a/**/z", "a/b/c/z"),
+            ("*.md", "x.md"),
+            ("*", ".hidden"),
+            ("a*c", "ac"),
+            ("a**c", "abbc"),
+            ("?[0-9][!x]", "a1y"),
+            ("src/*.{rs,toml}", "src/lib.rs"),
+            ("{a,b/c}/d", "b/c/d"),
+            (r"a\*", "a*"),
+            ("ä?", "äö"),
+        ] {
+            assert!(matches(glob, path), "{glob} {path}");
+        }
+        for (glob, path) in [
+            ("a/b", "a/bc"),
+            ("a/*", "a"),
+            ("a/*", "a/b/c"),
+            ("~/.config/gh/**", "~/.config/ghost"),
+            ("~/.config/gh/**", "~/.config"),
+            ("*.md", "x/y.md"),
+            ("/**", "a"),
+            ("[a", "[a"),
+            ("[!a]", "/"),
+            ("a?c", "a/c"),
+            ("", ""),
+            ("$HOMER/x", "~R/x"),
+        ] {
+            assert!(!matches(glob, path), "{glob} {path}");
+        }
+    }
+
+    #[test]
+    fn covering_globs() {
+        for (glob, other) in [
+            ("~/.config/gh/**", "~/.config/gh"),
+            ("~/.config/**", "~/.config/gh/**"),
+            ("**", "a/**/b"),
+            ("a/**", "a/*/c"),
+            ("a/*", "a/?x[0-9]"),
+            ("[a-z]", "[c-d]"),
+            ("{a,b}/**", "{b,a}/x"),
+            ("**/x/**", "a/x/**"),
+            ("a/**/**", "a/**"),
+            ("a*", "ab*"),
+        ] {
+            assert!(covers(glob, other), "{glob} {other}");
+        }
+        for (glob, other) in [
+            ("~/.config/gh", "~/.config/gh/**"),
+            ("a/*", "a/**"),
+            ("a/*/**", "a/**"),
+            ("ab*", "a*"),
+            ("[a-c]", "[b-d]"),
+            ("[a-z]", "?"),
+            ("a/x", "{a,b}/x"),
+            ("**/x", "**"),
+            ("[", "a"),
+            ("a", "["),
+        ] {
+            assert!(!covers(glob, other), "{glob} {other}");
+        }
+    }
+
+    #[test]
+    fn hostile_globs_end_soon() {
+        let stars = "*a".repeat(500);
+        let path = "a".repeat(1000) + "b";
+        assert!(!matches(&stars, &path));
+        assert!(!covers(&stars, &("*".to_owned() + &path)));
+        let deep = "**/a/".repeat(200);
+        assert!(!matches(&deep, &"a/".repeat(400).replace("a/a/", "a/b/")));
+    }
+}
