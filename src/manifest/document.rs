@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
 
 use super::doctype::Doctype;
 pub use super::frontmatter::Frontmatter;
@@ -63,6 +64,8 @@ pub struct Document {
     pub problems: Vec<Problem>,
     pub oddities: Vec<Oddity>,
     lines: OnceLock<LineIndex>,
+    /// Bytes spent on checking edits of this document; see `lint::edits`.
+    pub(crate) edit_checks: AtomicUsize,
 }
 
 impl Document {
@@ -77,6 +80,7 @@ impl Document {
             problems: Vec::new(),
             oddities: Vec::new(),
             lines: OnceLock::new(),
+            edit_checks: AtomicUsize::new(0),
         };
         let front = match split(&doc.text) {
             Ok((front, problem)) => {
@@ -141,6 +145,7 @@ impl Document {
                     root: None,
                     oddities: Vec::new(),
                     lines: OnceLock::new(),
+                    edit_checks: AtomicUsize::new(0),
                 }
             }
         }

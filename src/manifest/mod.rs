@@ -5,6 +5,7 @@
 //! - every span is a byte range of the file on a character boundary;
 //! - nothing here panics, recurses without bound or reads outside the workspace.
 
+pub mod comments;
 mod doctype;
 mod document;
 mod files;

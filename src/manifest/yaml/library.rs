@@ -44,7 +44,6 @@ pub fn parse(source: &str, base: usize) -> Parsed {
 struct Collection {
     start: u32,
     anchor: usize,
-    style_hint_flow: bool,
     kind: CollectionKind,
 }
 
@@ -194,7 +193,6 @@ impl<'s> Builder<'s> {
         self.stack.push(Collection {
             start: place.start,
             anchor,
-            style_hint_flow: false,
             kind,
         });
         true
@@ -204,17 +202,28 @@ impl<'s> Builder<'s> {
         let Some(mut collection) = self.stack.pop() else {
             return true;
         };
-        let at = place.start as usize - self.base;
-        collection.style_hint_flow =
-            matches!(self.source.as_bytes().get(at), Some(b']' | b'}')) && !place.is_empty();
-        let last_child = match &collection.kind {
-            CollectionKind::Seq(items) => items.last().map(|n| n.span.end),
-            CollectionKind::Map { entries, .. } => entries.last().map(|e| e.span().end),
+        let (first, last) = match &collection.kind {
+            CollectionKind::Seq(items) => (
+                items.first().map(|n| n.span.start),
+                items.last().map(|n| n.span.end),
+            ),
+            CollectionKind::Map { entries, .. } => (
+                entries.first().map(|e| e.key_span.start),
+                entries.last().map(|e| e.span().end),
+            ),
         };
-        let (style, end) = if collection.style_hint_flow {
+        let byte = |at: u32| self.source.as_bytes().get(at as usize - self.base);
+        // A block collection whose first member is in flow style starts with a bracket, too.
+        let flow =
+            matches!(byte(collection.start), Some(b'[' | b'{')) && first != Some(collection.start);
+        let (style, end) = if !flow {
+            (Style::Block, last.unwrap_or(collection.start))
+        } else if !place.is_empty() && matches!(byte(place.start), Some(b']' | b'}')) {
             (Style::Flow, place.start + 1)
         } else {
-            (Style::Block, last_child.unwrap_or(collection.start))
+            // Behind a trailing comma the library names the place of the comma.
+            let from = last.unwrap_or(collection.start + 1);
+            (Style::Flow, self.closing_bracket(from))
         };
         if style == Style::Block && matches!(collection.kind, CollectionKind::Seq(_)) {
             collection.start = self.first_dash(collection.start);
@@ -262,6 +271,21 @@ impl<'s> Builder<'s> {
         }
     }
 
+    fn closing_bracket(&self, from: u32) -> u32 {
+        let start = from as usize - self.base;
+        let rest = self.source.as_bytes().get(start..).unwrap_or_default();
+        let mut comment = false;
+        for (i, byte) in rest.iter().enumerate() {
+            match byte {
+                b'\n' => comment = false,
+                b'#' => comment = true,
+                b']' | b'}' if !comment => return from + i as u32 + 1,
+                _ => {}
+            }
+        }
+        from
+    }
+
     fn scalar(
         &mut self,
         text: Cow<'s, str>,
@@ -270,6 +294,7 @@ impl<'s> Builder<'s> {
         place: Span,
     ) -> Node {
         let (style, span) = match style {
+            ScalarStyle::Plain if text.is_empty() => (Style::Plain, self.missing_value(place)),
             ScalarStyle::Plain => (Style::Plain, place),
             ScalarStyle::SingleQuoted => (Style::SingleQuoted, self.quoted_scalar(place, b'\'')),
             ScalarStyle::DoubleQuoted => (Style::DoubleQuoted, self.quoted_scalar(place, b'"')),
@@ -331,6 +356,36 @@ impl<'s> Builder<'s> {
             at += 1;
         }
         place
+    }
+
+    /// The library puts a missing value before its colon, behind it, or behind the comment
+    /// that follows; ours stands directly behind the `:` or `-`.
+    fn missing_value(&self, place: Span) -> Span {
+        let at = place.start as usize - self.base;
+        let behind = match self.stack.last().map(|c| &c.kind) {
+            Some(CollectionKind::Map { key: Some(key), .. }) => {
+                let end = key.1.end as usize - self.base;
+                let rest = self.source.get(end..).unwrap_or("");
+                let gap = rest.len() - rest.trim_start().len();
+                match rest.get(gap..) {
+                    Some(rest) if rest.starts_with(':') => end + gap + 1,
+                    _ => end,
+                }
+            }
+            Some(CollectionKind::Seq(_)) => {
+                let head = self.source.get(..at).unwrap_or("");
+                let start = head.rfind('\n').map_or(0, |i| i + 1);
+                let line = head.get(start..).unwrap_or("");
+                let empty = |i: &usize| {
+                    let rest = line.get(i + 1..).unwrap_or("").trim_start();
+                    rest.is_empty() || rest.starts_with('#')
+                };
+                let mut dashes = line.match_indices('-').map(|(i, _)| i);
+                dashes.find(empty).map_or(at, |i| start + i + 1)
+            }
+            _ => at,
+        };
+        Span::empty(self.base + behind)
     }
 
     /// The library's span of a block scalar is its text with the blank lines behind it;

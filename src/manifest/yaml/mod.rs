@@ -9,6 +9,8 @@ mod library;
 mod quick;
 mod scalar;
 
+pub use scalar::{differs_in_yaml11, resolve as resolve_plain};
+
 use super::document::Problem;
 use super::tree::{Node, Span};
 
