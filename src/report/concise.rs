@@ -1,0 +1,23 @@
+//! `file:line:col: severity[rule] message`, one line per finding, for editors and grep.
+
+use std::io::{self, Write};
+
+use super::text::plain;
+use super::{Meta, counted, message};
+use crate::lint::Report;
+
+pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+    for finding in counted(report) {
+        writeln!(
+            out,
+            "{}:{}:{}: {}[{}] {}",
+            plain(&meta.path(&finding.file)),
+            finding.start.line,
+            finding.start.column,
+            finding.severity.as_str(),
+            finding.rule.slug,
+            plain(message(finding)),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! AOI machine mode of `lint`: one `finding` per line between `aoi:meta` and `aoi:summary`.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::aoi::{Emitter, object};
+use super::{Meta, Tally, is_partial, json};
+use crate::lint::Report;
+
+pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+    let mut emitter = Emitter::new(out, &meta.version);
+    emitter.meta("lint")?;
+    for finding in &report.findings {
+        emitter.event("finding", &json::finding(finding, meta))?;
+    }
+    let tally = Tally::of(&report.findings);
+    let counts = object(json!({
+        // Lines, suppressed ones included; the counts by severity leave those out.
+        "count": report.findings.len(),
+        "error_count": tally.errors,
+        "warning_count": tally.warnings,
+        "info_count": tally.infos,
+        "suppressed_count": tally.suppressed,
+        "files": report.files.len(),
+        "partial": is_partial(report),
+    }));
+    emitter.summary(!meta.run_fails(report), meta.elapsed, counts)
+}
