@@ -1,7 +1,157 @@
-//! The command line: parses, calls a room, renders through `report`.
+//! The command line: one file per subcommand; each parses, calls a room and renders
+//! through `report`.
 
+mod args;
+mod completions;
+mod config;
+mod coverage;
+mod discover;
+mod discovery;
+mod explain;
+mod git;
+mod lint;
+mod man;
+mod rules;
+mod signals;
+mod terminal;
+
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::exit;
+use crate::report::aoi::{self, Category, Emitter};
+pub use args::Cli;
+use args::Command;
+pub use coverage::{Statement, register};
+
+/// What a subcommand ends with: an exit code, or an error that is printed once, here.
+pub type Outcome = Result<u8, Failure>;
+
+/// An error at the edge: what, what to do, and the exit code that scripts see.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: u8,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    pub fn new(code: u8, message: impl Into<String>) -> Self {
+        Failure {
+            code,
+            message: message.into(),
+            hint: None,
+        }
+    }
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn category(&self) -> Category {
+        match self.code {
+            exit::USAGE => Category::Usage,
+            exit::DATA => Category::Validation,
+            exit::NO_INPUT => Category::NotFound,
+            exit::UNAVAILABLE | exit::TEMPORARY => Category::Temporary,
+            exit::CANT_CREATE | exit::IO => Category::Io,
+            exit::CONFIG => Category::Config,
+            exit::INTERRUPTED | exit::TERMINATED => Category::Cancelled,
+            _ => Category::Internal,
+        }
+    }
+}
+
+/// Results could not be written; a reader that has gone away is no failure.
+fn io_failure(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::new(exit::CLEAN, ""),
+        _ => Failure::new(exit::IO, format!("the output cannot be written: {error}")),
+    }
+}
 
 pub fn main() -> ExitCode {
-    ExitCode::from(crate::exit::CLEAN)
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // clap prints help and version to stdout, mistakes to stderr.
+            let code = if error.use_stderr() {
+                exit::USAGE
+            } else {
+                exit::CLEAN
+            };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let outcome = run(&cli, &mut out);
+    let outcome = match out.flush().map_err(io_failure) {
+        Err(failure) if outcome.is_ok() => Err(failure),
+        _ => outcome,
+    };
+    ExitCode::from(match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            complain(&cli, &failure, &mut out);
+            failure.code
+        }
+    })
+}
+
+fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
+    match &cli.command {
+        Command::Lint(args) => lint::run(args, &cli.global, out),
+        Command::Explain(args) => explain::run(args, out),
+        Command::Rules(args) => rules::run(args, &cli.global, out),
+        Command::Coverage(args) => coverage::run(args, out),
+        Command::Schema(args) => discovery::schema(args, out),
+        Command::Capabilities(args) => discovery::capabilities(args, out),
+        Command::Completions { shell } => completions::run(*shell, out),
+        Command::Man => man::run(out),
+    }
+}
+
+/// Says what went wrong: to people on stderr, and in machine mode as events too.
+fn complain(cli: &Cli, failure: &Failure, out: &mut dyn Write) {
+    if failure.message.is_empty() {
+        return;
+    }
+    let message = crate::report::text::plain(&failure.message);
+    let mut err = io::stderr().lock();
+    let _ = writeln!(err, "agentproto: {message}");
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(err, "  {}", crate::report::text::plain(hint));
+    }
+    if let Some(command) = machine_mode(&cli.command) {
+        let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+        let code = format!("EXIT_{}", failure.code);
+        let error = aoi::Failure {
+            code: &code,
+            category: failure.category(),
+            message: &failure.message,
+            retryable: failure.code == exit::TEMPORARY,
+            hint: failure.hint.as_deref(),
+        };
+        let _ = emitter.meta(command);
+        let _ = emitter.error(&error);
+        let _ = emitter.summary(false, Duration::ZERO, aoi::Fields::new());
+    }
+}
+
+/// The command's name where it was asked for AOI events.
+fn machine_mode(command: &Command) -> Option<&'static str> {
+    let (name, output) = match command {
+        Command::Lint(args) => ("lint", &args.output),
+        Command::Explain(args) => ("explain", &args.output),
+        Command::Rules(args) => ("rules", &args.output),
+        Command::Coverage(args) => ("coverage", &args.output),
+        Command::Schema(args) => ("schema", &args.output),
+        Command::Capabilities(args) => ("capabilities", &args.output),
+        Command::Completions { .. } | Command::Man => return None,
+    };
+    (output == "jsonl").then_some(name)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use super::context::{Context, Draft, Place, conclude};
@@ -15,6 +15,30 @@ use super::shape;
 use super::suppress;
 use crate::manifest::{Doctype, Document, FileSource, ReadError, Span, Workspace};
 
+/// A file to lint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub path: PathBuf,
+    /// Named by the user or by its own name. Other files count only if their frontmatter
+    /// has the shape of a manifest.
+    pub named: bool,
+}
+
+impl Target {
+    pub fn named(path: impl Into<PathBuf>) -> Self {
+        Target {
+            path: path.into(),
+            named: true,
+        }
+    }
+    pub fn perhaps(path: impl Into<PathBuf>) -> Self {
+        Target {
+            path: path.into(),
+            named: false,
+        }
+    }
+}
+
 /// What a run needs besides the files.
 pub struct Options<'a> {
     pub rules: &'a RuleSet,
@@ -22,15 +46,39 @@ pub struct Options<'a> {
     /// References may not leave this directory.
     pub root: PathBuf,
     pub threads: usize,
+    /// Once true, the run ends after the files under way.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl<'a> Options<'a> {
+    pub fn new(rules: &'a RuleSet, files: &'a dyn FileSource, root: impl Into<PathBuf>) -> Self {
+        Options {
+            rules,
+            files,
+            root: root.into(),
+            threads: 1,
+            stop: None,
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// Files that one thread takes at a time; bundles are neighbours in path order, so a
 /// bundle's references mostly stay inside one take.
 const TAKE: usize = 32;
 
-/// Lints files. `paths` must be sorted; the report is in the same order.
+/// Lints files, all of them manifests. `paths` must be sorted.
 pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
-    let set: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let targets: Vec<Target> = paths.iter().map(Target::named).collect();
+    lint_targets(&targets, options)
+}
+
+/// Lints targets, which must be sorted by path; the report is in the same order.
+pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
+    let set: HashSet<&Path> = targets.iter().map(|t| t.path.as_path()).collect();
     let linted = |path: &Path| set.contains(path);
     let next = AtomicUsize::new(0);
     let shared = Mutex::new(Pass::default());
@@ -39,18 +87,23 @@ pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
         let workspace = Workspace::new(options.files, &options.root);
         loop {
             let from = next.fetch_add(TAKE, Ordering::Relaxed);
-            let Some(take) = paths.get(from..).filter(|rest| !rest.is_empty()) else {
+            let Some(take) = targets.get(from..).filter(|rest| !rest.is_empty()) else {
                 break;
             };
-            for (i, path) in take.iter().take(TAKE).enumerate() {
-                pass.file(from + i, path, &workspace, options.rules, &linted);
+            for (i, target) in take.iter().take(TAKE).enumerate() {
+                if options.stopped() {
+                    break;
+                }
+                pass.file(from + i, target, &workspace, options.rules, &linted);
             }
         }
         if let Ok(mut shared) = shared.lock() {
             shared.absorb(pass);
         }
     };
-    let threads = options.threads.clamp(1, paths.len().div_ceil(TAKE).max(1));
+    let threads = options
+        .threads
+        .clamp(1, targets.len().div_ceil(TAKE).max(1));
     if threads == 1 {
         work();
     } else {
@@ -65,24 +118,29 @@ pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
         .unwrap_or_else(|poison| poison.into_inner());
     pass.cards.sort_by_key(|(i, _)| *i);
     pass.deferred.sort();
+    pass.files.sort();
     let index = Index {
         cards: pass.cards.into_iter().map(|(_, card)| card).collect(),
     };
     let workspace = Workspace::new(options.files, &options.root);
     let mut findings = pass.findings;
     for path in &pass.deferred {
-        if let Ok(doc) = workspace.load(path) {
-            findings.extend(lint_document(
-                &doc,
-                &workspace,
-                options.rules,
-                Some(&index),
-                &linted,
-            ));
+        if options.stopped() {
+            break;
         }
+        findings.extend(guarded(path, options.rules, || {
+            workspace.load(path).map_or_else(
+                |_| Vec::new(),
+                |doc| lint_document(&doc, &workspace, options.rules, Some(&index), &linted),
+            )
+        }));
     }
     findings.extend(registry_wide::findings(&index, &workspace, options.rules));
-    finish(findings, paths, options)
+    let files = pass
+        .files
+        .into_iter()
+        .filter_map(|i| targets.get(i).map(|t| t.path.clone()));
+    finish(findings, files.collect(), options)
 }
 
 /// What one thread found.
@@ -92,35 +150,67 @@ struct Pass {
     cards: Vec<(usize, Card)>,
     /// Operators wait until every manifest that they could name is known.
     deferred: Vec<PathBuf>,
+    /// Indices of the targets that turned out to be manifests.
+    files: Vec<usize>,
 }
 
 impl Pass {
     fn file(
         &mut self,
         order: usize,
-        path: &Path,
+        target: &Target,
         workspace: &Workspace<'_>,
         rules: &RuleSet,
         linted: &dyn Fn(&Path) -> bool,
     ) {
-        match workspace.load(path) {
-            Ok(doc) if doc.doctype == Some(Doctype::Operator) => {
-                self.deferred.push(path.to_owned())
+        let path = target.path.as_path();
+        let doc = match workspace.load(path) {
+            Ok(doc) => doc,
+            Err(error) => {
+                if target.named {
+                    self.files.push(order);
+                    self.findings.extend(unreadable(path, &error, rules));
+                }
+                return;
             }
-            Ok(doc) => {
-                self.findings
-                    .extend(lint_document(&doc, workspace, rules, None, linted));
-                self.cards.extend(Card::of(&doc).map(|card| (order, card)));
-            }
-            Err(error) => self.findings.extend(unreadable(path, &error, rules)),
+        };
+        if !target.named && doc.doctype.is_none() {
+            return;
         }
+        self.files.push(order);
+        if doc.doctype == Some(Doctype::Operator) {
+            self.deferred.push(path.to_owned());
+            return;
+        }
+        let findings = guarded(path, rules, || {
+            lint_document(&doc, workspace, rules, None, linted)
+        });
+        self.findings.extend(findings);
+        self.cards.extend(Card::of(&doc).map(|card| (order, card)));
     }
 
     fn absorb(&mut self, other: Pass) {
         self.findings.extend(other.findings);
         self.cards.extend(other.cards);
         self.deferred.extend(other.deferred);
+        self.files.extend(other.files);
     }
+}
+
+/// Runs the rules on one file; a defect of ours becomes a finding, and the other files are
+/// still linted.
+fn guarded(path: &Path, rules: &RuleSet, work: impl FnOnce() -> Vec<Finding>) -> Vec<Finding> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let rule = &document::INTERNAL_FAULT;
+        let empty = Document::parse(path, String::new());
+        let draft = Draft::new(
+            rule,
+            Place::Bytes(Span::default()),
+            "a rule failed inside agentproto while it judged this file",
+        );
+        let severity = rules.severity(rule).unwrap_or(rule.severity);
+        vec![conclude(&empty, draft, severity)]
+    })
 }
 
 /// A finding for a file that could not become a document.
@@ -202,7 +292,7 @@ fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
     });
 }
 
-fn finish(mut findings: Vec<Finding>, paths: &[PathBuf], options: &Options<'_>) -> Report {
+fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>) -> Report {
     findings.sort_by(Finding::order);
     let mut quoted: Vec<PathBuf> = findings
         .iter()
@@ -219,7 +309,7 @@ fn finish(mut findings: Vec<Finding>, paths: &[PathBuf], options: &Options<'_>) 
         .collect();
     Report {
         findings,
-        files: paths.to_vec(),
+        files,
         sources,
     }
 }

@@ -40,15 +40,24 @@ impl Resolution {
 pub struct Workspace<'f> {
     pub files: &'f dyn FileSource,
     root: PathBuf,
+    /// What relative paths are relative to, where the root is absolute.
+    here: PathBuf,
     cache: RefCell<HashMap<PathBuf, Result<Arc<Document>, ReadError>>>,
 }
 
 impl<'f> Workspace<'f> {
     /// `root` is the directory that references may not leave.
     pub fn new(files: &'f dyn FileSource, root: impl Into<PathBuf>) -> Self {
+        let root = normalize(&root.into());
+        let here = if root.is_absolute() {
+            std::env::current_dir().unwrap_or_default()
+        } else {
+            PathBuf::new()
+        };
         Workspace {
             files,
-            root: normalize(&root.into()),
+            root,
+            here,
             cache: RefCell::default(),
         }
     }
@@ -94,10 +103,13 @@ impl<'f> Workspace<'f> {
 
     /// Whether a normalised path lies inside the workspace.
     pub fn contains(&self, path: &Path) -> bool {
-        if self.root.as_os_str().is_empty() || self.root == Path::new(".") {
+        if self.root.as_os_str().is_empty() {
             return !path.is_absolute() && !path.starts_with("..");
         }
-        path.starts_with(&self.root)
+        if path.is_absolute() || self.here.as_os_str().is_empty() {
+            return path.starts_with(&self.root);
+        }
+        normalize(&self.here.join(path)).starts_with(&self.root)
     }
 }
 

@@ -77,12 +77,7 @@ impl Bundle {
 
     pub fn lint(&self, profile: Profile) -> Vec<Finding> {
         let rules = RuleSet::profile_defaults(profile);
-        let options = Options {
-            rules: &rules,
-            files: &self.files,
-            root: self.dir.clone(),
-            threads: 1,
-        };
+        let options = Options::new(&rules, &self.files, &self.dir);
         lint_files(&self.manifests(), &options).findings
     }
 

@@ -15,6 +15,7 @@ pub static FAMILY: Family = Family {
         &FM_UNKNOWN_FIELD,
         &FILE_TOO_LARGE,
         &FILE_UNREADABLE,
+        &INTERNAL_FAULT,
     ],
     checks: &[],
     claim: None,
@@ -72,6 +73,12 @@ pub static FILE_TOO_LARGE: Rule = Rule {
 pub static FILE_UNREADABLE: Rule = Rule {
     slug: "file-unreadable",
     title: "The file cannot be read",
+    ..Rule::BASE
+};
+
+pub static INTERNAL_FAULT: Rule = Rule {
+    slug: "internal-fault",
+    title: "A rule failed inside agentproto",
     ..Rule::BASE
 };
 

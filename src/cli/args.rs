@@ -1,0 +1,206 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::lint::{Profile, Severity};
+use crate::report::Format;
+
+#[derive(Parser, Debug)]
+#[command(
+    name = "agentproto",
+    version,
+    about = "Lint agent manifests, run the agents they describe, certify what they do",
+    after_help = "Exit codes: 0 clean · 1 findings · 64 usage · 65 malformed data or config · 66 no input · 70 internal fault · 73/74 I/O · 78 configuration"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub global: Global,
+}
+
+#[derive(Args, Debug, Clone)]
+pub struct Global {
+    /// When to colour
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Global options"
+    )]
+    pub color: ColorChoice,
+    /// Never colour; the same as `--color never`
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub no_color: bool,
+    /// Say less: results only
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Global options"
+    )]
+    pub quiet: bool,
+    /// Say more: what was read, what was suppressed, how long it took
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub verbose: bool,
+    /// Configuration file (default: the nearest agentproto.toml above the current directory)
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        conflicts_with = "no_config",
+        help_heading = "Global options"
+    )]
+    pub config: Option<PathBuf>,
+    /// Read no configuration file
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub no_config: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Judge manifests: files, directories, or standard input
+    Lint(Lint),
+    /// Print the documentation of a rule
+    Explain(Explain),
+    /// List every rule with its source, level, severity and fix
+    Rules(Listing),
+    /// Print which rule decides which statement of the specs
+    Coverage(Coverage),
+    /// Print the JSON Schemas: of our events, or of a manifest format
+    Schema(Schema),
+    /// Print what this binary can do, as JSON
+    Capabilities(Listing),
+    /// Print a completion script for a shell
+    Completions {
+        /// Shell to complete for
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+#[derive(Args, Debug)]
+pub struct Lint {
+    /// Files or directories; `-` reads standard input [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Which statements count: all that is sensible, the specs' text alone, or the specs
+    /// with the reference implementation's own fields as warnings
+    #[arg(long, value_name = "PROFILE", value_parser = ["default", "spec", "reference"])]
+    pub profile: Option<String>,
+    /// Output format
+    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = ["human", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit", "agent"])]
+    pub output: String,
+    /// Apply safe fixes
+    #[arg(long)]
+    pub fix: bool,
+    /// Apply safe and unsafe fixes
+    #[arg(long)]
+    pub unsafe_fixes: bool,
+    /// Show what the fixes would change, and change nothing
+    #[arg(long)]
+    pub diff: bool,
+    /// Only these rules (a slug, or a prefix with `*`)
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub select: Vec<String>,
+    /// Not these rules
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+    /// Exit 1 from this severity on [default: error]
+    #[arg(long, value_name = "SEVERITY", value_parser = ["error", "warning", "info"])]
+    pub fail_on: Option<String>,
+    /// Findings recorded in this file do not count
+    #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
+    pub baseline: Option<PathBuf>,
+    /// Record the present findings in this file
+    #[arg(long, value_name = "FILE")]
+    pub write_baseline: Option<PathBuf>,
+    /// Use no baseline, whatever the configuration says
+    #[arg(long, conflicts_with_all = ["baseline", "write_baseline"])]
+    pub no_baseline: bool,
+    /// Only manifests that differ from a git revision [default: HEAD]
+    #[arg(long, value_name = "REF", num_args = 0..=1, default_missing_value = "HEAD", require_equals = true)]
+    pub changed: Option<String>,
+    /// Only what is staged in git, as staged
+    #[arg(long, conflicts_with = "changed")]
+    pub staged: bool,
+    /// Name of the manifest on standard input, for its doctype and references
+    #[arg(long, value_name = "NAME")]
+    pub stdin_filename: Option<PathBuf>,
+    /// Exit 0 even with findings
+    #[arg(long)]
+    pub exit_zero: bool,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Args, Debug)]
+pub struct Explain {
+    /// Rule, for example `cont-default-in-supported`
+    pub rule: String,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+#[derive(Args, Debug)]
+pub struct Listing {
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+#[derive(Args, Debug)]
+pub struct Coverage {
+    /// Only statements of this text, for example `AIP-45`
+    #[arg(long, value_name = "SPEC")]
+    pub spec: Option<String>,
+    /// Only statements that nothing decides yet
+    #[arg(long)]
+    pub gaps: bool,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+#[derive(Args, Debug)]
+pub struct Schema {
+    /// Which schema [default: our event stream]; `list` names them all
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Schema version; there is one, 1
+    #[arg(long, value_name = "VERSION")]
+    pub schema_version: Option<String>,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "json", value_parser = ["json", "jsonl"])]
+    pub output: String,
+}
+
+pub fn profile(name: &str) -> Option<Profile> {
+    [Profile::Default, Profile::Spec, Profile::Reference]
+        .into_iter()
+        .find(|p| p.as_str() == name)
+}
+
+pub fn severity(name: &str) -> Option<Severity> {
+    [Severity::Error, Severity::Warning, Severity::Info]
+        .into_iter()
+        .find(|s| s.as_str() == name)
+}
+
+pub fn format(name: &str) -> Format {
+    name.parse().unwrap_or(Format::Human)
+}

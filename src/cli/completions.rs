@@ -1,0 +1,17 @@
+//! `agentproto completions SHELL`.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::{Cli, Outcome, io_failure};
+use crate::exit;
+
+pub fn run(shell: Shell, out: &mut dyn Write) -> Outcome {
+    // The generator panics on a closed pipe; a buffer in between does not.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "agentproto", &mut script);
+    out.write_all(&script).map_err(io_failure)?;
+    Ok(exit::CLEAN)
+}

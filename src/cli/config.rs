@@ -1,0 +1,148 @@
+//! `agentproto.toml`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::Failure;
+use super::args::Global;
+use crate::exit;
+
+pub const FILE_NAME: &str = "agentproto.toml";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    #[serde(default)]
+    pub lint: LintConfig,
+    /// Directory of the file; its paths are relative to it.
+    #[serde(skip)]
+    pub dir: PathBuf,
+    #[serde(skip)]
+    pub path: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LintConfig {
+    pub profile: Option<ProfileName>,
+    #[serde(default)]
+    pub select: Vec<String>,
+    #[serde(default)]
+    pub ignore: Vec<String>,
+    pub fail_on: Option<SeverityName>,
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    pub baseline: Option<PathBuf>,
+    #[serde(default)]
+    pub severity: BTreeMap<String, SeveritySetting>,
+    #[serde(default)]
+    pub per_file: Vec<PerFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PerFile {
+    pub paths: Vec<String>,
+    pub ignore: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileName {
+    Default,
+    Spec,
+    Reference,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeverityName {
+    Error,
+    Warning,
+    Info,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeveritySetting {
+    Error,
+    Warning,
+    Info,
+    Off,
+}
+
+/// The named file, or the nearest one from the current directory up to the repository's top.
+pub fn load(global: &Global) -> Result<Config, Failure> {
+    if global.no_config {
+        return Ok(Config::default());
+    }
+    match &global.config {
+        Some(path) => read(path).map_err(|error| match error {
+            ReadFailure::Absent => Failure::new(
+                exit::NO_INPUT,
+                format!("{}: there is no such configuration file", path.display()),
+            ),
+            ReadFailure::Bad(failure) => failure,
+        }),
+        None => match nearest() {
+            Some(path) => read(&path).map_err(|error| match error {
+                ReadFailure::Absent => Failure::new(
+                    exit::IO,
+                    format!("{}: vanished while reading", path.display()),
+                ),
+                ReadFailure::Bad(failure) => failure,
+            }),
+            None => Ok(Config::default()),
+        },
+    }
+}
+
+fn nearest() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    for dir in here.ancestors() {
+        let candidate = dir.join(FILE_NAME);
+        if candidate.is_file() {
+            return Some(candidate);
+        }
+        if dir.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+enum ReadFailure {
+    Absent,
+    Bad(Failure),
+}
+
+fn read(path: &Path) -> Result<Config, ReadFailure> {
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => ReadFailure::Absent,
+        _ => ReadFailure::Bad(Failure::new(
+            exit::IO,
+            format!("{}: cannot be read: {error}", path.display()),
+        )),
+    })?;
+    let mut config: Config =
+        toml::from_str(&text).map_err(|error| ReadFailure::Bad(malformed(path, &text, &error)))?;
+    config.dir = path.parent().map(Path::to_owned).unwrap_or_default();
+    config.path = Some(path.to_owned());
+    Ok(config)
+}
+
+fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+    let place = match error.span() {
+        Some(span) => {
+            let before = text.get(..span.start).unwrap_or(text);
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+            format!("{}:{line}:{column}", path.display())
+        }
+        None => path.display().to_string(),
+    };
+    Failure::new(exit::DATA, format!("{place}: {}", error.message().trim()))
+        .hint("`agentproto schema --name config` prints what the file may hold")
+}

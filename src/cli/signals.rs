@@ -1,0 +1,45 @@
+//! SIGINT and SIGTERM: finish the file under way, say that the run was interrupted, leave
+//! with the conventional code.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::exit;
+
+pub static STOP: AtomicBool = AtomicBool::new(false);
+
+#[cfg(unix)]
+static TERMINATED: AtomicBool = AtomicBool::new(false);
+
+/// Takes both signals from now on; a second one ends the process at once.
+#[cfg(unix)]
+pub fn watch() {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM] {
+        // SAFETY: the handler only touches atomics and, on the second signal, `_exit`.
+        let _ = unsafe {
+            signal_hook::low_level::register(signal, move || {
+                if signal == SIGTERM {
+                    TERMINATED.store(true, Ordering::Relaxed);
+                }
+                if STOP.swap(true, Ordering::Relaxed) {
+                    signal_hook::low_level::exit(128 + signal);
+                }
+            })
+        };
+    }
+}
+
+#[cfg(not(unix))]
+pub fn watch() {}
+
+/// The exit code of an interrupted run.
+pub fn interrupted() -> Option<u8> {
+    if !STOP.load(Ordering::Relaxed) {
+        return None;
+    }
+    #[cfg(unix)]
+    if TERMINATED.load(Ordering::Relaxed) {
+        return Some(exit::TERMINATED);
+    }
+    Some(exit::INTERRUPTED)
+}
