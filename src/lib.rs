@@ -8,3 +8,9 @@ pub mod exit;
 pub mod lint;
 pub mod manifest;
 pub mod report;
+
+/// The files that `lint DIR` would look at, for the benchmark's floor.
+#[doc(hidden)]
+pub fn bench_walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    cli::walk_for_bench(dir)
+}

@@ -155,3 +155,14 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
     };
     (output == "jsonl").then_some(name)
 }
+
+/// What a walk of one directory finds, without configuration.
+#[doc(hidden)]
+pub fn walk_for_bench(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let targets = discover::targets(&[dir.to_owned()], &config::Config::default());
+    targets
+        .unwrap_or_default()
+        .into_iter()
+        .map(|t| t.path)
+        .collect()
+}
