@@ -164,7 +164,12 @@ impl<'r> Pen<'r> {
             Snippet::new(doc, path, marks, self.frame(&finding.file))
         });
         let diagnostic = Drawing {
-            code: Some(format!("{}: {}", finding.rule.slug, citation(finding.rule))),
+            code: Some(format!(
+                "{}[{}]: {}",
+                finding.severity.as_str(),
+                finding.rule.slug,
+                citation(finding.rule)
+            )),
             severity: match finding.severity {
                 Severity::Error => miette::Severity::Error,
                 Severity::Warning => miette::Severity::Warning,
