@@ -221,11 +221,7 @@ fn unreadable(path: &Path, error: &ReadError, rules: &RuleSet) -> Option<Finding
     };
     let severity = rules.severity(rule)?;
     let empty = Document::parse(path, String::new());
-    let draft = Draft::new(
-        rule,
-        Place::Bytes(Span::default()),
-        format!("{}: {error}", path.display()),
-    );
+    let draft = Draft::new(rule, Place::Bytes(Span::default()), error.to_string());
     Some(conclude(&empty, draft, severity))
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
+use super::secrets::{Masks, touches};
 use super::text::{clip, count, json_plain, plain};
 use super::{Meta, Tally, by_file, counted, message};
 use crate::lint::{Edit, Finding, Fix, Report};
-use crate::manifest::Document;
+use crate::manifest::{Document, Span};
 
 /// Longest piece of the old text that is quoted; the range says the rest.
 const QUOTE: usize = 160;
@@ -16,19 +17,20 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         let files = count(report.files.len(), "file", "files");
         return writeln!(out, "No findings in {files}. Next: nothing to mend.");
     }
+    let masks = Masks::of(report);
     for (file, findings) in by_file(&findings) {
         let tally = Tally::of(findings.iter().copied());
         writeln!(out, "{}: {}", plain(&meta.path(file)), tally.words())?;
         let source = report.source(file).map(|doc| &**doc);
         for finding in findings {
-            writeln!(out, "{}", line(finding, source, meta))?;
+            writeln!(out, "{}", line(finding, source, masks.in_file(file), meta))?;
         }
         writeln!(out)?;
     }
     writeln!(out, "{}", next_step(&Tally::of(findings)))
 }
 
-fn line(finding: &Finding, source: Option<&Document>, meta: &Meta) -> String {
+fn line(finding: &Finding, source: Option<&Document>, masks: &[Span], meta: &Meta) -> String {
     let mut line = format!(
         "- line {} {}[{}]: {}",
         finding.start.line,
@@ -41,46 +43,46 @@ fn line(finding: &Finding, source: Option<&Document>, meta: &Meta) -> String {
         line.push_str(&part);
     };
     if let Some(help) = finding.help.as_deref().filter(|help| !help.is_empty()) {
-        add(sentence(&plain(help)));
+        let words: Vec<_> = help.split_whitespace().collect();
+        add(sentence(&plain(&words.join(" "))));
     }
     for place in &finding.related {
-        let message = if place.message.is_empty() {
-            "see"
-        } else {
-            &place.message
-        };
         let path = meta.path(&place.file);
-        add(format!(
-            "({} at {}:{}.)",
-            plain(message),
-            plain(&path),
-            place.start.line
-        ));
+        let at = format!("See {}:{}", plain(&path), place.start.line);
+        add(match place.message.trim() {
+            "" => format!("{at}."),
+            message => sentence(&format!("{at}: {}", plain(message))),
+        });
     }
     if let (Some(fix), Some(doc)) = (&finding.fix, source) {
-        add(fix_words(fix, doc));
+        add(fix_words(fix, doc, masks));
     }
     line
 }
 
-fn fix_words(fix: &Fix, doc: &Document) -> String {
-    let edits: Vec<String> = fix.edits.iter().map(|edit| edit_words(edit, doc)).collect();
+fn fix_words(fix: &Fix, doc: &Document, masks: &[Span]) -> String {
+    let edits: Vec<String> = fix
+        .edits
+        .iter()
+        .map(|edit| edit_words(edit, doc, masks))
+        .collect();
     format!("Fix ({}): {}.", fix.safety.as_str(), edits.join("; "))
 }
 
 /// Texts are JSON strings, so that blanks and line breaks are exact.
-fn edit_words(edit: &Edit, doc: &Document) -> String {
+fn edit_words(edit: &Edit, doc: &Document, masks: &[Span]) -> String {
     let at = doc.position(edit.span.start);
     let place = format!("{}:{}", at.line, at.column);
     let old = doc.slice(edit.span);
+    let old_words = if touches(masks, edit.span) {
+        format!("{} bytes", old.len())
+    } else {
+        quoted_old(old)
+    };
     match (old, edit.text.as_str()) {
         ("", new) => format!("at {place} insert {}", quoted(new)),
-        (old, "") => format!("at {place} delete {}", quoted_old(old)),
-        (old, new) => format!(
-            "at {place} replace {} with {}",
-            quoted_old(old),
-            quoted(new)
-        ),
+        (_, "") => format!("at {place} delete {old_words}"),
+        (_, new) => format!("at {place} replace {old_words} with {}", quoted(new)),
     }
 }
 

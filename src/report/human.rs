@@ -3,12 +3,14 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, ThemeCharacters,
     ThemeStyles,
 };
 
+use super::secrets::Masks;
 use super::snippet::{CONTEXT, Frame, Mark, Snippet};
 use super::text::{count, plain, plain_lines};
 use super::{Meta, Tally, by_file, citation, counted, message};
@@ -22,7 +24,7 @@ const GUTTER: usize = 14;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let findings = counted(report);
-    let pen = Pen::new(meta);
+    let pen = Pen::new(report, meta);
     for (file, findings) in by_file(&findings) {
         let tally = Tally::of(findings.iter().copied());
         let path = plain(&meta.path(file)).into_owned();
@@ -46,7 +48,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "{}", summary(report, &pen))
 }
 
-fn summary(report: &Report, pen: &Pen) -> String {
+fn summary(report: &Report, pen: &Pen<'_>) -> String {
     let tally = Tally::of(&report.findings);
     let files = count(report.files.len(), "file", "files");
     let mut line = match (report.files.len(), tally.total()) {
@@ -81,14 +83,16 @@ fn summary(report: &Report, pen: &Pen) -> String {
 }
 
 /// How things are drawn.
-struct Pen {
+struct Pen<'r> {
     handler: GraphicalReportHandler,
     color: bool,
-    frame: Frame,
+    width: usize,
+    cut: &'static str,
+    masks: Masks<'r>,
 }
 
-impl Pen {
-    fn new(meta: &Meta) -> Self {
+impl<'r> Pen<'r> {
+    fn new(report: &'r Report, meta: &Meta) -> Self {
         let width = meta.width.clamp(MIN_WIDTH, MAX_WIDTH);
         let theme = GraphicalTheme {
             characters: if meta.unicode {
@@ -107,14 +111,20 @@ impl Pen {
             .with_links(false)
             .with_context_lines(CONTEXT)
             .without_syntax_highlighting();
-        let frame = Frame {
-            width: width - GUTTER,
-            cut: if meta.unicode { "…" } else { "..." },
-        };
         Pen {
             handler,
             color: meta.color,
-            frame,
+            width: width - GUTTER,
+            cut: if meta.unicode { "…" } else { "..." },
+            masks: Masks::of(report),
+        }
+    }
+
+    fn frame(&self, file: &Path) -> Frame<'_> {
+        Frame {
+            width: self.width,
+            cut: self.cut,
+            masks: self.masks.in_file(file),
         }
     }
 
@@ -138,6 +148,7 @@ impl Pen {
     ) -> Result<String, fmt::Error> {
         let (here, elsewhere): (Vec<&Related>, Vec<&Related>) =
             finding.related.iter().partition(|r| r.file == finding.file);
+        let path = plain(&meta.path(&finding.file)).into_owned();
         let snippet = report.source(&finding.file).map(|doc| {
             let mut marks = vec![Mark {
                 span: finding.span,
@@ -150,10 +161,15 @@ impl Pen {
                 label: Some(label(place)),
                 primary: false,
             }));
-            Snippet::new(doc, self.name(finding, meta), marks, self.frame)
+            Snippet::new(doc, path, marks, self.frame(&finding.file))
         });
         let diagnostic = Drawing {
-            code: Some(format!("{}: {}", finding.rule.slug, citation(finding.rule))),
+            code: Some(format!(
+                "{}[{}]: {}",
+                finding.severity.as_str(),
+                finding.rule.slug,
+                citation(finding.rule)
+            )),
             severity: match finding.severity {
                 Severity::Error => miette::Severity::Error,
                 Severity::Warning => miette::Severity::Warning,
@@ -169,11 +185,10 @@ impl Pen {
             self.handler
                 .render_report(&mut text, &self.elsewhere(place, report, meta))?;
         }
-        Ok(text)
-    }
-
-    fn name(&self, finding: &Finding, meta: &Meta) -> String {
-        plain(&meta.path(&finding.file)).into_owned()
+        Ok(text
+            .lines()
+            .flat_map(|line| [line.trim_end(), "\n"])
+            .collect())
     }
 
     /// A related place of another file, with a snippet of its own.
@@ -190,7 +205,7 @@ impl Pen {
                 label: None,
                 primary: true,
             };
-            Snippet::new(doc, path, vec![mark], self.frame)
+            Snippet::new(doc, path, vec![mark], self.frame(&place.file))
         });
         Drawing {
             code: None,

@@ -16,6 +16,7 @@ pub mod jsonl;
 pub mod junit;
 pub mod rules;
 pub mod sarif;
+mod secrets;
 mod snippet;
 pub mod text;
 

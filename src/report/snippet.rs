@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
+use super::secrets::hides;
 use super::text::{is_hidden, shown};
 use crate::manifest::{Document, Span};
 
@@ -24,11 +25,13 @@ pub struct Mark {
 
 /// What bounds an excerpt line.
 #[derive(Clone, Copy)]
-pub struct Frame {
+pub struct Frame<'m> {
     /// Columns for the text of a line.
     pub width: usize,
     /// Stands where a line was cut.
     pub cut: &'static str,
+    /// Places whose text is not for printing.
+    pub masks: &'m [Span],
 }
 
 /// An excerpt and its marks in the excerpt's own offsets.
@@ -59,7 +62,7 @@ struct Drawn {
 }
 
 impl Snippet {
-    pub fn new(doc: &Document, name: String, marks: Vec<Mark>, frame: Frame) -> Self {
+    pub fn new(doc: &Document, name: String, marks: Vec<Mark>, frame: Frame<'_>) -> Self {
         let drawn: Vec<Drawn> = marks.iter().map(|m| drawn(doc, m.span)).collect();
         let mut numbers = BTreeSet::new();
         let count = doc.lines().line_count() as u32;
@@ -86,7 +89,7 @@ impl Snippet {
                 number: number as usize - 1,
                 start,
             });
-            let shown = push_line(&mut text, raw, focus, from == 0, frame);
+            let shown = push_line(&mut text, from, raw, focus, frame);
             for (d, place) in drawn.iter().zip(&mut places) {
                 if d.first == number {
                     place.0 = shown.at(d.start.clamp(from, until) - from);
@@ -204,8 +207,8 @@ impl Shown {
     }
 }
 
-/// Appends a line, cut to the frame around `focus`.
-fn push_line(text: &mut String, raw: &str, focus: usize, first: bool, frame: Frame) -> Shown {
+/// Appends a line that starts at `line` in the file, cut to the frame around `focus`.
+fn push_line(text: &mut String, line: usize, raw: &str, focus: usize, frame: Frame<'_>) -> Shown {
     let fits = raw.len() <= frame.width * 4 && cells(raw) <= frame.width;
     let from = if fits {
         0
@@ -218,19 +221,20 @@ fn push_line(text: &mut String, raw: &str, focus: usize, first: bool, frame: Fra
     }
     let mut used = 0;
     for (i, c) in raw.get(from..).unwrap_or("").char_indices() {
-        map.push((from + i, text.len()));
-        let byte_order_mark = first && from + i == 0 && c == '\u{feff}';
-        if byte_order_mark {
+        let at = from + i;
+        map.push((at, text.len()));
+        if line + at == 0 && c == '\u{feff}' {
             continue;
         }
         used += cell(c);
         if !fits && used > frame.width {
             text.push_str(frame.cut);
             // Everything behind the cut is at the cut.
-            map.push((raw.len(), text.len()));
-            return Shown { map };
+            break;
         }
-        if c != '\t' && is_hidden(c) {
+        if hides(frame.masks, line + at) {
+            text.push('*');
+        } else if c != '\t' && is_hidden(c) {
             text.extend(shown(c));
         } else {
             text.push(c);

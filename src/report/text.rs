@@ -20,7 +20,7 @@ pub fn shown(c: char) -> std::char::EscapeDefault {
 
 /// One line that is safe to print: hidden characters are shown as escapes.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    escape(text, |c| is_hidden(c))
+    escape(text, is_hidden)
 }
 
 /// As `plain`, but line breaks stay.

@@ -1,6 +1,8 @@
 //! Linting changed copies of the bundles in `fixtures/base/`, in memory.
 #![allow(dead_code)]
 
+pub mod reports;
+
 use std::path::{Path, PathBuf};
 
 use agentproto::lint::{Example, Finding, Options, Profile, RuleSet, lint_files};
@@ -91,7 +93,7 @@ impl Bundle {
     }
 }
 
-fn markdown_below(dir: &Path, out: &mut Vec<PathBuf>) {
+pub fn markdown_below(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("fixture directory").flatten() {
         let path = entry.path();
         if path.is_dir() {
