@@ -73,12 +73,7 @@ pub fn fixture(dir: &Path) -> Report {
     super::markdown_below(dir, &mut paths);
     paths.sort();
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options {
-        rules: &rules,
-        files: &Disk,
-        root: dir.to_owned(),
-        threads: 1,
-    };
+    let options = Options::new(&rules, &Disk, dir.to_owned());
     lint_files(&paths, &options)
 }
 
