@@ -3,6 +3,7 @@
 //! A document is judged in one pass: its parse problems, its schema (`shape`), then the
 //! checks of its doctype. Data flows one way; nothing here writes files or prints.
 
+pub mod baseline;
 mod context;
 pub mod edits;
 mod engine;
@@ -18,6 +19,7 @@ pub mod shape;
 mod suppress;
 pub mod text;
 
+pub use baseline::{Baseline, BaselineError, Matched};
 pub use context::{Context, Draft, Place, Ref, conclude};
 pub use engine::{Options, Target, lint_document, lint_files, lint_targets};
 pub use finding::{Edit, Finding, Fix, Related, Report, Safety};
