@@ -129,11 +129,13 @@ fn target_line(doc: &Document, comment: Span) -> u32 {
     let alone = text
         .get(line_start(text, at)..at)
         .is_some_and(|head| head.trim().is_empty());
-    while alone {
-        at = next_line(text, at);
-        let line = text.get(at..line_end(text, at)).unwrap_or("").trim();
-        if at >= end || !(line.is_empty() || line.starts_with('#')) {
-            break;
+    if alone {
+        loop {
+            at = next_line(text, at);
+            let line = text.get(at..line_end(text, at)).unwrap_or("").trim();
+            if at >= end || !(line.is_empty() || line.starts_with('#')) {
+                break;
+            }
         }
     }
     doc.position(at as u32).line
