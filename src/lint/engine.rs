@@ -136,6 +136,7 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
         }));
     }
     findings.extend(registry_wide::findings(&index, &workspace, options.rules));
+    suppress::apply_late(&pass.waiting, &workspace, options.rules, &mut findings);
     let files = pass
         .files
         .into_iter()
@@ -152,6 +153,8 @@ struct Pass {
     deferred: Vec<PathBuf>,
     /// Indices of the targets that turned out to be manifests.
     files: Vec<usize>,
+    /// Files with ignores of rules over all files.
+    waiting: Vec<PathBuf>,
 }
 
 impl Pass {
@@ -178,6 +181,9 @@ impl Pass {
             return;
         }
         self.files.push(order);
+        if suppress::waits(&doc) {
+            self.waiting.push(path.to_owned());
+        }
         if doc.doctype == Some(Doctype::Operator) {
             self.deferred.push(path.to_owned());
             return;
@@ -194,6 +200,7 @@ impl Pass {
         self.cards.extend(other.cards);
         self.deferred.extend(other.deferred);
         self.files.extend(other.files);
+        self.waiting.extend(other.waiting);
     }
 }
 

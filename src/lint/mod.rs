@@ -3,10 +3,12 @@
 //! A document is judged in one pass: its parse problems, its schema (`shape`), then the
 //! checks of its doctype. Data flows one way; nothing here writes files or prints.
 
+pub mod baseline;
 mod context;
 pub mod edits;
 mod engine;
 mod finding;
+pub mod fix;
 pub mod globs;
 mod index;
 pub mod registry;
@@ -17,9 +19,11 @@ pub mod shape;
 mod suppress;
 pub mod text;
 
+pub use baseline::{Baseline, BaselineError, Matched};
 pub use context::{Context, Draft, Place, Ref, conclude};
 pub use engine::{Options, Target, lint_document, lint_files, lint_targets};
 pub use finding::{Edit, Finding, Fix, Related, Report, Safety};
+pub use fix::{Changed, FixOutcome, fix_documents};
 pub use index::{Card, Field, Index};
 pub use rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity, Source};
 pub use settings::{RuleSet, UnknownRule, matching};

@@ -8,6 +8,7 @@ pub mod continuation;
 pub mod document;
 pub mod fields;
 pub mod identity;
+pub mod ignores;
 pub mod install;
 pub mod models;
 pub mod modes;
@@ -53,4 +54,5 @@ pub static FAMILIES: &[&Family] = &[
     &secrets::FAMILY,
     &operator::FAMILY,
     &registry_wide::FAMILY,
+    &ignores::FAMILY,
 ];

@@ -1,0 +1,165 @@
+//! Inline ignores, seen from the report.
+
+mod common;
+
+use agentproto::lint::{Finding, FixOutcome, Options, Profile, RuleSet, fix_documents};
+use common::Bundle;
+
+/// Quill with a line behind `bin`.
+fn quill(lines: &str) -> Bundle {
+    let mut bundle = Bundle::new("quill");
+    bundle.replace(
+        "AGENT-CLI.md",
+        "bin: quill\n",
+        &format!("bin: quill\n{lines}"),
+    );
+    bundle
+}
+
+fn lint(bundle: &Bundle) -> Vec<(&'static str, Option<String>)> {
+    let findings: Vec<Finding> = bundle.lint(Profile::Default);
+    findings
+        .into_iter()
+        .map(|f| (f.rule.slug, f.suppressed))
+        .collect()
+}
+
+fn fixed(bundle: &Bundle) -> FixOutcome {
+    let rules = RuleSet::profile_defaults(Profile::Default);
+    let options = Options {
+        rules: &rules,
+        files: &bundle.files,
+        root: bundle.dir.clone(),
+        threads: 1,
+    };
+    fix_documents(&bundle.manifests(), &options, false)
+}
+
+const UNKNOWN: &str = "fm-unknown-field";
+
+#[test]
+fn the_reason_is_kept() {
+    for lines in [
+        "surprise: 1 # agentproto: ignore[fm-unknown-field]   old   host\n",
+        "# agentproto: ignore[fm-unknown-field] old host\nsurprise: 1\n",
+        "surprise: # agentproto: ignore[fm-unknown-field] old host\n  - deep: 1\n",
+        "surprise: | # agentproto: ignore[fm-unknown-field] old host\n  text\n",
+        "surprise: 1\n# agentproto: ignore-file[fm-unknown-field] old host\n",
+    ] {
+        assert_eq!(
+            lint(&quill(lines)),
+            [(UNKNOWN, Some("old host".to_owned()))],
+            "{lines}"
+        );
+    }
+}
+
+#[test]
+fn without_a_reason_it_still_holds() {
+    let found = lint(&quill(
+        "surprise: 1 # agentproto: ignore[fm-unknown-field]\n",
+    ));
+    assert!(
+        found.contains(&(UNKNOWN, Some("ignored inline".to_owned()))),
+        "{found:?}"
+    );
+    assert!(found.contains(&("ignore-no-reason", None)));
+    assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn other_lines_and_other_rules_still_count() {
+    let found = lint(&quill(
+        "surprise: 1 # agentproto: ignore[fm-enum] wrong rule\n",
+    ));
+    assert_eq!(found, [(UNKNOWN, None), ("ignore-unused", None)]);
+    let found = lint(&quill(
+        "surprise: 1 # agentproto: ignore[fm-unknown-field] this one\nother: 2\n",
+    ));
+    assert_eq!(
+        found,
+        [(UNKNOWN, Some("this one".to_owned())), (UNKNOWN, None)]
+    );
+}
+
+#[test]
+fn ignores_of_ignore_rules() {
+    let found = lint(&quill(
+        "# agentproto: ignore-file[ignore-unused] generated file\nother: 2 # agentproto: ignore[fm-unknown-field] a\n# agentproto: ignore[fm-enum] b\n",
+    ));
+    assert_eq!(
+        found,
+        [
+            (UNKNOWN, Some("a".to_owned())),
+            ("ignore-unused", Some("generated file".to_owned()))
+        ]
+    );
+}
+
+#[test]
+fn rules_that_are_off_are_not_judged() {
+    let bundle = quill("# agentproto: ignore[fm-enum] why\n");
+    let mut rules = RuleSet::profile_defaults(Profile::Default);
+    rules.ignore(&["fm-enum".to_owned()]).expect("known");
+    let options = Options {
+        rules: &rules,
+        files: &bundle.files,
+        root: bundle.dir.clone(),
+        threads: 1,
+    };
+    let report = agentproto::lint::lint_files(&bundle.manifests(), &options);
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+}
+
+#[test]
+fn unused_ignores_are_removed() {
+    let before = Bundle::new("quill").text("AGENT-CLI.md");
+    for lines in [
+        "# agentproto: ignore[fm-enum] alone\n",
+        "# agentproto: ignore[fm-enum, fm-type] alone\n# agentproto: ignore-file[fm-range] again\n",
+    ] {
+        for crlf in [false, true] {
+            let mut bundle = quill(lines);
+            let mut expected = before.clone();
+            if crlf {
+                bundle.set(
+                    "AGENT-CLI.md",
+                    Some(bundle.text("AGENT-CLI.md").replace('\n', "\r\n")),
+                );
+                expected = expected.replace('\n', "\r\n");
+            }
+            let outcome = fixed(&bundle);
+            assert_eq!(outcome.changed.len(), 1, "{:?}", outcome.report.findings);
+            assert_eq!(outcome.changed[0].new, expected);
+            assert!(outcome.report.findings.is_empty());
+        }
+    }
+    let mut trailing = quill("");
+    trailing.replace(
+        "AGENT-CLI.md",
+        "bin: quill\n",
+        "bin: quill   # agentproto: ignore[fm-enum] x\n",
+    );
+    assert_eq!(fixed(&trailing).changed[0].new, before);
+    let mut body = Bundle::new("quill");
+    body.replace(
+        "AGENT-CLI.md",
+        "## Gotchas",
+        "<!-- agentproto: ignore-file[fm-enum] x -->\n## Gotchas",
+    );
+    assert_eq!(fixed(&body).changed[0].new, before);
+}
+
+#[test]
+fn only_the_unused_names_go() {
+    let outcome = fixed(&quill(
+        "surprise: 1 # agentproto: ignore[fm-enum, fm-unknown-field, fm-range] old host\n",
+    ));
+    let new = &outcome.changed[0].new;
+    assert!(
+        new.contains("surprise: 1 # agentproto: ignore[fm-unknown-field] old host\n"),
+        "{new}"
+    );
+    assert_eq!(outcome.applied, 1);
+    assert_eq!(outcome.report.findings.len(), 1);
+}
