@@ -9,14 +9,22 @@ use super::args::{self, Global, Lint};
 use super::config::{self, Config, ProfileName, SeverityName, SeveritySetting};
 use super::{Failure, Outcome, discover, git, io_failure, signals, terminal};
 use crate::exit;
-use crate::lint::{Options, Profile, Report, RuleSet, Severity, Target, UnknownRule, lint_targets};
-use crate::manifest::{Disk, MAX_FILE_BYTES, Overlay};
+use crate::lint::rules::registry_wide;
+use crate::lint::{
+    Baseline, BaselineError, Changed, Options, Profile, Report, RuleSet, Severity, Target, UnknownRule,
+    fix_documents, lint_targets, matching,
+};
+use crate::manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, replace_file};
 use crate::report::{self, Meta};
 
 pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let config = config::load(global)?;
     let rules = rule_set(args, &config)?;
+    if (args.fix || args.unsafe_fixes) && (args.staged || args.paths.iter().any(|p| p.as_os_str() == "-")) {
+        return Err(Failure::new(exit::USAGE, "staged contents and standard input cannot be fixed in place")
+            .hint("`--diff` shows what the fixes would change"));
+    }
     let mut files = Overlay::new(&Disk);
     let targets = targets(args, &config, &mut files)?;
     signals::watch();
@@ -25,7 +33,18 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         stop: Some(&signals::STOP),
         ..Options::new(&rules, &files, root(&config))
     };
-    let report = lint_targets(&targets, &options);
+    let fixing = args.fix || args.unsafe_fixes || args.diff;
+    let (mut report, changed) = if fixing {
+        let paths: Vec<PathBuf> = lint_targets(&targets, &options).files;
+        let outcome = fix_documents(&paths, &options, args.unsafe_fixes);
+        (outcome.report, outcome.changed)
+    } else {
+        (lint_targets(&targets, &options), Vec::new())
+    };
+    if let Some(reference) = &args.changed {
+        compare_with_base(reference, &mut report, &rules);
+    }
+    forget_per_file(&mut report, &config)?;
     let meta = Meta {
         profile: rules.profile(),
         color: terminal::color(global),
@@ -34,15 +53,151 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         elapsed: started.elapsed(),
         fail_on: fail_on(args, &config),
         exit_zero: args.exit_zero,
+        interrupted: signals::interrupted().is_some(),
         ..Meta::default()
     };
+    if args.diff {
+        return show_diff(&changed, &meta, out);
+    }
+    write_fixed(&changed)?;
+    if let Some(file) = &args.write_baseline {
+        return write_baseline(file, &report, global);
+    }
+    let known = known_findings(args, &config)?;
+    if let Some(baseline) = known {
+        let matched = baseline.apply(&mut report);
+        if matched.stale > 0 && !global.quiet {
+            note(&format!(
+                "{} entr{} of the baseline match nothing any more; `--write-baseline` drops them",
+                matched.stale,
+                if matched.stale == 1 { "y" } else { "ies" }
+            ));
+        }
+    }
+    if !changed.is_empty() && !global.quiet {
+        note(&format!("fixed {} file(s)", changed.len()));
+    }
     report::render(args::format(&args.output), &report, &meta, out).map_err(io_failure)?;
     Ok(verdict(&report, &meta))
+}
+
+/// A remark for people; never part of the results.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "agentproto: {}", report::text::plain(text));
+}
+
+fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
+    for change in changed {
+        let name = meta.path(&change.path);
+        let diff = similar::TextDiff::from_lines(&change.old, &change.new);
+        let mut unified = diff.unified_diff();
+        let unified = unified.context_radius(3).header(&format!("a/{name}"), &format!("b/{name}")).to_string();
+        for line in unified.lines() {
+            let line = report::text::plain(line);
+            let painted = match line.as_bytes().first() {
+                Some(b'+') if meta.color => format!("\x1b[32m{line}\x1b[0m"),
+                Some(b'-') if meta.color => format!("\x1b[31m{line}\x1b[0m"),
+                _ => line.into_owned(),
+            };
+            writeln!(out, "{painted}").map_err(io_failure)?;
+        }
+    }
+    Ok(if changed.is_empty() || meta.exit_zero { exit::CLEAN } else { exit::FINDINGS })
+}
+
+/// Writes the fixed texts, each in one step, unless the file changed meanwhile.
+fn write_fixed(changed: &[Changed]) -> Result<(), Failure> {
+    for change in changed {
+        let path = &change.path;
+        let fail = |what: &str| Failure::new(exit::CANT_CREATE, format!("{}: {what}", path.display()));
+        let now = std::fs::read(path).map_err(|e| fail(&format!("cannot be read again: {e}")))?;
+        if now != change.old.as_bytes() {
+            return Err(fail("changed while it was being fixed; nothing was written to it"));
+        }
+        replace_file(path, change.new.as_bytes())
+            .map_err(|e| fail(&format!("cannot be written: {e}")))?;
+    }
+    Ok(())
+}
+
+fn write_baseline(file: &Path, report: &Report, global: &Global) -> Outcome {
+    let baseline = Baseline::of(report, file);
+    baseline.write(file).map_err(baseline_failure)?;
+    if !global.quiet {
+        note(&format!("wrote {} entr{} to {}", baseline.len(), if baseline.len() == 1 { "y" } else { "ies" }, file.display()));
+    }
+    Ok(exit::CLEAN)
+}
+
+fn known_findings(args: &Lint, config: &Config) -> Result<Option<Baseline>, Failure> {
+    if args.no_baseline {
+        return Ok(None);
+    }
+    let configured = || config.lint.baseline.as_ref().map(|b| discover::clean(&config.dir.join(b)));
+    match args.baseline.clone().or_else(configured) {
+        Some(file) => Baseline::load(&file).map(Some).map_err(baseline_failure),
+        None => Ok(None),
+    }
+}
+
+fn baseline_failure(error: BaselineError) -> Failure {
+    let code = match error {
+        BaselineError::Missing(_) => exit::NO_INPUT,
+        BaselineError::Read { .. } => exit::IO,
+        BaselineError::Malformed { .. } => exit::DATA,
+        BaselineError::Write { .. } => exit::CANT_CREATE,
+    };
+    Failure::new(code, error.to_string()).hint("`agentproto lint --write-baseline FILE` writes one")
+}
+
+/// `[[lint.per-file]]`: these rules do not apply to these paths.
+fn forget_per_file(report: &mut Report, config: &Config) -> Result<(), Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    for per_file in &config.lint.per_file {
+        let globs = discover::globs(&config.dir, &per_file.paths, "per-file.paths")?;
+        let mut slugs = Vec::new();
+        for selector in &per_file.ignore {
+            let rules = matching(selector)
+                .map_err(|error| Failure::new(exit::CONFIG, format!("`per-file.ignore` in the configuration: {error}")))?;
+            slugs.extend(rules.into_iter().map(|rule| rule.slug));
+        }
+        report.findings.retain(|finding| {
+            let absolute = here.join(&finding.file);
+            let inside = absolute.strip_prefix(globs.path()).unwrap_or(&finding.file);
+            !(slugs.contains(&finding.rule.slug) && globs.matched_path_or_any_parents(inside, false).is_ignore())
+        });
+    }
+    Ok(())
+}
+
+/// Rules that need the revision before: only `--changed` knows one.
+fn compare_with_base(reference: &str, report: &mut Report, rules: &RuleSet) {
+    let mut found = Vec::new();
+    for path in &report.files {
+        let Some(old) = git::text_at(reference, path) else {
+            continue;
+        };
+        let Ok(new) = std::fs::read_to_string(path) else {
+            continue;
+        };
+        let (old, new) = (Document::parse(path, old), Document::parse(path, new));
+        let findings = registry_wide::compare_with_base(&old, &new, rules);
+        if !findings.is_empty() && report.source(path).is_none() {
+            let at = report.sources.partition_point(|(p, _)| p < path);
+            report.sources.insert(at, (path.clone(), std::sync::Arc::new(new)));
+        }
+        found.extend(findings);
+    }
+    report.findings.extend(found);
+    report.findings.sort_by(crate::lint::Finding::order);
 }
 
 fn verdict(report: &Report, meta: &Meta) -> u8 {
     if let Some(code) = signals::interrupted() {
         return code;
+    }
+    if report.findings.iter().any(|f| f.rule.slug == "internal-fault") {
+        return exit::INTERNAL;
     }
     if meta.run_fails(report) {
         exit::FINDINGS

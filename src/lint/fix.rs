@@ -198,6 +198,7 @@ impl<'r> Round<'r> {
             files: &files,
             root: self.options.root.clone(),
             threads: self.options.threads,
+            stop: None,
         };
         let after = lint_files(self.paths, &options);
         let mended = Tally::of(chosen().map(|c| c.finding));

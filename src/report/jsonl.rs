@@ -15,7 +15,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         emitter.event("finding", &json::finding(finding, meta))?;
     }
     let tally = Tally::of(&report.findings);
-    let counts = object(json!({
+    let mut counts = object(json!({
         // Lines, suppressed ones included; the counts by severity leave those out.
         "count": report.findings.len(),
         "error_count": tally.errors,
@@ -23,7 +23,11 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         "info_count": tally.infos,
         "suppressed_count": tally.suppressed,
         "files": report.files.len(),
-        "partial": is_partial(report),
+        "partial": is_partial(report) || meta.interrupted,
     }));
-    emitter.summary(!meta.run_fails(report), meta.elapsed, counts)
+    if meta.interrupted {
+        counts.insert("reason".to_owned(), "interrupted".into());
+    }
+    let ok = !meta.interrupted && !meta.run_fails(report);
+    emitter.summary(ok, meta.elapsed, counts)
 }

@@ -46,6 +46,8 @@ pub struct Meta {
     pub fail_on: Severity,
     /// Findings never fail the run.
     pub exit_zero: bool,
+    /// A signal ended the run before every file was judged.
+    pub interrupted: bool,
     /// Paths below this directory are printed relative to it.
     pub base: Option<PathBuf>,
 }
@@ -61,6 +63,7 @@ impl Default for Meta {
             elapsed: Duration::ZERO,
             fail_on: Severity::Error,
             exit_zero: false,
+            interrupted: false,
             base: None,
         }
     }
