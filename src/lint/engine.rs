@@ -178,6 +178,7 @@ impl Pass {
             return;
         }
         self.files.push(order);
+        self.cards.extend(Card::of(&doc).map(|card| (order, card)));
         if doc.doctype == Some(Doctype::Operator) {
             self.deferred.push(path.to_owned());
             return;
@@ -186,7 +187,6 @@ impl Pass {
             lint_document(&doc, workspace, rules, None, linted)
         });
         self.findings.extend(findings);
-        self.cards.extend(Card::of(&doc).map(|card| (order, card)));
     }
 
     fn absorb(&mut self, other: Pass) {
