@@ -31,6 +31,7 @@ fn fixed(bundle: &Bundle) -> FixOutcome {
         files: &bundle.files,
         root: bundle.dir.clone(),
         threads: 1,
+        stop: None,
     };
     fix_documents(&bundle.manifests(), &options, false)
 }
@@ -106,6 +107,7 @@ fn rules_that_are_off_are_not_judged() {
         files: &bundle.files,
         root: bundle.dir.clone(),
         threads: 1,
+        stop: None,
     };
     let report = agentproto::lint::lint_files(&bundle.manifests(), &options);
     assert!(report.findings.is_empty(), "{:?}", report.findings);

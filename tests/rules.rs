@@ -18,6 +18,11 @@ fn wanted() -> Vec<&'static Rule> {
     rules
 }
 
+/// Rules that compare with a base revision are judged in `tests/changed.rs`.
+fn needs_base(rule: &Rule) -> bool {
+    ["range-major-bump", "shape-version-bump"].contains(&rule.slug)
+}
+
 #[test]
 fn base_bundles_are_clean_in_every_profile() {
     for entry in std::fs::read_dir(base_dir())
@@ -82,7 +87,10 @@ fn every_rule_is_documented() {
 #[test]
 fn examples_do_what_they_say() {
     let mut wrong = Vec::new();
-    for rule in wanted().into_iter().filter(|r| !r.bad.bundle.is_empty()) {
+    for rule in wanted()
+        .into_iter()
+        .filter(|r| !r.bad.bundle.is_empty() && !needs_base(r))
+    {
         let profile = profile_for(rule);
         let mut bad = Bundle::new(rule.bad.bundle);
         bad.apply(&rule.bad);
@@ -191,7 +199,7 @@ impl Case {
 
 #[test]
 fn mutants_die_at_the_right_place_and_siblings_live() {
-    let rules = wanted();
+    let rules: Vec<_> = wanted().into_iter().filter(|r| !needs_base(r)).collect();
     let mut wrong = Vec::new();
     let mut killed: BTreeMap<&str, (usize, usize)> =
         rules.iter().map(|r| (r.slug, (0, 0))).collect();

@@ -11,8 +11,8 @@ use super::{Failure, Outcome, discover, git, io_failure, signals, terminal};
 use crate::exit;
 use crate::lint::rules::registry_wide;
 use crate::lint::{
-    Baseline, BaselineError, Changed, Options, Profile, Report, RuleSet, Severity, Target, UnknownRule,
-    fix_documents, lint_targets, matching,
+    Baseline, BaselineError, Changed, Options, Profile, Report, RuleSet, Severity, Target,
+    UnknownRule, fix_documents, lint_targets, matching,
 };
 use crate::manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, replace_file};
 use crate::report::{self, Meta};
@@ -21,9 +21,14 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let config = config::load(global)?;
     let rules = rule_set(args, &config)?;
-    if (args.fix || args.unsafe_fixes) && (args.staged || args.paths.iter().any(|p| p.as_os_str() == "-")) {
-        return Err(Failure::new(exit::USAGE, "staged contents and standard input cannot be fixed in place")
-            .hint("`--diff` shows what the fixes would change"));
+    if (args.fix || args.unsafe_fixes)
+        && (args.staged || args.paths.iter().any(|p| p.as_os_str() == "-"))
+    {
+        return Err(Failure::new(
+            exit::USAGE,
+            "staged contents and standard input cannot be fixed in place",
+        )
+        .hint("`--diff` shows what the fixes would change"));
     }
     let mut files = Overlay::new(&Disk);
     let targets = targets(args, &config, &mut files)?;
@@ -83,7 +88,11 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
 
 /// A remark for people; never part of the results.
 fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "agentproto: {}", report::text::plain(text));
+    let _ = writeln!(
+        std::io::stderr(),
+        "agentproto: {}",
+        report::text::plain(text)
+    );
 }
 
 fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
@@ -91,7 +100,10 @@ fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
         let name = meta.path(&change.path);
         let diff = similar::TextDiff::from_lines(&change.old, &change.new);
         let mut unified = diff.unified_diff();
-        let unified = unified.context_radius(3).header(&format!("a/{name}"), &format!("b/{name}")).to_string();
+        let unified = unified
+            .context_radius(3)
+            .header(&format!("a/{name}"), &format!("b/{name}"))
+            .to_string();
         for line in unified.lines() {
             let line = report::text::plain(line);
             let painted = match line.as_bytes().first() {
@@ -102,17 +114,24 @@ fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
             writeln!(out, "{painted}").map_err(io_failure)?;
         }
     }
-    Ok(if changed.is_empty() || meta.exit_zero { exit::CLEAN } else { exit::FINDINGS })
+    Ok(if changed.is_empty() || meta.exit_zero {
+        exit::CLEAN
+    } else {
+        exit::FINDINGS
+    })
 }
 
 /// Writes the fixed texts, each in one step, unless the file changed meanwhile.
 fn write_fixed(changed: &[Changed]) -> Result<(), Failure> {
     for change in changed {
         let path = &change.path;
-        let fail = |what: &str| Failure::new(exit::CANT_CREATE, format!("{}: {what}", path.display()));
+        let fail =
+            |what: &str| Failure::new(exit::CANT_CREATE, format!("{}: {what}", path.display()));
         let now = std::fs::read(path).map_err(|e| fail(&format!("cannot be read again: {e}")))?;
         if now != change.old.as_bytes() {
-            return Err(fail("changed while it was being fixed; nothing was written to it"));
+            return Err(fail(
+                "changed while it was being fixed; nothing was written to it",
+            ));
         }
         replace_file(path, change.new.as_bytes())
             .map_err(|e| fail(&format!("cannot be written: {e}")))?;
@@ -124,7 +143,12 @@ fn write_baseline(file: &Path, report: &Report, global: &Global) -> Outcome {
     let baseline = Baseline::of(report, file);
     baseline.write(file).map_err(baseline_failure)?;
     if !global.quiet {
-        note(&format!("wrote {} entr{} to {}", baseline.len(), if baseline.len() == 1 { "y" } else { "ies" }, file.display()));
+        note(&format!(
+            "wrote {} entr{} to {}",
+            baseline.len(),
+            if baseline.len() == 1 { "y" } else { "ies" },
+            file.display()
+        ));
     }
     Ok(exit::CLEAN)
 }
@@ -133,7 +157,13 @@ fn known_findings(args: &Lint, config: &Config) -> Result<Option<Baseline>, Fail
     if args.no_baseline {
         return Ok(None);
     }
-    let configured = || config.lint.baseline.as_ref().map(|b| discover::clean(&config.dir.join(b)));
+    let configured = || {
+        config
+            .lint
+            .baseline
+            .as_ref()
+            .map(|b| discover::clean(&config.dir.join(b)))
+    };
     match args.baseline.clone().or_else(configured) {
         Some(file) => Baseline::load(&file).map(Some).map_err(baseline_failure),
         None => Ok(None),
@@ -157,14 +187,19 @@ fn forget_per_file(report: &mut Report, config: &Config) -> Result<(), Failure> 
         let globs = discover::globs(&config.dir, &per_file.paths, "per-file.paths")?;
         let mut slugs = Vec::new();
         for selector in &per_file.ignore {
-            let rules = matching(selector)
-                .map_err(|error| Failure::new(exit::CONFIG, format!("`per-file.ignore` in the configuration: {error}")))?;
+            let rules = matching(selector).map_err(|error| {
+                Failure::new(
+                    exit::CONFIG,
+                    format!("`per-file.ignore` in the configuration: {error}"),
+                )
+            })?;
             slugs.extend(rules.into_iter().map(|rule| rule.slug));
         }
         report.findings.retain(|finding| {
             let absolute = here.join(&finding.file);
             let inside = absolute.strip_prefix(globs.path()).unwrap_or(&finding.file);
-            !(slugs.contains(&finding.rule.slug) && globs.matched_path_or_any_parents(inside, false).is_ignore())
+            !(slugs.contains(&finding.rule.slug)
+                && globs.matched_path_or_any_parents(inside, false).is_ignore())
         });
     }
     Ok(())
@@ -184,7 +219,9 @@ fn compare_with_base(reference: &str, report: &mut Report, rules: &RuleSet) {
         let findings = registry_wide::compare_with_base(&old, &new, rules);
         if !findings.is_empty() && report.source(path).is_none() {
             let at = report.sources.partition_point(|(p, _)| p < path);
-            report.sources.insert(at, (path.clone(), std::sync::Arc::new(new)));
+            report
+                .sources
+                .insert(at, (path.clone(), std::sync::Arc::new(new)));
         }
         found.extend(findings);
     }
@@ -196,7 +233,11 @@ fn verdict(report: &Report, meta: &Meta) -> u8 {
     if let Some(code) = signals::interrupted() {
         return code;
     }
-    if report.findings.iter().any(|f| f.rule.slug == "internal-fault") {
+    if report
+        .findings
+        .iter()
+        .any(|f| f.rule.slug == "internal-fault")
+    {
         return exit::INTERNAL;
     }
     if meta.run_fails(report) {

@@ -184,6 +184,7 @@ impl Pass {
         if suppress::waits(&doc) {
             self.waiting.push(path.to_owned());
         }
+        self.cards.extend(Card::of(&doc).map(|card| (order, card)));
         if doc.doctype == Some(Doctype::Operator) {
             self.deferred.push(path.to_owned());
             return;
@@ -192,7 +193,6 @@ impl Pass {
             lint_document(&doc, workspace, rules, None, linted)
         });
         self.findings.extend(findings);
-        self.cards.extend(Card::of(&doc).map(|card| (order, card)));
     }
 
     fn absorb(&mut self, other: Pass) {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::manifest::{Doctype, Document, Node, Span};
+use crate::manifest::{Doctype, Document, Node, Span, normalize};
 
 /// A field's text and place; lines are computed only if it ends up in a finding.
 #[derive(Clone, Debug)]
@@ -21,6 +21,18 @@ pub struct Card {
     pub bin: Option<Field>,
     /// Slug and kind of each declared secret (SECRETS.md only).
     pub secrets: Vec<(Field, String)>,
+    /// Agent → endpoint → operator → agent: the only references that can run in a circle.
+    /// Secrets and runners refer to nothing, and a tool refers back to its CLI by design.
+    pub next: Option<Next>,
+}
+
+/// Where a manifest's one onward reference leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Normalised path.
+    File(PathBuf),
+    /// Id of an agent in the registry.
+    Slug(String),
 }
 
 /// All manifests of a run, in path order.
@@ -48,39 +60,59 @@ impl Card {
                 span: node.span,
             })
         };
-        let card = match doctype {
-            Doctype::Cli | Doctype::AgentCli => Card {
-                path: doc.path.clone(),
-                doctype,
-                id: field("id"),
-                version: root.str_at(&["version"]).map(str::to_owned),
-                bin: field("bin"),
-                secrets: Vec::new(),
-            },
-            Doctype::Acp => Card {
-                path: doc.path.clone(),
-                doctype,
-                id: field("id"),
-                version: root.str_at(&["version"]).map(str::to_owned),
-                bin: None,
-                secrets: Vec::new(),
-            },
-            Doctype::Secrets => Card {
-                path: doc.path.clone(),
-                doctype,
-                id: None,
-                version: None,
-                bin: None,
-                secrets: root
-                    .get("secrets")
-                    .map_or(&[][..], Node::items)
-                    .iter()
-                    .filter_map(secret)
-                    .collect(),
-            },
-            _ => return None,
+        let mut card = Card {
+            path: doc.path.clone(),
+            doctype,
+            id: None,
+            version: None,
+            bin: None,
+            secrets: Vec::new(),
+            next: None,
         };
+        match doctype {
+            Doctype::Cli | Doctype::AgentCli | Doctype::Acp => {
+                card.id = field("id");
+                card.version = root.str_at(&["version"]).map(str::to_owned);
+                if doctype != Doctype::Acp {
+                    card.bin = field("bin");
+                }
+            }
+            Doctype::Secrets => {
+                let secrets = root.get("secrets").map_or(&[][..], Node::items);
+                card.secrets = secrets.iter().filter_map(secret).collect();
+            }
+            Doctype::Operator => {}
+            Doctype::Sandbox | Doctype::Runner | Doctype::Tool => return None,
+        }
+        card.next = onward(root, doctype)
+            .and_then(Node::as_str)
+            .and_then(|reference| Next::of(doc, reference));
         Some(card)
+    }
+}
+
+/// The reference of a manifest that may lead back to it.
+pub fn onward(root: &Node, doctype: Doctype) -> Option<&Node> {
+    match doctype {
+        Doctype::AgentCli => root.get("acp"),
+        Doctype::Acp => root.at(&["metadata", "aip44", "operator"]),
+        Doctype::Operator if root.str_at(&["runtime", "kind"]) == Some("agent-cli") => {
+            root.at(&["runtime", "ref"])
+        }
+        _ => None,
+    }
+}
+
+impl Next {
+    fn of(doc: &Document, reference: &str) -> Option<Next> {
+        if reference.contains("://") || reference.starts_with(['@', '/', '~', '\\']) {
+            return None;
+        }
+        if reference.contains(['/', '.']) {
+            return Some(Next::File(normalize(&doc.dir().join(reference))));
+        }
+        let slug = doc.doctype == Some(Doctype::Operator) && !reference.is_empty();
+        slug.then(|| Next::Slug(reference.to_owned()))
     }
 }
 

@@ -11,5 +11,5 @@ mod evaluate;
 mod wording;
 
 pub use compile::{SCHEMAS, Shape, ShapeId, Shapes, shapes_for};
-pub use evaluate::{Keyword, Violation, is_valid, violations};
+pub use evaluate::{Keyword, Violation, is_valid, same, violations};
 pub use wording::draft;

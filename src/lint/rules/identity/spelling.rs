@@ -1,0 +1,150 @@
+//! How ids, tags and versions are spelled, and how a misspelled one was meant.
+
+use super::fits;
+
+/// What the schemas accept as a version.
+pub const LOOSE_VERSION: &str = r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][A-Za-z0-9_.\-]+)?$";
+
+/// `Code Hosting`, `code_hosting` and `codeHosting` → `code-hosting`. `None` where nothing
+/// is left or where letters would be lost.
+pub fn kebab(text: &str, keep_dots: bool) -> Option<String> {
+    let text = text.trim();
+    // A hump counts only after a lower-case start: `GitHub` is one word, `gitHost` two.
+    let humps = text.starts_with(|c: char| c.is_ascii_lowercase());
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            let hump = humps && c.is_ascii_uppercase() && before.is_ascii_lowercase();
+            if hump {
+                out.push('-');
+            }
+            out.push(c.to_ascii_lowercase());
+        } else if c.is_alphanumeric() {
+            return None;
+        } else if keep_dots && c == '.' {
+            out.push('.');
+        } else if !out.is_empty() && !out.ends_with(['-', '.']) {
+            out.push('-');
+        }
+        before = c;
+    }
+    let out = out.trim_matches(['-', '.']);
+    (!out.is_empty()).then(|| out.to_owned())
+}
+
+pub fn is_kebab(text: &str) -> bool {
+    let mut before = '-';
+    for c in text.chars() {
+        let legal = c.is_ascii_lowercase() || c.is_ascii_digit() || (c == '-' && before != '-');
+        if !legal {
+            return false;
+        }
+        before = c;
+    }
+    before != '-'
+}
+
+/// The id that was meant, if it fits the pattern.
+pub fn mended_id(id: &str, pattern: &str) -> Option<String> {
+    let mended = if pattern.starts_with("^@") {
+        let (owner, slug) = id.trim().trim_start_matches('@').split_once('/')?;
+        format!("@{}/{}", kebab(owner, false)?, kebab(slug, false)?)
+    } else {
+        // A tool's id may have dots.
+        kebab(id, pattern.contains("a-z0-9.\\-"))?
+    };
+    fits(pattern, &mended).then_some(mended)
+}
+
+pub fn has_three_numbers(text: &str) -> bool {
+    let mut dots = 0;
+    for c in text.bytes() {
+        match c {
+            b'.' => dots += 1,
+            b'0'..=b'9' => {}
+            _ => break,
+        }
+    }
+    dots >= 2
+}
+
+/// `v1.2` → `1.2.0`. `None` where a number is missing in the middle or the rest is odd.
+pub fn mended_version(text: &str) -> Option<String> {
+    let text = text.trim().trim_start_matches(['v', 'V', '=']).trim();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (core, rest) = text.split_at(end);
+    let mut numbers: Vec<&str> = core.split('.').collect();
+    if numbers.len() > 3 || numbers.iter().any(|n| n.is_empty()) {
+        return None;
+    }
+    numbers.resize(3, "0");
+    let numbers: Vec<&str> = numbers.into_iter().map(without_zeros).collect();
+    let mended = format!("{}{rest}", numbers.join("."));
+    (semver::Version::parse(&mended).is_ok() && fits(LOOSE_VERSION, &mended)).then_some(mended)
+}
+
+fn without_zeros(number: &str) -> &str {
+    match number.trim_start_matches('0') {
+        "" => "0",
+        rest => rest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_kebab_case() {
+        let of = |text: &str| kebab(text, false);
+        assert_eq!(of("Code Hosting").as_deref(), Some("code-hosting"));
+        assert_eq!(of("code__hosting_").as_deref(), Some("code-hosting"));
+        assert_eq!(of("codeHosting").as_deref(), Some("code-hosting"));
+        assert_eq!(of("GitHub").as_deref(), Some("github"));
+        assert_eq!(of("CI/CD").as_deref(), Some("ci-cd"));
+        assert_eq!(of("Zürich"), None);
+        assert_eq!(of("--"), None);
+        assert_eq!(kebab("Merge.Open", true).as_deref(), Some("merge.open"));
+        for text in ["a", "a-b", "a1-2"] {
+            assert!(is_kebab(text), "{text}");
+        }
+        for text in ["", "-a", "a-", "a--b", "A", "a_b", "a b"] {
+            assert!(!is_kebab(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_mended_only_into_legal_ones() {
+        let plain = r"^[a-z0-9][a-z0-9\-]{1,63}$";
+        assert_eq!(mended_id("My_Tool", plain).as_deref(), Some("my-tool"));
+        assert_eq!(mended_id("X", plain), None);
+        let operator = "^[a-z][a-z0-9-]{0,62}[a-z0-9]$";
+        assert_eq!(mended_id("7Seas", operator), None);
+        let tool = r"^[a-z0-9][a-z0-9.\-]{0,78}[a-z0-9]$";
+        assert_eq!(mended_id("Merge.Open", tool).as_deref(), Some("merge.open"));
+        let scoped = "^@[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*$";
+        assert_eq!(
+            mended_id("Acme/Box 1", scoped).as_deref(),
+            Some("@acme/box-1")
+        );
+        assert_eq!(mended_id("box", scoped), None);
+    }
+
+    #[test]
+    fn versions_are_completed() {
+        let of = |text: &str| mended_version(text);
+        assert_eq!(of("v1.2.3").as_deref(), Some("1.2.3"));
+        assert_eq!(of("1.2").as_deref(), Some("1.2.0"));
+        assert_eq!(of("2").as_deref(), Some("2.0.0"));
+        assert_eq!(of("1.10").as_deref(), Some("1.10.0"));
+        assert_eq!(of("1.2-rc.1").as_deref(), Some("1.2.0-rc.1"));
+        assert_eq!(of("1.2.3.4"), None);
+        assert_eq!(of("1..2"), None);
+        assert_eq!(of("latest"), None);
+        assert_eq!(of(""), None);
+        assert_eq!(of("1.x"), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! SHA-256 digests as authors write them, and texts that only stand in for one.
+
+/// SHA-256 of nothing at all: what a failed download hashes to.
+const OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// Words by which authors mark what is still to be filled in.
+const MARKS: [&str; 19] = [
+    "<", ">", "…", "...", "${", "{{", "abc123", "todo", "fixme", "xxx", "place", "change", "sha",
+    "digest", "hash", "your", "tbd", "none", "pin",
+];
+
+/// What the schema accepts.
+pub fn is_well_formed(text: &str) -> bool {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.len() == 64 && text.bytes().all(hex)
+}
+
+/// Why a well-formed digest cannot be that of a real file, if so.
+pub fn too_regular(text: &str) -> Option<&'static str> {
+    if text == OF_NOTHING {
+        Some("is the digest of an empty file")
+    } else if is_repetition(text) {
+        Some("repeats the same few characters, as no real digest does")
+    } else {
+        None
+    }
+}
+
+/// Why a text only stands in for a digest, if so.
+pub fn stand_in(text: &str) -> Option<&'static str> {
+    let lower = text.trim().to_ascii_lowercase();
+    if lower.is_empty() {
+        return Some("is empty");
+    }
+    if let Some(why) = too_regular(&lower) {
+        return Some(why);
+    }
+    let written = bare_hex(&lower).is_some_and(|hex| hex.len() >= 32);
+    let marked = MARKS.iter().any(|mark| lower.contains(mark));
+    (marked && !written).then_some("is a placeholder")
+}
+
+/// The digest that was meant: prefix and white space dropped, in lower case.
+pub fn mended(text: &str) -> Option<String> {
+    let hex = bare_hex(text)?.to_ascii_lowercase();
+    (hex.len() == 64).then_some(hex)
+}
+
+/// Hex digits behind an optional `sha256:` or `sha256-`.
+fn bare_hex(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let rest = match text.get(..7) {
+        Some(head) if ["sha256:", "sha256-"].contains(&head.to_ascii_lowercase().as_str()) => {
+            text.get(7..)?.trim()
+        }
+        _ => text,
+    };
+    let hex = !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_hexdigit());
+    hex.then_some(rest)
+}
+
+/// `0000…`, `deadbeefdeadbeef…`, `0123456789abcdef0123…`.
+fn is_repetition(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    [1, 2, 3, 4, 6, 8, 10, 16].iter().any(|period| {
+        bytes.len() >= period * 3
+            && bytes
+                .iter()
+                .zip(bytes.iter().skip(*period))
+                .all(|(a, b)| a == b)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REAL: &str = "60aa3899b61bc3aad324d455a88ced2142bbf628cf45f39c0fb025f9d7714a0d";
+
+    #[test]
+    fn stand_ins_are_told_from_digests() {
+        let texts = [
+            "",
+            "abc123…",
+            "abc123...",
+            "<sha-pinned-at-release>",
+            "<sha256>",
+            "TODO",
+            "sha256-of-the-archive",
+            "xxxxxxxx",
+            "your digest here",
+            OF_NOTHING,
+            &"0".repeat(64),
+            &"f".repeat(64),
+            &"deadbeef".repeat(8),
+            &"0123456789abcdef".repeat(4),
+        ];
+        for text in texts {
+            assert!(stand_in(text).is_some(), "{text}");
+        }
+        let upper = REAL.to_uppercase();
+        let prefixed = format!("sha256:{REAL}");
+        for text in [REAL, &upper, &prefixed, &REAL[..63], "zz12", "1234"] {
+            assert_eq!(stand_in(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_a_digest_are_mended() {
+        assert_eq!(mended(&REAL.to_uppercase()).as_deref(), Some(REAL));
+        assert_eq!(mended(&format!(" sha256:{REAL}")).as_deref(), Some(REAL));
+        assert_eq!(mended(&REAL[1..]), None);
+        assert_eq!(mended("sha256:"), None);
+        assert_eq!(mended("ünïcödé"), None);
+    }
+}
