@@ -37,8 +37,8 @@ pub static FM_FIELD_CASE: Rule = Rule {
     fix: FixKind::Safe,
     what: "Field names are written exactly as in the spec, in upper and lower case too.",
     why: "Field names are case-sensitive: `Version` is not `version`, and a host that looks for the one does not find the other.",
-    bad: Example::over("quill", "AGENT-CLI.md", "Tags: [writing]\n"),
-    good: Example::over("quill", "AGENT-CLI.md", "tags: [writing]\n"),
+    bad: Example::over("fleet", "adapters/otter/AGENT-CLI.md", "Tags: [chores]\n"),
+    good: Example::over("fleet", "adapters/otter/AGENT-CLI.md", "tags: [chores]\n"),
     ..Rule::BASE
 };
 
