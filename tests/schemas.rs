@@ -13,7 +13,11 @@ use serde_json::Value;
 
 fn schema_text(doctype: Doctype) -> &'static str {
     let file = format!("/{}", doctype.file_name().replace(".md", ".schema.json"));
-    SCHEMAS.iter().find(|(id, _)| id.ends_with(&file)).expect("a schema").1
+    SCHEMAS
+        .iter()
+        .find(|(id, _)| id.ends_with(&file))
+        .expect("a schema")
+        .1
 }
 
 fn validator(doctype: Doctype) -> jsonschema::Validator {
@@ -22,7 +26,11 @@ fn validator(doctype: Doctype) -> jsonschema::Validator {
         let schema: Value = serde_json::from_str(text).expect("JSON");
         let resource = jsonschema::Draft::Draft202012.create_resource(schema);
         // Both bases, as the specs mix them.
-        let other = if id.contains("/docs/") { id.replace("/docs/", "/schemas/") } else { id.replace("/schemas/", "/docs/") };
+        let other = if id.contains("/docs/") {
+            id.replace("/docs/", "/schemas/")
+        } else {
+            id.replace("/schemas/", "/docs/")
+        };
         registry = registry.add(*id, resource.clone()).expect("resource");
         registry = registry.add(other, resource).expect("resource");
     }
@@ -63,13 +71,20 @@ fn manifests() -> Vec<(Doctype, PathBuf)> {
             let path = entry.path();
             if path.is_dir() {
                 below(&path, out);
-            } else if let Some(doctype) = path.file_name().and_then(|n| n.to_str()).and_then(Doctype::from_file_name) {
+            } else if let Some(doctype) = path
+                .file_name()
+                .and_then(|n| n.to_str())
+                .and_then(Doctype::from_file_name)
+            {
                 out.push((doctype, path));
             }
         }
     }
     let mut out = Vec::new();
-    below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"), &mut out);
+    below(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"),
+        &mut out,
+    );
     out.sort_by(|a, b| a.1.cmp(&b.1));
     out
 }
@@ -78,22 +93,36 @@ fn manifests() -> Vec<(Doctype, PathBuf)> {
 fn only_known_keywords_stand_in_the_schemas() {
     let known: BTreeSet<&str> = "$schema $id $ref $defs title description default type const enum pattern format minLength maxLength minimum maximum minItems maxItems uniqueItems items properties additionalProperties propertyNames required oneOf anyOf allOf if then not x-rules x-discriminator examples".split(' ').collect();
     fn walk(schema: &Value, known: &BTreeSet<&str>, at: &str) {
-        let Some(object) = schema.as_object() else { return };
+        let Some(object) = schema.as_object() else {
+            return;
+        };
         for (keyword, value) in object {
-            assert!(known.contains(keyword.as_str()), "{at}: the evaluator does not know `{keyword}`");
+            assert!(
+                known.contains(keyword.as_str()),
+                "{at}: the evaluator does not know `{keyword}`"
+            );
             match keyword.as_str() {
                 "properties" | "$defs" => {
                     for (name, sub) in value.as_object().expect("map") {
                         walk(sub, known, &format!("{at}/{name}"));
                     }
                 }
-                "items" | "additionalProperties" | "propertyNames" | "if" | "then" | "not" => walk(value, known, at),
-                "oneOf" | "anyOf" | "allOf" => value.as_array().expect("list").iter().for_each(|v| walk(v, known, at)),
+                "items" | "additionalProperties" | "propertyNames" | "if" | "then" | "not" => {
+                    walk(value, known, at)
+                }
+                "oneOf" | "anyOf" | "allOf" => value
+                    .as_array()
+                    .expect("list")
+                    .iter()
+                    .for_each(|v| walk(v, known, at)),
                 "format" => assert_eq!(value, "uri", "{at}"),
                 "x-rules" => {
                     for slug in value.as_object().expect("map").values() {
                         let slug = slug.as_str().expect("slug");
-                        assert!(agentproto::lint::registry::find(slug).is_some(), "{at}: no rule `{slug}`");
+                        assert!(
+                            agentproto::lint::registry::find(slug).is_some(),
+                            "{at}: no rule `{slug}`"
+                        );
                     }
                 }
                 _ => {}
@@ -122,7 +151,12 @@ fn evaluator_and_oracle_agree_on_every_fixture() {
         let doc = Document::parse(&path, text);
         let Some(root) = &doc.root else { continue };
         let value = filled(to_json(root));
-        assert_eq!(ours(doctype, root), validator(doctype).is_valid(&value), "{}", path.display());
+        assert_eq!(
+            ours(doctype, root),
+            validator(doctype).is_valid(&value),
+            "{}",
+            path.display()
+        );
         seen += 1;
     }
     assert!(seen > 20, "{seen}");
@@ -155,13 +189,17 @@ fn changed(yaml: &str, at: usize, change: &Change) -> Option<String> {
     let new = match change {
         Change::Delete => "~".to_owned(),
         Change::Retype(other) => (*other).to_owned(),
-        Change::AddKey if old.starts_with('{') => old.replacen('{', "{ zz: 1, ", 1).replace(", }", " }"),
+        Change::AddKey if old.starts_with('{') => {
+            old.replacen('{', "{ zz: 1, ", 1).replace(", }", " }")
+        }
         Change::AddKey => format!("{old}x"),
         Change::Mangle => old.chars().rev().collect(),
     };
     let mut out = text.clone();
     out.replace_range(range, &new);
-    out.strip_prefix("---\n")?.strip_suffix("---\n").map(str::to_owned)
+    out.strip_prefix("---\n")?
+        .strip_suffix("---\n")
+        .map(str::to_owned)
 }
 
 proptest! {
