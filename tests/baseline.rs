@@ -16,6 +16,7 @@ fn report(bundle: &Bundle) -> Report {
         files: &bundle.files,
         root: bundle.dir.clone(),
         threads: 1,
+        stop: None,
     };
     lint_files(&bundle.manifests(), &options)
 }

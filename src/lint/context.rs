@@ -67,6 +67,9 @@ impl<'d> Draft<'d> {
             fix: None,
         }
     }
+    pub fn rule(&self) -> &'static Rule {
+        self.rule
+    }
     /// What to do about it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

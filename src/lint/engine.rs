@@ -281,11 +281,21 @@ fn claims() -> &'static [Claim] {
 }
 
 /// One mistake, one finding: where a rule with a name of its own speaks about a place,
-/// the general schema rules are silent about the same place.
+/// the general schema rules are silent about the same place. A word that YAML 1.1 reads
+/// otherwise is no news where it is wrong in YAML 1.2 already.
 fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
+    let is_note = |f: &Finding| f.rule == &document::FM_YAML11_SCALAR;
+    if findings.iter().any(is_note) {
+        let wrong: HashSet<Span> = findings
+            .iter()
+            .filter(|f| !is_note(f))
+            .map(|f| f.span)
+            .collect();
+        findings.retain(|f| !is_note(f) || !wrong.contains(&f.span));
+    }
     let specific: HashSet<(Span, String)> = findings
         .iter()
-        .filter(|f| !document::is_general(f.rule))
+        .filter(|f| !document::is_general(f.rule) && !is_note(f))
         .map(|f| (f.span, f.pointer.clone()))
         .collect();
     findings.retain(|f| {

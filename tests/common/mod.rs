@@ -3,10 +3,15 @@
 
 pub mod reports;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use agentproto::lint::{Example, Finding, Options, Profile, RuleSet, lint_files};
-use agentproto::manifest::{Disk, Document, FileSource, Overlay, Workspace};
+use agentproto::manifest::{
+    Disk, Document, FileSource, MAX_FILE_BYTES, Overlay, PathKind, ReadError, Workspace,
+};
+use serde::Deserialize;
 
 pub fn base_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/base")
@@ -16,16 +21,69 @@ pub fn base_dir() -> PathBuf {
 pub struct Bundle {
     pub dir: PathBuf,
     pub files: Overlay<'static>,
+    odd: &'static OddFiles,
+}
+
+/// What a text laid over a bundle cannot be.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Odd {
+    Folder,
+    NotUtf8,
+    Huge,
+}
+
+/// The disk with a few odd files on it.
+#[derive(Default)]
+struct OddFiles(Mutex<BTreeMap<PathBuf, Odd>>);
+
+impl OddFiles {
+    fn at(&self, path: &Path) -> Option<Odd> {
+        self.0.lock().expect("no panic inside").get(path).copied()
+    }
+}
+
+impl FileSource for OddFiles {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
+        match self.at(path) {
+            Some(Odd::Folder) => Err(ReadError::IsDirectory),
+            Some(Odd::NotUtf8) => Ok(b"---\nname: caf\xe9\n---\n".to_vec()),
+            Some(Odd::Huge) => Err(ReadError::TooLarge(MAX_FILE_BYTES + 1)),
+            None => Disk.read(path),
+        }
+    }
+    fn kind(&self, path: &Path) -> Option<PathKind> {
+        match self.at(path) {
+            Some(Odd::Folder) => Some(PathKind::Directory),
+            Some(_) => Some(PathKind::File { executable: false }),
+            None => Disk.kind(path),
+        }
+    }
+    fn list(&self, dir: &Path) -> Vec<String> {
+        Disk.list(dir)
+    }
 }
 
 impl Bundle {
     pub fn new(name: &str) -> Self {
         let dir = base_dir().join(name);
         assert!(dir.is_dir(), "no bundle {name}");
+        // Lives as long as the test process; a bundle is a few bytes.
+        let odd: &'static OddFiles = Box::leak(Box::default());
         Bundle {
             dir,
-            files: Overlay::new(&Disk),
+            files: Overlay::new(odd),
+            odd,
         }
+    }
+
+    pub fn set_odd(&mut self, file: &str, odd: Odd) {
+        let path = self.dir.join(file);
+        self.odd
+            .0
+            .lock()
+            .expect("no panic inside")
+            .insert(path, odd);
     }
 
     pub fn text(&self, file: &str) -> String {
@@ -66,14 +124,21 @@ impl Bundle {
                 paths.push(path.clone());
             }
         }
+        let odd: Vec<PathBuf> = {
+            let odd = self.odd.0.lock().expect("no panic inside");
+            odd.keys().cloned().collect()
+        };
+        paths.extend(odd.iter().cloned());
         let workspace = Workspace::new(&self.files, &self.dir);
         paths.retain(|p| {
             let named = self.files.texts.contains_key(p);
-            workspace.load(p).is_ok_and(|doc| {
-                doc.doctype.is_some() || (named && p.extension().is_some_and(|e| e == "md"))
-            })
+            odd.contains(p)
+                || workspace.load(p).is_ok_and(|doc| {
+                    doc.doctype.is_some() || (named && p.extension().is_some_and(|e| e == "md"))
+                })
         });
         paths.sort();
+        paths.dedup();
         paths
     }
 
