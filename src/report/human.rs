@@ -153,11 +153,7 @@ impl Pen {
             Snippet::new(doc, self.name(finding, meta), marks, self.frame)
         });
         let diagnostic = Drawing {
-            code: Some(format!(
-                "{}: {}",
-                finding.rule.slug,
-                citation(finding.rule)
-            )),
+            code: Some(format!("{}: {}", finding.rule.slug, citation(finding.rule))),
             severity: match finding.severity {
                 Severity::Error => miette::Severity::Error,
                 Severity::Warning => miette::Severity::Warning,
