@@ -12,6 +12,7 @@ mod files;
 mod frontmatter;
 mod json;
 mod lines;
+pub mod range;
 mod refs;
 mod tree;
 mod workspace;

@@ -1,0 +1,140 @@
+//! Secrets written into a command line. Nothing here ever repeats what it found.
+
+/// What looks like a secret in a command, in words that do not show it.
+pub fn find(command: &str) -> Option<&'static str> {
+    let is_edge = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ':' | ',' | ';');
+    if command.split(is_edge).any(is_token) {
+        return Some("something that looks like an access token");
+    }
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        let Some(flag) = word.trim_matches(['"', '\'']).strip_prefix('-') else {
+            // `TOKEN=…` before the command.
+            let assigned = word.split_once('=').filter(|(name, _)| {
+                let name = name.to_ascii_lowercase().replace('_', "-");
+                SECRET_FLAGS.iter().any(|flag| name.ends_with(flag))
+            });
+            if assigned.is_some_and(|(_, value)| is_literal(value)) {
+                return Some("a variable set to a literal secret");
+            }
+            continue;
+        };
+        let flag = flag.trim_start_matches('-');
+        let (name, value) = match flag.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (flag, None),
+        };
+        let name = name.to_ascii_lowercase().replace('_', "-");
+        if SECRET_FLAGS.contains(&name.as_str()) {
+            let value = value.or_else(|| words.clone().next());
+            if value.is_some_and(is_literal) {
+                return Some("a literal value for a flag that takes a secret");
+            }
+        }
+    }
+    None
+}
+
+const SECRET_FLAGS: [&str; 13] = [
+    "token",
+    "access-token",
+    "auth-token",
+    "bearer-token",
+    "api-key",
+    "apikey",
+    "api-token",
+    "password",
+    "passwd",
+    "secret",
+    "client-secret",
+    "secret-key",
+    "access-key",
+];
+
+/// Prefixes by which providers mark their tokens, and how long the rest is at least.
+const PREFIXES: [(&str, usize); 20] = [
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghu_", 20),
+    ("ghs_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("sk-", 20),
+    ("sk_live_", 12),
+    ("sk_test_", 12),
+    ("rk_live_", 12),
+    ("xoxb-", 12),
+    ("xoxp-", 12),
+    ("xapp-", 12),
+    ("npm_", 24),
+    ("pypi-", 24),
+    ("hf_", 24),
+    ("AIza", 24),
+    ("AKIA", 16),
+    ("ASIA", 16),
+];
+
+fn is_token(word: &str) -> bool {
+    let body = |rest: &str, least: usize| {
+        rest.len() >= least
+            && rest.bytes().any(|b| b.is_ascii_digit())
+            && rest
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+    };
+    let marked = PREFIXES.iter().any(|(prefix, least)| {
+        word.strip_prefix(prefix)
+            .is_some_and(|rest| body(rest, *least))
+    });
+    // A JSON web token: three parts, the first of which begins with `{"`.
+    let web_token = word.starts_with("eyJ") && word.split('.').count() == 3 && body(word, 30);
+    marked || web_token
+}
+
+/// A value and not the name of one: long, mixed, and no variable, path or placeholder.
+fn is_literal(value: &str) -> bool {
+    let value = value.trim_matches(['"', '\'']);
+    value.len() >= 8
+        && !value.starts_with(['$', '<', '{', '@', '-', '/', '~', '.', '%'])
+        && !value.contains("${")
+        && !value.contains("{{")
+        && value.bytes().any(|b| b.is_ascii_digit())
+        && value.bytes().any(|b| b.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_found_and_names_are_not() {
+        for command in [
+            "x login --with ghp_0123456789abcdefghij01234567",
+            "x --token=abc123def456",
+            "x --api-key 'abc123def456'",
+            "API_KEY=abc123def456 x login",
+            "x -H 'Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123'",
+            "x AKIA0123456789ABCDEF",
+        ] {
+            assert!(find(command).is_some(), "{command}");
+        }
+        for command in [
+            "forge auth login --web",
+            "x --token $TOKEN",
+            "x --token=${TOKEN}",
+            "x --token <your-token-1>",
+            "x --token-file=/run/token1",
+            "x --token",
+            "x --password-stdin",
+            "x --secret @file1234",
+            "x sk-quite-a-long-word-without-figures",
+            "x --client-secret",
+            "GH_HOST=forge1.example x login",
+            "x login --scopes read:org2,repo12345",
+            "",
+        ] {
+            assert_eq!(find(command), None, "{command}");
+        }
+    }
+}

@@ -1,0 +1,580 @@
+//! Version ranges as npm reads them (`version_check.range`).
+//!
+//! Written here because the parser at hand takes `>2 <1` for "either", lets `1 || foo`
+//! pass and panics on `~x`. A range is a list of alternatives, each a list of comparators
+//! that must all hold.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// npm's largest number in a version: beyond it JavaScript loses digits.
+const MOST: u64 = 9_007_199_254_740_991;
+/// Longer ranges are only read, not reasoned about.
+const LONGEST_ANALYSED: usize = 1024;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    major: u64,
+    minor: u64,
+    patch: u64,
+    pre: Vec<Identifier>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Identifier {
+    // Numbers sort before words, as declared.
+    Number(u64),
+    Word(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Less,
+    AtMost,
+    Equal,
+    AtLeast,
+    Greater,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Comparator {
+    op: Op,
+    version: Version,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    alternatives: Vec<Vec<Comparator>>,
+    analysed: bool,
+}
+
+/// Why a text is not a range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    #[error("`{0}` is not a version, as in `1.2.3`, `1.2` or `1.x`")]
+    NotAVersion(String),
+    #[error("`{0}` has a number with a leading zero")]
+    LeadingZero(String),
+    #[error("`{0}` has a number that is too large")]
+    TooLarge(String),
+    #[error("an operator is followed by no version")]
+    NoVersion,
+}
+
+impl Version {
+    pub fn new(major: u64, minor: u64, patch: u64) -> Self {
+        Version {
+            major,
+            minor,
+            patch,
+            pre: Vec::new(),
+        }
+    }
+
+    /// A full version; a leading `v` or `=` is passed over, build metadata is forgotten.
+    pub fn parse(text: &str) -> Option<Version> {
+        let partial = Partial::parse(skip_prefix(text.trim())).ok()?;
+        match partial.numbers {
+            [Some(major), Some(minor), Some(patch)] => Some(Version {
+                major,
+                minor,
+                patch,
+                pre: partial.pre,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The version before all others with these numbers.
+    fn floor(major: u64, minor: u64, patch: u64) -> Self {
+        Version {
+            pre: vec![Identifier::Number(0)],
+            ..Version::new(major, minor, patch)
+        }
+    }
+
+    fn numbers(&self) -> (u64, u64, u64) {
+        (self.major, self.minor, self.patch)
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_release = match (self.pre.is_empty(), other.pre.is_empty()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) => self.pre.cmp(&other.pre),
+        };
+        self.numbers().cmp(&other.numbers()).then(by_release)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
+        for (i, part) in self.pre.iter().enumerate() {
+            f.write_str(if i == 0 { "-" } else { "." })?;
+            match part {
+                Identifier::Number(n) => write!(f, "{n}")?,
+                Identifier::Word(w) => f.write_str(w)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Range {
+    pub fn parse(text: &str) -> Result<Range, RangeError> {
+        let alternatives: Result<Vec<_>, _> = text.split("||").map(alternative).collect();
+        Ok(Range {
+            alternatives: alternatives?,
+            analysed: text.len() <= LONGEST_ANALYSED,
+        })
+    }
+
+    /// A pre-release fits only where the range names a pre-release of the same numbers.
+    pub fn satisfies(&self, version: &Version) -> bool {
+        self.alternatives.iter().any(|set| fits(set, version))
+    }
+
+    /// No version at all fits.
+    pub fn is_empty(&self) -> bool {
+        self.analysed && self.alternatives.iter().all(|set| !is_satisfiable(set))
+    }
+
+    /// Any later version fits, whatever it breaks.
+    pub fn is_unbounded(&self) -> bool {
+        self.alternatives.iter().any(|set| {
+            set.iter()
+                .all(|c| matches!(c.op, Op::AtLeast | Op::Greater))
+        })
+    }
+}
+
+fn fits(set: &[Comparator], version: &Version) -> bool {
+    let holds = set.iter().all(|c| {
+        let order = version.cmp(&c.version);
+        match c.op {
+            Op::Less => order.is_lt(),
+            Op::AtMost => order.is_le(),
+            Op::Equal => order.is_eq(),
+            Op::AtLeast => order.is_ge(),
+            Op::Greater => order.is_gt(),
+        }
+    });
+    holds
+        && (version.pre.is_empty()
+            || set
+                .iter()
+                .any(|c| !c.version.pre.is_empty() && c.version.numbers() == version.numbers()))
+}
+
+/// The least version of a set, if there is one, is 0.0.0, a version that the set names, or
+/// the next one after it; so it is enough to try these.
+fn is_satisfiable(set: &[Comparator]) -> bool {
+    let named = set.iter().flat_map(|c| {
+        let v = &c.version;
+        let (major, minor, patch) = v.numbers();
+        let mut next = v.clone();
+        next.pre.push(Identifier::Number(0));
+        [
+            v.clone(),
+            next,
+            Version::floor(major, minor, patch),
+            Version::new(major, minor, patch),
+            Version::new(major, minor, patch + 1),
+        ]
+    });
+    [Version::new(0, 0, 0)]
+        .into_iter()
+        .chain(named)
+        .any(|candidate| fits(set, &candidate))
+}
+
+fn alternative(text: &str) -> Result<Vec<Comparator>, RangeError> {
+    let text = text.trim();
+    let mut set = Vec::new();
+    if let Some((from, to)) = hyphen(text) {
+        let (from, to) = (
+            Partial::parse(skip_prefix(from))?,
+            Partial::parse(skip_prefix(to))?,
+        );
+        from.at_least(&mut set);
+        to.at_most(&mut set);
+        return Ok(set);
+    }
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (op, behind) = operator(rest);
+        let behind = skip_prefix(behind);
+        let end = behind.find(char::is_whitespace).unwrap_or(behind.len());
+        let (version, after) = behind.split_at(end);
+        if version.is_empty() {
+            return Err(RangeError::NoVersion);
+        }
+        Partial::parse(version)?.desugar(op, &mut set);
+        rest = after.trim_start();
+    }
+    Ok(set)
+}
+
+/// `a - b`, and nothing else.
+fn hyphen(text: &str) -> Option<(&str, &str)> {
+    let (from, to) = text.split_once(" - ")?;
+    let (from, to) = (from.trim(), to.trim());
+    let plain =
+        |s: &str| !s.is_empty() && !s.contains(|c: char| c.is_whitespace() || "<>~^".contains(c));
+    (plain(from) && plain(to)).then_some((from, to))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Prefix {
+    None,
+    Compare(Op),
+    Tilde,
+    Caret,
+}
+
+fn operator(text: &str) -> (Prefix, &str) {
+    for (sign, prefix) in [
+        (">=", Prefix::Compare(Op::AtLeast)),
+        ("<=", Prefix::Compare(Op::AtMost)),
+        (">", Prefix::Compare(Op::Greater)),
+        ("<", Prefix::Compare(Op::Less)),
+        ("~>", Prefix::Tilde),
+        ("~", Prefix::Tilde),
+        ("^", Prefix::Caret),
+    ] {
+        if let Some(rest) = text.strip_prefix(sign) {
+            return (prefix, rest);
+        }
+    }
+    (Prefix::None, text)
+}
+
+/// npm allows any of these before a version.
+fn skip_prefix(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c == 'v' || c == '=' || c.is_whitespace())
+}
+
+/// A version of which parts may be missing or `x`.
+struct Partial {
+    numbers: [Option<u64>; 3],
+    pre: Vec<Identifier>,
+}
+
+impl Partial {
+    fn parse(text: &str) -> Result<Partial, RangeError> {
+        let wrong = || RangeError::NotAVersion(text.to_owned());
+        let (core, extra) = match text.find(['-', '+']) {
+            Some(at) => text.split_at(at),
+            None => (text, ""),
+        };
+        let mut numbers = [None; 3];
+        let mut count = 0;
+        for part in core.split('.') {
+            let slot = numbers.get_mut(count).ok_or_else(wrong)?;
+            *slot = number(part, text)?;
+            count += 1;
+        }
+        // After an `x` the rest says nothing.
+        if numbers[0].is_none() {
+            numbers[1] = None;
+        }
+        if numbers[1].is_none() {
+            numbers[2] = None;
+        }
+        if !extra.is_empty() && count < 3 {
+            return Err(wrong());
+        }
+        let (pre, build) = match extra.split_once('+') {
+            Some((pre, build)) => (pre, Some(build)),
+            None => (extra, None),
+        };
+        if build.is_some_and(|b| !b.split('.').all(is_identifier)) {
+            return Err(wrong());
+        }
+        let pre = match pre.strip_prefix('-') {
+            Some(pre) => pre
+                .split('.')
+                .map(|part| identifier(part, text))
+                .collect::<Result<_, _>>()?,
+            None => Vec::new(),
+        };
+        Ok(Partial { numbers, pre })
+    }
+
+    fn desugar(self, prefix: Prefix, set: &mut Vec<Comparator>) {
+        match prefix {
+            Prefix::None => self.exactly(set),
+            Prefix::Compare(Op::AtLeast) => self.at_least(set),
+            Prefix::Compare(Op::AtMost) => self.at_most(set),
+            Prefix::Compare(op) => self.strictly(op, set),
+            Prefix::Tilde => {
+                let end = match self.numbers {
+                    [Some(major), Some(minor), _] => Some((major, minor + 1, 0)),
+                    [Some(major), None, _] => Some((major + 1, 0, 0)),
+                    _ => None,
+                };
+                self.at_least(set);
+                below(end, set);
+            }
+            Prefix::Caret => {
+                let end = match self.numbers {
+                    [Some(0), Some(0), Some(patch)] => Some((0, 0, patch + 1)),
+                    [Some(0), Some(minor), _] => Some((0, minor + 1, 0)),
+                    [Some(major), _, _] => Some((major + 1, 0, 0)),
+                    _ => None,
+                };
+                self.at_least(set);
+                below(end, set);
+            }
+        }
+    }
+
+    fn exactly(self, set: &mut Vec<Comparator>) {
+        if let [Some(major), Some(minor), Some(patch)] = self.numbers {
+            set.push(Comparator {
+                op: Op::Equal,
+                version: Version {
+                    pre: self.pre,
+                    ..Version::new(major, minor, patch)
+                },
+            });
+            return;
+        }
+        let end = self.after();
+        self.at_least(set);
+        below(end, set);
+    }
+
+    fn at_least(self, set: &mut Vec<Comparator>) {
+        let [Some(major), minor, patch] = self.numbers else {
+            return;
+        };
+        let pre = if patch.is_some() {
+            self.pre
+        } else {
+            Vec::new()
+        };
+        set.push(Comparator {
+            op: Op::AtLeast,
+            version: Version {
+                pre,
+                ..Version::new(major, minor.unwrap_or(0), patch.unwrap_or(0))
+            },
+        });
+    }
+
+    fn at_most(self, set: &mut Vec<Comparator>) {
+        match self.numbers {
+            [Some(major), Some(minor), Some(patch)] => set.push(Comparator {
+                op: Op::AtMost,
+                version: Version {
+                    pre: self.pre,
+                    ..Version::new(major, minor, patch)
+                },
+            }),
+            _ => below(self.after(), set),
+        }
+    }
+
+    /// `>` and `<`. Of `x` they leave nothing.
+    fn strictly(self, op: Op, set: &mut Vec<Comparator>) {
+        let comparator = match (self.numbers, op) {
+            ([Some(major), Some(minor), Some(patch)], _) => Comparator {
+                op,
+                version: Version {
+                    pre: self.pre,
+                    ..Version::new(major, minor, patch)
+                },
+            },
+            ([None, ..], _) => Comparator {
+                op: Op::Less,
+                version: Version::floor(0, 0, 0),
+            },
+            ([Some(major), None, _], Op::Greater) => Comparator {
+                op: Op::AtLeast,
+                version: Version::new(major + 1, 0, 0),
+            },
+            ([Some(major), Some(minor), None], Op::Greater) => Comparator {
+                op: Op::AtLeast,
+                version: Version::new(major, minor + 1, 0),
+            },
+            ([Some(major), minor, _], _) => Comparator {
+                op: Op::Less,
+                version: Version::floor(major, minor.unwrap_or(0), 0),
+            },
+        };
+        set.push(comparator);
+    }
+
+    /// The first numbers after all that a partial version stands for.
+    fn after(&self) -> Option<(u64, u64, u64)> {
+        match self.numbers {
+            [Some(major), Some(minor), _] => Some((major, minor + 1, 0)),
+            [Some(major), None, _] => Some((major + 1, 0, 0)),
+            _ => None,
+        }
+    }
+}
+
+fn below(end: Option<(u64, u64, u64)>, set: &mut Vec<Comparator>) {
+    if let Some((major, minor, patch)) = end {
+        set.push(Comparator {
+            op: Op::Less,
+            version: Version::floor(major, minor, patch),
+        });
+    }
+}
+
+fn number(part: &str, whole: &str) -> Result<Option<u64>, RangeError> {
+    if matches!(part, "x" | "X" | "*") {
+        return Ok(None);
+    }
+    if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(RangeError::NotAVersion(whole.to_owned()));
+    }
+    if part.len() > 1 && part.starts_with('0') {
+        return Err(RangeError::LeadingZero(whole.to_owned()));
+    }
+    match part.parse::<u64>() {
+        Ok(n) if n <= MOST => Ok(Some(n)),
+        _ => Err(RangeError::TooLarge(whole.to_owned())),
+    }
+}
+
+fn is_identifier(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+fn identifier(part: &str, whole: &str) -> Result<Identifier, RangeError> {
+    if !is_identifier(part) {
+        return Err(RangeError::NotAVersion(whole.to_owned()));
+    }
+    if part.bytes().all(|b| b.is_ascii_digit()) {
+        return match number(part, whole)? {
+            Some(n) => Ok(Identifier::Number(n)),
+            None => Err(RangeError::NotAVersion(whole.to_owned())),
+        };
+    }
+    Ok(Identifier::Word(part.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(text: &str) -> Range {
+        Range::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    fn takes(text: &str, version: &str) -> bool {
+        range(text).satisfies(&Version::parse(version).unwrap())
+    }
+
+    #[test]
+    fn what_npm_reads() {
+        for (text, inside, outside) in [
+            (">=0.13.0 <1.0.0", "0.99.1", "1.0.0"),
+            (">=2.40 <3", "2.40.0", "3.0.0"),
+            ("1.2.3", "1.2.3", "1.2.4"),
+            ("=1.2.3", "1.2.3", "1.2.4"),
+            ("v1.2.3", "1.2.3", "1.2.2"),
+            (">= 1.2", "1.2.0", "1.1.9"),
+            ("^1.2.3", "1.9.0", "2.0.0"),
+            ("^0.2.3", "0.2.9", "0.3.0"),
+            ("^0.0.3", "0.0.3", "0.0.4"),
+            ("^0.x", "0.9.9", "1.0.0"),
+            ("^1", "1.0.0", "2.0.0"),
+            ("~1.2.3", "1.2.9", "1.3.0"),
+            ("~1", "1.9.9", "2.0.0"),
+            ("~> 1.2", "1.2.0", "1.3.0"),
+            ("1.x", "1.9.0", "2.0.0"),
+            ("1.x.3", "1.9.0", "2.0.0"),
+            ("1.2.*", "1.2.9", "1.3.0"),
+            ("1.2.3 - 2.3", "2.3.9", "2.4.0"),
+            ("1.2 - 2.3.4", "1.2.0", "2.3.5"),
+            (">1.2", "1.3.0", "1.2.9"),
+            (">1", "2.0.0", "1.9.0"),
+            ("<1.2", "1.1.9", "1.2.0"),
+            ("<=1.2", "1.2.9", "1.3.0"),
+            ("^1 || ^3", "3.1.0", "2.0.0"),
+            (">1.2.3-alpha.3", "1.2.3-alpha.7", "3.4.5-alpha.9"),
+            ("^1.2.3-beta.2", "1.2.3-beta.4", "1.2.4-beta.2"),
+            ("1.2.3+build", "1.2.3", "1.2.4"),
+            ("", "0.0.1", "1.0.0-rc.1"),
+            ("*", "7.0.0", "7.0.0-0"),
+            ("^1 ||", "9.0.0", "9.0.0-a"),
+        ] {
+            assert!(takes(text, inside), "{text} {inside}");
+            assert!(!takes(text, outside), "{text} {outside}");
+        }
+        let order = ["1.0.0-1", "1.0.0-2.1", "1.0.0-a", "1.0.0-a.1", "1.0.0"];
+        let order: Vec<_> = order.iter().filter_map(|v| Version::parse(v)).collect();
+        assert!(order.is_sorted() && order.len() == 5);
+        assert_eq!(order[3].to_string(), "1.0.0-a.1");
+    }
+
+    fn list(texts: &str) -> impl Iterator<Item = &str> {
+        texts.split(';').map(str::trim)
+    }
+
+    #[test]
+    fn what_npm_refuses() {
+        for text in list(
+            "foo; latest; 01.2.3; 1.02; 1.2.3.4; >=1, <2; >=1 && <2; 1 || foo; >; >= ; \
+             1..2; 1.2.3-; 1.2.3-01; 1.2.3-a..b; 1.2-alpha; 1.2.3+; 99999999999999999; \
+             1 - 2 <3; 1.2.3 -; ä; 1.0.0 -2.0.0",
+        ) {
+            assert!(Range::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn empty_and_open_ranges() {
+        for text in list(
+            ">2 <1; >=2 <2; 1.2.3 1.2.4; >1.0.0 <1.0.1; ^1 ^2; >x; <*; <0.0.0; \
+             >2 <1 || >4 <3; >1.0.0-a <1.0.0-a.0; >=1.0.0 <1.0.0-5",
+        ) {
+            assert!(range(text).is_empty(), "{text}");
+        }
+        for text in list(
+            ">=1 <2; ^1; 1.2.3; >2 <1 || 3; ; >=1.0.0-a <1.0.0-b; <1.0.0-b; <0.0.1; \
+             >1.0.0-a <=1.0.0-a.0; >=1.0.0 <=1.0.0",
+        ) {
+            assert!(!range(text).is_empty(), "{text}");
+        }
+        for text in ["", "*", ">=1", ">1.2.3", "^1 || >=3", ">=x"] {
+            assert!(range(text).is_unbounded(), "{text}");
+        }
+        for text in ["^1", "1.2.3", ">=1 <2", "<4", "1 - 2", "~1 || ^2"] {
+            assert!(!range(text).is_unbounded(), "{text}");
+        }
+    }
+
+    #[test]
+    fn agrees_with_another_parser_where_that_one_is_sound() {
+        for text in list(">=0.13.0 <1.0.0; ^1.2.3; ^0.2; ~1.2; 1.x; 1.2.3 - 2; >1.2; <=2; ^1 || ^3")
+        {
+            let theirs = node_semver::Range::parse(text).unwrap();
+            for version in [
+                "0.2.0", "0.13.0", "1.0.0", "1.2.0", "1.2.3", "1.3.0", "2.0.0", "2.9.9", "3.0.0",
+            ] {
+                let same = theirs.satisfies(&node_semver::Version::parse(version).unwrap());
+                // That parser reads `<=2` as `<=2.0.0-0`.
+                assert!(
+                    takes(text, version) == same || text == "<=2",
+                    "{text} {version}"
+                );
+            }
+        }
+    }
+}
