@@ -22,7 +22,10 @@ pub fn check<'d>(ctx: &Context<'d>, argv: &'d Node) {
             let report = Draft::new(
                 &ARGV_SHELL,
                 node,
-                format!("`{}` uses {what}; arguments reach the binary without a shell", clip(text, 60)),
+                format!(
+                    "`{}` uses {what}; arguments reach the binary without a shell",
+                    clip(text, 60)
+                ),
             )
             .help("give the binary plain arguments; join several commands in a WORKFLOW.md");
             ctx.report(report);
@@ -38,18 +41,29 @@ fn check_template<'d>(ctx: &Context<'d>, node: &'d Node, inner: &str) {
     let name = rest.split(['.', '[', ' ']).next().unwrap_or(rest);
     match root {
         "input" => check_input(ctx, node, name),
-        "secrets" | "secret" => ctx.report(secret(node, &format!("the secret `{}`", clip(name, 40)))),
+        "secrets" | "secret" => {
+            ctx.report(secret(node, &format!("the secret `{}`", clip(name, 40))))
+        }
         "env" if has_secret_name(name) => {
-            ctx.report(secret(node, &format!("the variable `{}`, which holds a secret,", clip(name, 40))));
+            ctx.report(secret(
+                node,
+                &format!("the variable `{}`, which holds a secret,", clip(name, 40)),
+            ));
         }
         _ => {
             let report = Draft::new(
                 &ARGV_UNKNOWN_INPUT,
                 node,
-                format!("`${{{}}}` is not a template that AIP-29 knows", clip(reference, 40)),
+                format!(
+                    "`${{{}}}` is not a template that AIP-29 knows",
+                    clip(reference, 40)
+                ),
             );
             let meant = if rest.is_empty() { reference } else { name };
-            ctx.report(report.help(format!("inputs are written `${{input.{}}}`", clip(meant, 40))));
+            ctx.report(report.help(format!(
+                "inputs are written `${{input.{}}}`",
+                clip(meant, 40)
+            )));
         }
     }
     for filter in parts {
@@ -192,7 +206,12 @@ fn shell_syntax(text: &str, previous: &str) -> Option<&'static str> {
     if text.contains("&&") || text.contains("||") {
         return Some("a chain of commands");
     }
-    if text == "|" || text == "|&" || text.contains(" | ") || text.starts_with("| ") || text.ends_with(" |") {
+    if text == "|"
+        || text == "|&"
+        || text.contains(" | ")
+        || text.starts_with("| ")
+        || text.ends_with(" |")
+    {
         return Some("a pipe");
     }
     if text.ends_with(';') || text.contains("; ") {
@@ -208,9 +227,12 @@ fn takes_expression(option: &str) -> bool {
     let name = option.trim_start_matches('-');
     option.starts_with('-')
         && (name == "q"
-            || ["jq", "query", "filter", "jsonpath", "expr", "template", "format", "regex", "where", "sql"]
-                .iter()
-                .any(|word| name.contains(word)))
+            || [
+                "jq", "query", "filter", "jsonpath", "expr", "template", "format", "regex",
+                "where", "sql",
+            ]
+            .iter()
+            .any(|word| name.contains(word)))
 }
 
 /// `>`, `2>&1`, `>out.txt`, `list > out.txt`; not `<b>` or `a->b`.
@@ -218,8 +240,16 @@ fn is_redirection(text: &str) -> bool {
     let bare = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
     let target = bare.strip_prefix(">>").or_else(|| bare.strip_prefix('>'));
     let to_file = target.is_some_and(|t| !t.starts_with('=') && !t.contains('<'));
-    let from_file = matches!(bare, "<" | "<<" | "<<<") || (bare.starts_with('<') && bare.len() > 1 && !bare.contains('>') && !bare.starts_with("<="));
-    to_file || from_file || [" > ", " >> ", " < ", " << "].iter().any(|sign| text.contains(sign))
+    let from_file = matches!(bare, "<" | "<<" | "<<<")
+        || (bare.starts_with('<')
+            && bare.len() > 1
+            && !bare.contains('>')
+            && !bare.starts_with("<="));
+    to_file
+        || from_file
+        || [" > ", " >> ", " < ", " << "]
+            .iter()
+            .any(|sign| text.contains(sign))
 }
 
 /// The text with each template replaced by a letter, so that its pipes are not seen.
@@ -244,24 +274,59 @@ mod tests {
 
     #[test]
     fn templates_are_found_whole() {
-        let inner = |text: &'static str| -> Vec<&str> { Templates::of(text).map(|t| t.inner).collect() };
-        assert_eq!(inner("a${input.x}b${input.y | default('}')}"), ["input.x", "input.y | default('}')"]);
+        let inner =
+            |text: &'static str| -> Vec<&str> { Templates::of(text).map(|t| t.inner).collect() };
+        assert_eq!(
+            inner("a${input.x}b${input.y | default('}')}"),
+            ["input.x", "input.y | default('}')"]
+        );
         assert_eq!(inner("${input.x"), Vec::<&str>::new());
         assert_eq!(inner("${'"), Vec::<&str>::new());
-        let parts: Vec<&str> = split_filters("input.a | default('x|y') | json").map(str::trim).collect();
+        let parts: Vec<&str> = split_filters("input.a | default('x|y') | json")
+            .map(str::trim)
+            .collect();
         assert_eq!(parts, ["input.a", "default('x|y')", "json"]);
     }
 
     #[test]
     fn shell_syntax_is_told_from_text() {
         for text in [
-            "|", "&&", "a && b", "a||b", ";", "done;", "a; b", ">", ">>", "2>&1", ">out.txt", "< in", "<", "list > out", "$(date)", "`date`", "&", "sleep 1 &",
-            "${input.a} | tee", "${input.a | default('b')} && rm", "&>log",
+            "|",
+            "&&",
+            "a && b",
+            "a||b",
+            ";",
+            "done;",
+            "a; b",
+            ">",
+            ">>",
+            "2>&1",
+            ">out.txt",
+            "< in",
+            "<",
+            "list > out",
+            "$(date)",
+            "`date`",
+            "&",
+            "sleep 1 &",
+            "${input.a} | tee",
+            "${input.a | default('b')} && rm",
+            "&>log",
         ] {
             assert!(shell_syntax(text, "").is_some(), "{text}");
         }
         for text in [
-            "a|b", "a&b", "<b>", ">=1.2", "<=3", "a->b", "${input.x | default('a && b')}", "$HOME", "x<y", "https://x.example/?a=1&b=2", "--jq=.a | .b",
+            "a|b",
+            "a&b",
+            "<b>",
+            ">=1.2",
+            "<=3",
+            "a->b",
+            "${input.x | default('a && b')}",
+            "$HOME",
+            "x<y",
+            "https://x.example/?a=1&b=2",
+            "--jq=.a | .b",
         ] {
             assert!(shell_syntax(text, "").is_none(), "{text}");
         }

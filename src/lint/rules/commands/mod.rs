@@ -17,7 +17,9 @@ use crate::lint::registry::{Check, Family};
 use crate::lint::rule::Profile;
 use crate::lint::shape::Violation;
 use crate::lint::text::{clip, closest_of};
-use crate::manifest::{Doctype, Document, Entry, Node, PathKind, ReadError, RefRole, Resolution, Value};
+use crate::manifest::{
+    Doctype, Document, Entry, Node, PathKind, ReadError, RefRole, Resolution, Value,
+};
 
 pub static FAMILY: Family = Family {
     name: "commands",
@@ -64,7 +66,9 @@ fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     let report = Draft::new(
         &TREE_LEAF_TYPE,
         violation.node,
-        format!("this subcommand {what}; it must be the path of a TOOL.md or a group of subcommands"),
+        format!(
+            "this subcommand {what}; it must be the path of a TOOL.md or a group of subcommands"
+        ),
     )
     .help("write `NAME: ./tools/NAME/TOOL.md`");
     ctx.report(report);
@@ -101,10 +105,15 @@ fn check_tree<'d>(ctx: &Context<'d>, group: &'d Entry) {
             let report = Draft::new(
                 &PATH_TOKEN,
                 entry,
-                format!("`{}` {fault}, so it is not one argument of a command line", clip(&entry.key, 40)),
+                format!(
+                    "`{}` {fault}, so it is not one argument of a command line",
+                    clip(&entry.key, 40)
+                ),
             );
             ctx.report(match words.as_slice() {
-                [first, _, ..] => report.help(format!("nest the words: `{first}:` with the next word below it")),
+                [first, _, ..] => report.help(format!(
+                    "nest the words: `{first}:` with the next word below it"
+                )),
                 _ => report.help("use the word that is typed after the binary"),
             });
         }
@@ -119,7 +128,9 @@ fn token_fault(key: &str) -> Option<&'static str> {
         Some("is empty")
     } else if key.contains(char::is_whitespace) {
         Some("has a space")
-    } else if key.contains(['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '{', '}', '!', '#']) {
+    } else if key.contains([
+        '|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '{', '}', '!', '#',
+    ]) {
         Some("has a character that shells act on")
     } else {
         None
@@ -166,7 +177,10 @@ fn check_tool_name<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, doc: &Docu
         let report = Draft::new(
             &REF_NOT_TOOL,
             node,
-            format!("`{}` is a tool by its content, but not by its name", clip(text, 60)),
+            format!(
+                "`{}` is a tool by its content, but not by its name",
+                clip(text, 60)
+            ),
         )
         .help("call the file TOOL.md, in a directory of its own");
         ctx.report(report);
@@ -191,9 +205,16 @@ fn similar(ctx: &Context<'_>, missing: &Path) -> Option<String> {
     let parent = dir.parent()?;
     let names = ctx.workspace.files.list(parent);
     let wanted = dir.file_name()?.to_str()?;
-    let name = closest_of(wanted, names.iter().map(String::as_str).filter(|n| *n != wanted))?;
+    let name = closest_of(
+        wanted,
+        names.iter().map(String::as_str).filter(|n| *n != wanted),
+    )?;
     let found = parent.join(name).join("TOOL.md");
-    matches!(ctx.workspace.files.kind(&found), Some(PathKind::File { .. })).then_some(())?;
+    matches!(
+        ctx.workspace.files.kind(&found),
+        Some(PathKind::File { .. })
+    )
+    .then_some(())?;
     let base = crate::manifest::normalize(ctx.doc.dir());
     let inside = found.strip_prefix(base).ok()?;
     Some(format!("./{}", inside.to_str()?.replace('\\', "/")))
@@ -218,7 +239,12 @@ fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
             commands,
             format!("`{reference}` is not in `commands`"),
         );
-        let words = ctx.workspace.load(&path).ok().map(|doc| leading_words(&doc)).unwrap_or_default();
+        let words = ctx
+            .workspace
+            .load(&path)
+            .ok()
+            .map(|doc| leading_words(&doc))
+            .unwrap_or_default();
         ctx.report(if words.is_empty() {
             report.help("add a leaf for it, or remove the tool")
         } else {
@@ -236,7 +262,10 @@ fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
 
 /// The subcommand that a tool's own argument template begins with.
 fn leading_words(tool: &Document) -> Vec<String> {
-    let argv = tool.root.as_ref().and_then(|root| root.at(&["runner", "argv"]));
+    let argv = tool
+        .root
+        .as_ref()
+        .and_then(|root| root.at(&["runner", "argv"]));
     let items = argv.map_or(&[][..], Node::items).iter();
     items
         .map_while(|item| item.as_str().filter(|word| is_plain_word(word)))
@@ -247,17 +276,30 @@ fn leading_words(tool: &Document) -> Vec<String> {
 /// A word that can only be a subcommand: no option, no template, no path.
 fn is_plain_word(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
-        && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
-fn insert_leaf(ctx: &Context<'_>, tree: &Node, words: &[String], reference: &str) -> Option<Vec<Edit>> {
+fn insert_leaf(
+    ctx: &Context<'_>,
+    tree: &Node,
+    words: &[String],
+    reference: &str,
+) -> Option<Vec<Edit>> {
     let (first, rest) = words.split_first()?;
     if let Some(next) = tree.get(first) {
         // A leaf in the way, or a taken name, is for the author to sort out.
-        return next.is_map().then(|| insert_leaf(ctx, next, rest, reference)).flatten();
+        return next
+            .is_map()
+            .then(|| insert_leaf(ctx, next, rest, reference))
+            .flatten();
     }
     let leaf = edits::string(reference);
-    let yaml = rest.iter().rev().fold(leaf, |inner, word| format!("{{{word}: {inner}}}"));
+    let yaml = rest
+        .iter()
+        .rev()
+        .fold(leaf, |inner, word| format!("{{{word}: {inner}}}"));
     edits::add_entry(ctx.doc, tree, first, &yaml)
 }
 
@@ -307,7 +349,15 @@ mod tests {
 
     #[test]
     fn words_of_a_command_line() {
-        for key in ["merge", "run-logs", "v2", "a.b", "config:set", "@scope", "+x"] {
+        for key in [
+            "merge",
+            "run-logs",
+            "v2",
+            "a.b",
+            "config:set",
+            "@scope",
+            "+x",
+        ] {
             assert_eq!(token_fault(key), None, "{key}");
         }
         for key in ["", "merge open", "a|b", "$x", "tab\tbed", "a\u{a0}b"] {

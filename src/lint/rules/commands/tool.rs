@@ -21,7 +21,9 @@ pub fn check(ctx: &Context<'_>) {
     if runner.is_none() && sandbox.is_none() {
         return;
     }
-    let argv = runner.and_then(|r| r.get("argv")).filter(|argv| argv.is_seq());
+    let argv = runner
+        .and_then(|r| r.get("argv"))
+        .filter(|argv| argv.is_seq());
     if let Some(argv) = argv {
         argv::check(ctx, argv);
     }
@@ -41,12 +43,18 @@ pub fn check(ctx: &Context<'_>) {
             "the CLI.md that this names does not list this tool",
         );
         report = match &above {
-            Some((other, _)) => report
-                .help("name the CLI.md that does list it")
-                .related(other, key_span(other, "commands"), "this one lists the tool"),
+            Some((other, _)) => report.help("name the CLI.md that does list it").related(
+                other,
+                key_span(other, "commands"),
+                "this one lists the tool",
+            ),
             None => report
                 .help("add the tool to the `commands` of that CLI.md")
-                .related(cli, key_span(cli, "commands"), "not among these subcommands"),
+                .related(
+                    cli,
+                    key_span(cli, "commands"),
+                    "not among these subcommands",
+                ),
         };
         ctx.report(report);
     }
@@ -152,14 +160,21 @@ fn names(reference: &str, dir: &Path, tool: &Path) -> bool {
 
 pub fn key_span(doc: &Document, key: &str) -> Span {
     let entry = doc.root.as_ref().and_then(|root| root.entry(key));
-    entry.map_or_else(|| doc.front.map_or(Span::default(), |f| f.open), |e| e.key_span)
+    entry.map_or_else(
+        || doc.front.map_or(Span::default(), |f| f.open),
+        |e| e.key_span,
+    )
 }
 
 fn check_prefix<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: &'d Node, paths: &[Found]) {
     let items = argv.items();
     let fits = |found: &Found| {
         found.words.len() <= items.len()
-            && found.words.iter().zip(items).all(|(word, item)| item.as_str() == Some(word))
+            && found
+                .words
+                .iter()
+                .zip(items)
+                .all(|(word, item)| item.as_str() == Some(word))
     };
     if paths.iter().any(fits) {
         return;
@@ -221,7 +236,10 @@ fn prefix_edits(doc: &Document, argv: &Node, words: &[String]) -> Option<Vec<Edi
 
 fn insert_before(doc: &Document, list: &Node, item: &Node, words: &[String]) -> Option<Vec<Edit>> {
     let separator = separator(doc, list, item)?;
-    let text: String = words.iter().map(|w| format!("{}{separator}", edits::string(w))).collect();
+    let text: String = words
+        .iter()
+        .map(|w| format!("{}{separator}", edits::string(w)))
+        .collect();
     Some(vec![Edit {
         span: Span::empty(item.span.start as usize),
         text,
@@ -230,7 +248,10 @@ fn insert_before(doc: &Document, list: &Node, item: &Node, words: &[String]) -> 
 
 fn insert_after(doc: &Document, list: &Node, item: &Node, words: &[String]) -> Option<Vec<Edit>> {
     let separator = separator(doc, list, item)?;
-    let text: String = words.iter().map(|w| format!("{separator}{}", edits::string(w))).collect();
+    let text: String = words
+        .iter()
+        .map(|w| format!("{separator}{}", edits::string(w)))
+        .collect();
     Some(vec![Edit {
         span: Span::empty(item.span.end as usize),
         text,

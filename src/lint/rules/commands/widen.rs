@@ -13,10 +13,20 @@ pub fn check<'d>(ctx: &Context<'d>, cli: &Arc<Document>) {
     let Some(own) = ctx.root.get("sandbox").filter(|s| s.is_map()) else {
         return;
     };
-    let Some(bundle) = cli.root.as_ref().and_then(|root| root.get("sandbox")).filter(|s| s.is_map()) else {
+    let Some(bundle) = cli
+        .root
+        .as_ref()
+        .and_then(|root| root.get("sandbox"))
+        .filter(|s| s.is_map())
+    else {
         return;
     };
-    let pair = Pair { ctx, cli, own, bundle };
+    let pair = Pair {
+        ctx,
+        cli,
+        own,
+        bundle,
+    };
     pair.list(&["network", "egress"], "hosts", wildcard_covers);
     pair.list(&["network", "ingress"], "inbound URLs", wildcard_covers);
     pair.list(&["fs", "read"], "readable paths", covers_path);
@@ -48,11 +58,15 @@ impl<'d> Pair<'_, 'd> {
         };
         let granted = self.bundle.at(path);
         for (wanted, node) in own.strings() {
-            let covered = granted.is_some_and(|list| list.strings().any(|(g, _)| covers(g, wanted)));
+            let covered =
+                granted.is_some_and(|list| list.strings().any(|(g, _)| covers(g, wanted)));
             if !covered {
                 self.report(
                     node,
-                    format!("`{}` is not among the {what} that the bundle grants", clip(wanted, 60)),
+                    format!(
+                        "`{}` is not among the {what} that the bundle grants",
+                        clip(wanted, 60)
+                    ),
                     path,
                 );
             }
@@ -74,7 +88,10 @@ impl<'d> Pair<'_, 'd> {
                 let report = Draft::new(
                     &SANDBOX_WIDENS,
                     own,
-                    format!("`fs.deny` leaves out `{}`, which the bundle denies", clip(denied, 60)),
+                    format!(
+                        "`fs.deny` leaves out `{}`, which the bundle denies",
+                        clip(denied, 60)
+                    ),
                 )
                 .related(self.cli, node.span, "denied here")
                 .help("add the entry, or leave `deny` out to inherit the list");
@@ -91,11 +108,17 @@ impl<'d> Pair<'_, 'd> {
             && !bundle_allows
         {
             // The spawn list hangs on this switch: one finding for both.
-            return self.report(node, "the bundle allows no child processes".to_owned(), &allow);
+            return self.report(
+                node,
+                "the bundle allows no child processes".to_owned(),
+                &allow,
+            );
         }
         let inert = !bundle_allows || own_allow.is_some_and(|node| node.as_bool() == Some(false));
         if !inert {
-            self.list(&["exec", "spawn"], "programs", |granted, wanted| granted == wanted);
+            self.list(&["exec", "spawn"], "programs", |granted, wanted| {
+                granted == wanted
+            });
         }
     }
 
@@ -109,8 +132,16 @@ impl<'d> Pair<'_, 'd> {
                 Some(other) if other.value.value == entry.value.value => continue,
                 Some(_) => format!("`{}` has another value than the bundle forces", entry.key),
                 // A fixed value in place of whatever the host has is narrower.
-                None if passed.is_some_and(|list| list.strings().any(|(p, _)| wildcard_covers(p, &entry.key))) => continue,
-                None => format!("`{}` is not among the variables that the bundle sets or passes", entry.key),
+                None if passed.is_some_and(|list| {
+                    list.strings().any(|(p, _)| wildcard_covers(p, &entry.key))
+                }) =>
+                {
+                    continue;
+                }
+                None => format!(
+                    "`{}` is not among the variables that the bundle sets or passes",
+                    entry.key
+                ),
             };
             let span = granted.map_or_else(|| self.place(&path), |other| other.key_span);
             self.report_at(entry, message, span, "env.set");
@@ -122,7 +153,11 @@ impl<'d> Pair<'_, 'd> {
         if let Some(node) = self.own.at(&path).filter(|node| node.is_true())
             && !self.bundle.at(&path).is_some_and(Node::is_true)
         {
-            self.report(node, "the bundle does not ask for a terminal".to_owned(), &path);
+            self.report(
+                node,
+                "the bundle does not ask for a terminal".to_owned(),
+                &path,
+            );
         }
     }
 
@@ -143,6 +178,9 @@ impl<'d> Pair<'_, 'd> {
         let entry = lengths
             .filter_map(|n| path.get(..n))
             .find_map(|part| self.bundle.entry_at(part));
-        entry.map_or_else(|| super::tool::key_span(self.cli, "sandbox"), |e| e.key_span)
+        entry.map_or_else(
+            || super::tool::key_span(self.cli, "sandbox"),
+            |e| e.key_span,
+        )
     }
 }

@@ -55,7 +55,8 @@ fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     // `ok: 0` has its sides swapped: the key reports it, the type of the value does not.
     ctx.is(Doctype::Cli)
         && violation.keyword == Keyword::Type
-        && swapped_entry(ctx).is_some_and(|mut all| all.any(|e| std::ptr::eq(&e.value, violation.node)))
+        && swapped_entry(ctx)
+            .is_some_and(|mut all| all.any(|e| std::ptr::eq(&e.value, violation.node)))
 }
 
 fn exit_codes<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
@@ -89,7 +90,11 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>, entry: &'d Entry) -
         .help(format!("write `{code}: {}`", snake(&entry.key)));
         let free = !codes.has(&code);
         let edits = free.then(|| swap(ctx, entry, &code)).flatten();
-        ctx.report(report.fix_if(Safety::Safe, format!("Write `{code}: {}`", snake(&entry.key)), edits));
+        ctx.report(report.fix_if(
+            Safety::Safe,
+            format!("Write `{code}: {}`", snake(&entry.key)),
+            edits,
+        ));
         return true;
     }
     let mut report = Draft::new(
@@ -98,7 +103,10 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>, entry: &'d Entry) -
         format!("`{key}` is not an exit code; keys are digits only"),
     );
     // The code must be beyond doubt and not yet taken.
-    let mut runs = entry.key.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
+    let mut runs = entry
+        .key
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|run| !run.is_empty());
     let only = runs.next().filter(|_| runs.next().is_none());
     match only {
         Some(code) if !codes.has(code) && !entry.key.starts_with('-') => {
@@ -108,7 +116,10 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>, entry: &'d Entry) -
                 edits::rename_key(ctx.doc, entry, code),
             );
         }
-        _ => report = report.help("write the number with which the process ends, as in `3: rate_limited`"),
+        _ => {
+            report =
+                report.help("write the number with which the process ends, as in `3: rate_limited`")
+        }
     }
     ctx.report(report);
     true
@@ -186,7 +197,10 @@ fn example_lacks<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     let others = violation.node.entries().iter().map(|e| e.key.as_str());
     let near = others
         .filter(|key| !matches!(*key, "goal" | "cmd" | "note"))
-        .find(|key| closest_of(key, [missing]).is_some() || (missing == "cmd" && matches!(*key, "command" | "run")));
+        .find(|key| {
+            closest_of(key, [missing]).is_some()
+                || (missing == "cmd" && matches!(*key, "command" | "run"))
+        });
     report = match near {
         Some(key) => report.help(format!("rename `{key}` to `{missing}`")),
         None if missing == "goal" => report.help("say in `goal` what the command is good for"),
@@ -234,16 +248,24 @@ fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
             let report = Draft::new(
                 &RESERVED_CODE,
                 &entry.value,
-                format!("exit code {code} is reserved for `{meaning}`, not `{}`", clip(word, 40)),
+                format!(
+                    "exit code {code} is reserved for `{meaning}`, not `{}`",
+                    clip(word, 40)
+                ),
             )
-            .help(format!("write `{code}: {meaning}`, and give other outcomes codes that are not reserved"));
+            .help(format!(
+                "write `{code}: {meaning}`, and give other outcomes codes that are not reserved"
+            ));
             ctx.report(report);
         }
         if code > 255 && !windows_only(ctx) {
             let report = Draft::new(
                 &CODE_RANGE,
                 entry,
-                format!("no process ends with the exit code {}", clip(&entry.key, 20)),
+                format!(
+                    "no process ends with the exit code {}",
+                    clip(&entry.key, 20)
+                ),
             )
             .help("exit codes go from 0 to 255; larger ones wrap round");
             ctx.report(report);
@@ -265,7 +287,8 @@ fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
 
 fn windows_only(ctx: &Context<'_>) -> bool {
     let systems = ctx.root.at(&["requires", "os"]);
-    systems.is_some_and(|os| !os.items().is_empty() && os.strings().all(|(name, _)| name == "windows"))
+    systems
+        .is_some_and(|os| !os.items().is_empty() && os.strings().all(|(name, _)| name == "windows"))
 }
 
 fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
@@ -284,7 +307,10 @@ fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
         let report = Draft::new(
             &EXAMPLE_NOT_BIN,
             cmd,
-            format!("the example runs `{}`, but this manifest is about `{bin}`", clip(program, 40)),
+            format!(
+                "the example runs `{}`, but this manifest is about `{bin}`",
+                clip(program, 40)
+            ),
         )
         .help(format!("begin the command with `{bin}`"));
         ctx.report(match ctx.root.get("bin") {
@@ -330,7 +356,9 @@ fn check_path<'d, 'w>(
             .nearby(commands.key_span, "the subcommands of this tool");
             ctx.report(match closest_of(word, known) {
                 Some(meant) => report.help(format!("did you mean `{path}{meant}`?")),
-                None => report.help("index its TOOL.md under `commands`, or show another subcommand"),
+                None => {
+                    report.help("index its TOOL.md under `commands`, or show another subcommand")
+                }
             });
             return;
         };

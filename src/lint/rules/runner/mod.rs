@@ -55,7 +55,10 @@ fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
             .help("hosts may add limits of their own; a portable manifest keeps to `memory_mb`, `timeout_ms` and `cpu_ms`");
     } else if entry.key == "mode" {
         report = report.help("`mode` is the old name; write `engine`");
-    } else if matches!(&*entry.key, "env" | "fs" | "network" | "resources" | "secrets") {
+    } else if matches!(
+        &*entry.key,
+        "env" | "fs" | "network" | "resources" | "secrets"
+    ) {
         report = report.help(format!(
             "a runner is the process boundary only; `{}` belongs to the manifest's own blocks",
             entry.key
@@ -69,7 +72,10 @@ fn is_wrapper(ctx: &Context<'_>, block: &Node, entry: &Entry) -> bool {
     if ctx.is(Doctype::Runner) {
         return std::ptr::eq(block, ctx.root) && entry.key == "runner" && entry.value.is_map();
     }
-    let at_top = ctx.root.get("runner").is_some_and(|runner| std::ptr::eq(runner, block));
+    let at_top = ctx
+        .root
+        .get("runner")
+        .is_some_and(|runner| std::ptr::eq(runner, block));
     at_top && WRAPPERS.contains(&&*entry.key) && !ctx.is(Doctype::Tool)
 }
 
@@ -77,7 +83,16 @@ fn unknown_engine<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     let Some(word) = violation.node.as_str() else {
         return false;
     };
-    let container = ["docker", "podman", "container", "containerd", "oci", "e2b", "modal", "fly"];
+    let container = [
+        "docker",
+        "podman",
+        "container",
+        "containerd",
+        "oci",
+        "e2b",
+        "modal",
+        "fly",
+    ];
     let report = draft(ctx, violation);
     let lower = word.to_ascii_lowercase();
     ctx.report(if container.contains(&lower.as_str()) {
@@ -102,7 +117,11 @@ fn check_holder(ctx: &Context<'_>) {
         }
         return;
     }
-    let Some(wrapper) = runner.entries().iter().find(|e| WRAPPERS.contains(&&*e.key)) else {
+    let Some(wrapper) = runner
+        .entries()
+        .iter()
+        .find(|e| WRAPPERS.contains(&&*e.key))
+    else {
         return check_block(ctx, runner);
     };
     if runner.entries().len() > 1 {
@@ -163,7 +182,11 @@ fn check_own_block(ctx: &Context<'_>) {
 
 /// Judges a block that the document's own schema does not reach.
 fn judge_inner<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
-    for violation in violations(shapes_for(Doctype::Runner), &wrapper.value, Place::Key(wrapper)) {
+    for violation in violations(
+        shapes_for(Doctype::Runner),
+        &wrapper.value,
+        Place::Key(wrapper),
+    ) {
         if !claim(ctx, &violation) {
             ctx.report(draft(ctx, &violation));
         }
@@ -189,7 +212,8 @@ fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
     {
         let message = match name {
             Some(name) => format!("`image` means nothing to `engine: {name}`"),
-            None => "`image` means nothing here: without `engine` the runner is a `subprocess`".to_owned(),
+            None => "`image` means nothing here: without `engine` the runner is a `subprocess`"
+                .to_owned(),
         };
         let mut report = Draft::new(&IMAGE_ENGINE, image, message)
             .help("write `engine: sandbox`, or remove `image`");
@@ -211,7 +235,10 @@ fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &Resolution)
     if doc.doctype != Some(Doctype::Runner) || ctx.is_linted(&doc.path) {
         return;
     }
-    let block = root.get("runner").filter(|inner| inner.is_map()).unwrap_or(root);
+    let block = root
+        .get("runner")
+        .filter(|inner| inner.is_map())
+        .unwrap_or(root);
     let found = violations(shapes_for(Doctype::Runner), block, Place::Value(block));
     let Some(first) = found.first() else {
         return;
@@ -219,7 +246,10 @@ fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &Resolution)
     let mut report = Draft::new(
         &SCHEMA,
         reference,
-        format!("the runner that this names does not fit AIP-17: {}", sentence(doc, first)),
+        format!(
+            "the runner that this names does not fit AIP-17: {}",
+            sentence(doc, first)
+        ),
     )
     .help("mend that file; lint it too to see every place");
     for violation in found.iter().take(5) {

@@ -4,8 +4,8 @@ mod catalog;
 mod words;
 
 use catalog::*;
-pub(super) use words::{has_secret_name, wildcard_covers};
 use words::{EgressFault, egress_fault, holds_secret, is_everything, literal_head};
+pub(super) use words::{has_secret_name, wildcard_covers};
 
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
@@ -45,13 +45,19 @@ fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
             return false;
         };
         // The narrowest value that the schema takes.
-        let empty = if block == "exec" { "{allow: false}" } else { "{}" };
+        let empty = if block == "exec" {
+            "{allow: false}"
+        } else {
+            "{}"
+        };
         let report = Draft::new(
             &REQUIRED_BLOCKS,
             violation.place.clone(),
             format!("`sandbox` does not name the block `{block}`"),
         )
-        .help(format!("add `{block}: {empty}` if nothing is to be granted"))
+        .help(format!(
+            "add `{block}: {empty}` if nothing is to be granted"
+        ))
         .fix_if(
             Safety::Safe,
             format!("Add `{block}: {empty}`"),
@@ -105,7 +111,10 @@ fn check_egress<'d>(ctx: &Context<'d>, egress: &'d Node) {
 
 fn egress_report<'d>(node: &'d Node, host: &str, fault: EgressFault<'_>) -> Draft<'d> {
     let (what, help) = match fault {
-        EgressFault::Empty => ("is empty".to_owned(), "name a host, or remove the entry".to_owned()),
+        EgressFault::Empty => (
+            "is empty".to_owned(),
+            "name a host, or remove the entry".to_owned(),
+        ),
         EgressFault::Scheme(name) => (
             "has a scheme; egress takes host names and globs only".to_owned(),
             format!("write `{name}`"),
@@ -148,7 +157,10 @@ fn check_fs<'d>(ctx: &Context<'d>, fs: &'d Node) {
                 let report = Draft::new(
                     &FS_GLOB_INVALID,
                     node,
-                    format!("`{}` is not a well-formed glob", crate::lint::text::clip(glob, 60)),
+                    format!(
+                        "`{}` is not a well-formed glob",
+                        crate::lint::text::clip(glob, 60)
+                    ),
                 )
                 .help("close every `[` and `{`; `~/`, `*` and `**` are allowed");
                 ctx.report(report);
@@ -201,7 +213,18 @@ fn check_shadow<'d>(ctx: &Context<'d>, list: &str, glob: &str, node: &'d Node, d
 fn covers_root_or_home(glob: &str) -> bool {
     matches!(
         glob,
-        "/" | "/*" | "/**" | "/**/*" | "~" | "~/" | "~/*" | "~/**" | "~/**/*" | "$HOME" | "$HOME/**" | "${HOME}" | "${HOME}/**"
+        "/" | "/*"
+            | "/**"
+            | "/**/*"
+            | "~"
+            | "~/"
+            | "~/*"
+            | "~/**"
+            | "~/**/*"
+            | "$HOME"
+            | "$HOME/**"
+            | "${HOME}"
+            | "${HOME}/**"
     )
 }
 
@@ -253,8 +276,30 @@ fn check_ssh<'d>(ctx: &Context<'d>, read: &'d Node, deny: Option<&'d Node>) {
 
 /// Programs that start any program they are told to.
 const OPEN_DOORS: [&str; 24] = [
-    "sh", "bash", "zsh", "dash", "fish", "ksh", "csh", "tcsh", "ash", "busybox", "cmd", "powershell", "pwsh", "sudo", "su", "doas", "pkexec",
-    "runas", "env", "xargs", "nohup", "setsid", "nsenter", "chroot",
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "fish",
+    "ksh",
+    "csh",
+    "tcsh",
+    "ash",
+    "busybox",
+    "cmd",
+    "powershell",
+    "pwsh",
+    "sudo",
+    "su",
+    "doas",
+    "pkexec",
+    "runas",
+    "env",
+    "xargs",
+    "nohup",
+    "setsid",
+    "nsenter",
+    "chroot",
 ];
 
 fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
@@ -273,7 +318,9 @@ fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
         ctx.report(report);
     }
     let list_is_empty = spawn.is_none_or(|e| e.value.is_seq() && e.value.items().is_empty());
-    if let (Some(allow), Some(true), true, true) = (allow, allowed, list_is_empty, ctx.is(Doctype::Cli)) {
+    if let (Some(allow), Some(true), true, true) =
+        (allow, allowed, list_is_empty, ctx.is(Doctype::Cli))
+    {
         let report = Draft::new(
             &ALLOW_NO_SPAWN_LIST,
             &allow.value,
@@ -282,7 +329,11 @@ fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
         .help("list in `spawn` the programs that the command starts, or set `allow: false`");
         ctx.report(report);
     }
-    for (program, node) in spawn.map_or(&[][..], |e| e.value.items()).iter().filter_map(|n| Some((n.as_str()?, n))) {
+    for (program, node) in spawn
+        .map_or(&[][..], |e| e.value.items())
+        .iter()
+        .filter_map(|n| Some((n.as_str()?, n)))
+    {
         let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
         let name = name.strip_suffix(".exe").unwrap_or(name);
         let wild = !name.is_empty() && name.bytes().all(|b| b == b'*');
@@ -304,7 +355,11 @@ fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
     };
     let pass = env.get("pass");
     for entry in set.entries() {
-        if entry.value.as_str().is_some_and(|value| holds_secret(&entry.key, value)) {
+        if entry
+            .value
+            .as_str()
+            .is_some_and(|value| holds_secret(&entry.key, value))
+        {
             let report = Draft::new(
                 &ENV_SET_SECRET,
                 entry,
@@ -321,7 +376,9 @@ fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
             let report = Draft::new(
                 &ENV_PASS_AND_SET,
                 entry,
-                format!("`{name}` is set here and passed from the host too; the value set here wins"),
+                format!(
+                    "`{name}` is set here and passed from the host too; the value set here wins"
+                ),
             )
             .nearby(node.span, "passed here")
             .help("keep it in one of the two lists");

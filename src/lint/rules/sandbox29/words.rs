@@ -33,7 +33,12 @@ pub fn egress_fault(entry: &str) -> Option<EgressFault<'_>> {
         });
     }
     // An IPv6 address has colons and no port.
-    if entry.contains(':') && entry.trim_matches(['[', ']']).parse::<std::net::Ipv6Addr>().is_ok() {
+    if entry.contains(':')
+        && entry
+            .trim_matches(['[', ']'])
+            .parse::<std::net::Ipv6Addr>()
+            .is_ok()
+    {
         return None;
     }
     if let Some((name, port)) = entry.rsplit_once(':')
@@ -42,7 +47,10 @@ pub fn egress_fault(entry: &str) -> Option<EgressFault<'_>> {
         return Some(EgressFault::Port(name));
     }
     let fits = |c: char| c.is_alphanumeric() || "-._*?{},[]!".contains(c);
-    entry.chars().find(|c| !fits(*c)).map(EgressFault::Character)
+    entry
+        .chars()
+        .find(|c| !fits(*c))
+        .map(EgressFault::Character)
 }
 
 fn host_of(rest: &str) -> &str {
@@ -86,12 +94,26 @@ pub fn wildcard_covers(pattern: &str, other: &str) -> bool {
             },
         }
     }
-    pattern.get(p..).is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
+    pattern
+        .get(p..)
+        .is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
 }
 
 /// Endings of names that speak about a secret without holding it.
 const ABOUT: [&str; 13] = [
-    "_FILE", "_PATH", "_DIR", "_URL", "_URI", "_NAME", "_TTL", "_TIMEOUT", "_LIMIT", "_DISABLED", "_ENABLED", "_HELPER", "_COMMAND",
+    "_FILE",
+    "_PATH",
+    "_DIR",
+    "_URL",
+    "_URI",
+    "_NAME",
+    "_TTL",
+    "_TIMEOUT",
+    "_LIMIT",
+    "_DISABLED",
+    "_ENABLED",
+    "_HELPER",
+    "_COMMAND",
 ];
 
 /// Whether a variable of this name holds a secret: `FORGE_TOKEN`, `DB_PASSWORD`.
@@ -100,16 +122,42 @@ pub fn has_secret_name(name: &str) -> bool {
     if ABOUT.iter().any(|end| upper.ends_with(end)) {
         return false;
     }
-    let two_words = ["API_KEY", "PRIVATE_KEY", "ACCESS_KEY", "SECRET_KEY", "SIGNING_KEY", "ENCRYPTION_KEY"];
-    upper
-        .split(['_', '-', '.'])
-        .any(|word| matches!(word, "TOKEN" | "SECRET" | "PASSWORD" | "PASSWD" | "PASSPHRASE" | "APIKEY" | "CREDENTIAL" | "CREDENTIALS"))
-        || (two_words.iter().any(|words| upper.contains(words)) && !upper.ends_with("_ID"))
+    let two_words = [
+        "API_KEY",
+        "PRIVATE_KEY",
+        "ACCESS_KEY",
+        "SECRET_KEY",
+        "SIGNING_KEY",
+        "ENCRYPTION_KEY",
+    ];
+    upper.split(['_', '-', '.']).any(|word| {
+        matches!(
+            word,
+            "TOKEN"
+                | "SECRET"
+                | "PASSWORD"
+                | "PASSWD"
+                | "PASSPHRASE"
+                | "APIKEY"
+                | "CREDENTIAL"
+                | "CREDENTIALS"
+        )
+    }) || (two_words.iter().any(|words| upper.contains(words)) && !upper.ends_with("_ID"))
 }
 
 /// How the tokens of well-known issuers begin.
 const ISSUED: [&str; 11] = [
-    "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "AIza", "-----BEGIN ",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "-----BEGIN ",
 ];
 
 /// Whether a fixed variable carries a secret in plain text.
@@ -119,7 +167,10 @@ pub fn holds_secret(name: &str, value: &str) -> bool {
     }
     // A switch, a path or a reference to another variable gives nothing away.
     let harmless = value.is_empty()
-        || matches!(value, "0" | "1" | "true" | "false" | "yes" | "no" | "on" | "off" | "none")
+        || matches!(
+            value,
+            "0" | "1" | "true" | "false" | "yes" | "no" | "on" | "off" | "none"
+        )
         || value.starts_with(['/', '~', '$'])
         || value.starts_with("./");
     !harmless && has_secret_name(name)
@@ -131,16 +182,37 @@ mod tests {
 
     #[test]
     fn egress_entries() {
-        for good in ["api.x.example", "*.x.example", "localhost", "10.0.0.1", "::1", "[::1]", "bücher.example", "{a,b}.example"] {
+        for good in [
+            "api.x.example",
+            "*.x.example",
+            "localhost",
+            "10.0.0.1",
+            "::1",
+            "[::1]",
+            "bücher.example",
+            "{a,b}.example",
+        ] {
             assert_eq!(egress_fault(good), None, "{good}");
         }
         assert_eq!(egress_fault(""), Some(EgressFault::Empty));
-        assert_eq!(egress_fault("https://a.example:8443/x"), Some(EgressFault::Scheme("a.example")));
+        assert_eq!(
+            egress_fault("https://a.example:8443/x"),
+            Some(EgressFault::Scheme("a.example"))
+        );
         assert_eq!(egress_fault("10.0.0.0/8"), Some(EgressFault::Cidr));
         assert_eq!(egress_fault("fe80::/10"), Some(EgressFault::Cidr));
-        assert_eq!(egress_fault("a.example/v1"), Some(EgressFault::Path("a.example")));
-        assert_eq!(egress_fault("a.example:443"), Some(EgressFault::Port("a.example")));
-        assert_eq!(egress_fault("a.example:*"), Some(EgressFault::Port("a.example")));
+        assert_eq!(
+            egress_fault("a.example/v1"),
+            Some(EgressFault::Path("a.example"))
+        );
+        assert_eq!(
+            egress_fault("a.example:443"),
+            Some(EgressFault::Port("a.example"))
+        );
+        assert_eq!(
+            egress_fault("a.example:*"),
+            Some(EgressFault::Port("a.example"))
+        );
         assert_eq!(egress_fault("^a$"), Some(EgressFault::Character('^')));
         assert_eq!(egress_fault("a b"), Some(EgressFault::Character(' ')));
         assert!(is_everything("*") && is_everything("*.*") && !is_everything("*.x"));
@@ -148,21 +220,53 @@ mod tests {
 
     #[test]
     fn wildcards_cover() {
-        for (own, other) in [("*", "*"), ("*", "a.b"), ("*.b.c", "a.b.c"), ("*.b.c", "*.b.c"), ("*.b.c", "*.a.b.c"), ("A.b", "a.B"), ("a*c*e", "abcde")] {
+        for (own, other) in [
+            ("*", "*"),
+            ("*", "a.b"),
+            ("*.b.c", "a.b.c"),
+            ("*.b.c", "*.b.c"),
+            ("*.b.c", "*.a.b.c"),
+            ("A.b", "a.B"),
+            ("a*c*e", "abcde"),
+        ] {
             assert!(wildcard_covers(own, other), "{own} {other}");
         }
-        for (own, other) in [("a.b", "*.b"), ("*.b.c", "b.c"), ("*.b.c", "*"), ("a", "ab"), ("a*b", "a"), ("", "a")] {
+        for (own, other) in [
+            ("a.b", "*.b"),
+            ("*.b.c", "b.c"),
+            ("*.b.c", "*"),
+            ("a", "ab"),
+            ("a*b", "a"),
+            ("", "a"),
+        ] {
             assert!(!wildcard_covers(own, other), "{own} {other}");
         }
     }
 
     #[test]
     fn secret_names_and_values() {
-        for name in ["FORGE_TOKEN", "DB_PASSWORD", "OPENAI_API_KEY", "client_secret", "AWS_SECRET_ACCESS_KEY"] {
+        for name in [
+            "FORGE_TOKEN",
+            "DB_PASSWORD",
+            "OPENAI_API_KEY",
+            "client_secret",
+            "AWS_SECRET_ACCESS_KEY",
+        ] {
             assert!(holds_secret(name, "hunter22"), "{name}");
-            assert!(!holds_secret(name, "") && !holds_secret(name, "${X}"), "{name}");
+            assert!(
+                !holds_secret(name, "") && !holds_secret(name, "${X}"),
+                "{name}"
+            );
         }
-        for name in ["GH_PROMPT_DISABLED", "MAX_TOKENS", "TOKEN_LIMIT", "TOKEN_FILE", "KEYBOARD", "AWS_ACCESS_KEY_ID", "PWD"] {
+        for name in [
+            "GH_PROMPT_DISABLED",
+            "MAX_TOKENS",
+            "TOKEN_LIMIT",
+            "TOKEN_FILE",
+            "KEYBOARD",
+            "AWS_ACCESS_KEY_ID",
+            "PWD",
+        ] {
             assert!(!holds_secret(name, "hunter22"), "{name}");
         }
         assert!(!holds_secret("USE_TOKEN", "1"));
