@@ -18,14 +18,11 @@ pub fn check<'d>(ctx: &Context<'d>, argv: &'d Node) {
                 check_template(ctx, node, template.inner);
             }
         }
-        if let Some(what) = shell_syntax(text, previous) {
+        if let Some((what, sign)) = shell_syntax(text, previous) {
             let report = Draft::new(
                 &ARGV_SHELL,
                 node,
-                format!(
-                    "`{}` uses {what}; arguments reach the binary without a shell",
-                    clip(text, 60)
-                ),
+                format!("this argument uses {what} (`{sign}`), but no shell reads it"),
             )
             .help("give the binary plain arguments; join several commands in a WORKFLOW.md");
             ctx.report(report);
@@ -186,41 +183,43 @@ fn split_filters(inner: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a shell would act on in an argument, or nothing.
-fn shell_syntax(text: &str, previous: &str) -> Option<&'static str> {
+/// What a shell would act on in an argument, with the sign it is written by. The argument
+/// itself is not shown: it may hold a secret.
+fn shell_syntax(text: &str, previous: &str) -> Option<(&'static str, &'static str)> {
     if !text.contains(['&', '|', ';', '<', '>', '`', '$']) {
         return None;
     }
     let outside = without_templates(text);
     let text = outside.trim();
     if text.contains("$(") {
-        return Some("a command substitution");
+        return Some(("a command substitution", "$(…)"));
     }
     // The option's own language: jq, JMESPath and their like are full of these signs.
     if takes_expression(previous) || takes_expression(text.split('=').next().unwrap_or("")) {
         return None;
     }
+    let around = |sign: char| {
+        text.strip_prefix(sign)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            || text
+                .strip_suffix(sign)
+                .is_some_and(|rest| rest.ends_with(' '))
+    };
     if text.contains('`') {
-        return Some("a command substitution");
+        Some(("a command substitution", "backticks"))
+    } else if text.contains("&&") {
+        Some(("a chain of commands", "&&"))
+    } else if text.contains("||") {
+        Some(("a chain of commands", "||"))
+    } else if text == "|&" || text.contains(" | ") || around('|') {
+        Some(("a pipe", "|"))
+    } else if text.ends_with(';') || text.contains("; ") {
+        Some(("a second command", ";"))
+    } else if around('&') {
+        Some(("a background process", "&"))
+    } else {
+        redirection(text).map(|sign| ("a redirection", sign))
     }
-    if text.contains("&&") || text.contains("||") {
-        return Some("a chain of commands");
-    }
-    if text == "|"
-        || text == "|&"
-        || text.contains(" | ")
-        || text.starts_with("| ")
-        || text.ends_with(" |")
-    {
-        return Some("a pipe");
-    }
-    if text.ends_with(';') || text.contains("; ") {
-        return Some("a second command");
-    }
-    if text == "&" || text.ends_with(" &") {
-        return Some("a background process");
-    }
-    is_redirection(text).then_some("a redirection")
 }
 
 fn takes_expression(option: &str) -> bool {
@@ -235,21 +234,21 @@ fn takes_expression(option: &str) -> bool {
             .any(|word| name.contains(word)))
 }
 
-/// `>`, `2>&1`, `>out.txt`, `list > out.txt`; not `<b>` or `a->b`.
-fn is_redirection(text: &str) -> bool {
+/// `>`, `2>&1`, `>out.txt`, `list > out.txt`; not `<b>`, `>=1.2` or `a->b`.
+fn redirection(text: &str) -> Option<&'static str> {
     let bare = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
-    let target = bare.strip_prefix(">>").or_else(|| bare.strip_prefix('>'));
-    let to_file = target.is_some_and(|t| !t.starts_with('=') && !t.contains('<'));
-    let from_file = matches!(bare, "<" | "<<" | "<<<")
-        || (bare.starts_with('<')
-            && bare.len() > 1
-            && !bare.contains('>')
-            && !bare.starts_with("<="));
-    to_file
-        || from_file
-        || [" > ", " >> ", " < ", " << "]
-            .iter()
-            .any(|sign| text.contains(sign))
+    let to = |target: &str| !target.starts_with('=') && !target.contains('<');
+    let from = |target: &str| !target.starts_with('=') && !target.contains('>');
+    if bare.strip_prefix('>').is_some_and(to) || text.contains(" > ") || text.contains(" >> ") {
+        Some(">")
+    } else if bare.strip_prefix('<').is_some_and(from)
+        || text.contains(" < ")
+        || text.contains(" << ")
+    {
+        Some("<")
+    } else {
+        None
+    }
 }
 
 /// The text with each template replaced by a letter, so that its pipes are not seen.

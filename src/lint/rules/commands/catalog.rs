@@ -183,7 +183,7 @@ pub static BACKREF: Rule = Rule {
     why: "Hosts take binary, login and sandbox from that CLI.md; if it does not know the tool, the two describe different commands.",
     bad: Example::file(
         "forge",
-        "tools/spare/TOOL.md",
+        "extras/spare/TOOL.md",
         "---\nname: Spare\nid: spare\ndescription: Does a thing that no subcommand offers.\nversion: 1.0.0\ninputs:\n  type: object\noutputs:\n  type: object\nrunner:\n  cli: ../../CLI.md\n---\n",
     ),
     good: Example::over(

@@ -5,7 +5,7 @@ mod catalog;
 mod tool;
 mod widen;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use catalog::*;
@@ -225,12 +225,14 @@ fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
         return;
     }
     let dir = crate::manifest::normalize(ctx.doc.dir()).join("tools");
+    let leaves = ctx.refs().iter().filter(|r| r.site.role == RefRole::Tool);
+    let indexed: HashSet<&Path> = leaves
+        .filter_map(|r| Some(r.target.document()?.path.as_path()))
+        .collect();
     for name in ctx.workspace.files.list(&dir) {
         let path = dir.join(&name).join("TOOL.md");
-        let indexed = ctx.refs().iter().any(|r| {
-            r.site.role == RefRole::Tool && r.target.document().is_some_and(|doc| doc.path == path)
-        });
-        if indexed || !matches!(ctx.workspace.files.kind(&path), Some(PathKind::File { .. })) {
+        let there = || matches!(ctx.workspace.files.kind(&path), Some(PathKind::File { .. }));
+        if indexed.contains(path.as_path()) || !there() {
             continue;
         }
         let reference = format!("./tools/{name}/TOOL.md");

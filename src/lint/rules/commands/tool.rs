@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::catalog::{ARGV_PREFIX, BACKREF};
+use super::catalog::{ARGV_PREFIX, BACKREF, ORPHAN_TOOL};
 use super::{argv, is_plain_word, widen};
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
@@ -36,7 +36,9 @@ pub fn check(ctx: &Context<'_>) {
         return;
     }
     let above = bundle_above(ctx, &path);
-    if let Some((reference, cli)) = bound {
+    if let Some((reference, cli)) = bound
+        && !(above.is_none() && is_orphan_of(ctx, cli, &path))
+    {
         let mut report = Draft::new(
             &BACKREF,
             reference.site.node,
@@ -64,6 +66,14 @@ pub fn check(ctx: &Context<'_>) {
         (None, None) if ctx.root.at(&["runner", "cli"]).is_none() => outside_of_bundles(ctx),
         _ => {}
     }
+}
+
+/// Whether `cmd-orphan-tool` reports the same at the CLI.md, where it is to be mended.
+fn is_orphan_of(ctx: &Context<'_>, cli: &Document, tool: &Path) -> bool {
+    let tools = normalize(cli.dir()).join("tools");
+    ctx.on(&ORPHAN_TOOL)
+        && tool.ancestors().nth(2) == Some(tools.as_path())
+        && ctx.is_linted(&cli.path)
 }
 
 /// C1: away from a CLI bundle the closed schema of AIP-14 holds.
@@ -267,4 +277,102 @@ fn separator(doc: &Document, list: &Node, item: &Node) -> Option<String> {
     let line = before.rsplit('\n').next().unwrap_or(before);
     let is_dash = line.trim() == "-";
     is_dash.then(|| format!("\n{line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lint::{Finding, Options, Profile, RuleSet, lint_files};
+    use crate::manifest::{Disk, Overlay};
+
+    fn tool(runner: &str) -> String {
+        format!("---\nname: T\nid: tt\ninputs:\n  type: object\noutputs: {{}}\n{runner}---\n")
+    }
+
+    fn cli(commands: &str, egress: &str) -> String {
+        format!(
+            "---\nbin: b\nsandbox:\n  network:\n    egress: [{egress}]\ncommands:\n{commands}---\n"
+        )
+    }
+
+    fn findings(files: &[(&str, String)], rule: &str) -> Vec<Finding> {
+        let mut texts = Overlay::new(&Disk);
+        for (path, text) in files {
+            let path = std::path::Path::new("no-such-place").join(path);
+            texts.texts.insert(path, Some(text.clone()));
+        }
+        let mut rules = RuleSet::profile_defaults(Profile::Default);
+        rules.select(&[rule.to_owned()]).expect("a rule");
+        let options = Options {
+            rules: &rules,
+            files: &texts,
+            root: "no-such-place".into(),
+            threads: 1,
+        };
+        let paths: Vec<_> = texts.texts.keys().cloned().collect();
+        lint_files(&paths, &options).findings
+    }
+
+    #[test]
+    fn the_bundle_that_lists_the_tool_is_the_parent() {
+        let files = [
+            ("CLI.md", cli("  x: ./tools/x/TOOL.md\n", "a.example")),
+            ("other/CLI.md", cli("  y: ./y/TOOL.md\n", "b.example")),
+            (
+                "tools/x/TOOL.md",
+                tool(
+                    "runner:\n  cli: ../../other/CLI.md\nsandbox:\n  network:\n    egress: [b.example]\n",
+                ),
+            ),
+        ];
+        let found = findings(&files, "tool-backref");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].pointer, "/runner/cli");
+        assert!(found[0].related[0].file.ends_with("no-such-place/CLI.md"));
+        // Judged against the bundle that lists it, not the one that it names.
+        let found = findings(&files, "tool-sandbox-widens");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].pointer, "/sandbox/network/egress/0");
+        assert!(found[0].related[0].file.ends_with("no-such-place/CLI.md"));
+    }
+
+    #[test]
+    fn a_tool_may_be_listed_twice() {
+        let files = [
+            (
+                "CLI.md",
+                cli("  x: ./tools/x/TOOL.md\n  z:\n    x: tools/x/TOOL.md\n", ""),
+            ),
+            (
+                "tools/x/TOOL.md",
+                tool("runner:\n  cli: ../../CLI.md\n  argv: [z, x]\n"),
+            ),
+        ];
+        assert!(findings(&files, "tool-argv-prefix").is_empty());
+    }
+
+    #[test]
+    fn a_missing_word_goes_where_it_belongs() {
+        let lists = [
+            ("argv: [y, --a]", "argv: [x, y, --a]"),
+            ("argv: [x]", "argv: [x, y]"),
+            ("argv: [x, \"${input.a}\"]", "argv: [x, y, \"${input.a}\"]"),
+            ("argv:\n  - --a", "argv:\n  - x\n  - y\n  - --a"),
+            ("argv:\n  - x # first", "argv:\n  - x\n  - y # first"),
+            ("argv: []", "argv: [x, y]"),
+        ];
+        for (before, after) in lists {
+            let text = tool(&format!("runner:\n  {}\n", before.replace('\n', "\n  ")));
+            let files = [
+                ("CLI.md", cli("  x:\n    y: ./TOOL.md\n", "")),
+                ("TOOL.md", text.clone()),
+            ];
+            let found = findings(&files, "tool-argv-prefix");
+            let fix = found.first().and_then(|f| f.fix.as_ref()).expect(before);
+            let fixed = crate::lint::edits::apply_edits(&text, &fix.edits).expect(before);
+            assert_eq!(
+                fixed,
+                text.replace(&before.replace('\n', "\n  "), &after.replace('\n', "\n  "))
+            );
+        }
+    }
 }

@@ -113,7 +113,7 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>, entry: &'d Entry) -
             report = report.help(format!("write `{code}`")).fix_if(
                 Safety::Safe,
                 format!("Rename the key to `{code}`"),
-                edits::rename_key(ctx.doc, entry, code),
+                rename(ctx, entry, code),
             );
         }
         _ => {
@@ -130,9 +130,20 @@ fn swap(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
     if !is_outcome(&word) {
         return None;
     }
-    let mut all = edits::rename_key(ctx.doc, entry, code)?;
+    let mut all = rename(ctx, entry, code)?;
     all.extend(edits::set_raw(ctx.doc, &entry.value, &word)?);
     Some(all)
+}
+
+/// A plain key stays plain, as exit codes are usually written.
+fn rename(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
+    if ctx.doc.slice(entry.key_span) != entry.key {
+        return edits::rename_key(ctx.doc, entry, code);
+    }
+    Some(vec![Edit {
+        span: entry.key_span,
+        text: code.to_owned(),
+    }])
 }
 
 fn bad_value<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {

@@ -9,7 +9,7 @@ use crate::lint::registry::{Check, Family};
 use crate::lint::rule::Severity;
 use crate::lint::shape::{Keyword, Violation, draft, shapes_for, violations};
 use crate::lint::text::{clip, one_of};
-use crate::manifest::{Doctype, Document, Entry, Node, RefRole, Resolution};
+use crate::manifest::{Doctype, Document, Entry, Node, RefRole, Resolution, Value};
 
 pub static FAMILY: Family = Family {
     name: "runner",
@@ -33,6 +33,18 @@ const WRAPPERS: [&str; 3] = ["inline", "ref", "file"];
 fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     if violation.rule == &ENGINE_ENUM {
         return unknown_engine(ctx, violation);
+    }
+    if violation.rule == &SCHEMA && violation.keyword == Keyword::OneOf {
+        let report = Draft::new(
+            &SCHEMA,
+            violation.place.clone(),
+            format!("`runner` is {}", article(violation.node)),
+        )
+        .help(
+            "give the path of a RUNNER.md, or a mapping with `engine`, `image`, `needs`, `limits`",
+        );
+        ctx.report(report);
+        return true;
     }
     if violation.rule != &SCHEMA || violation.keyword != Keyword::AdditionalProperties {
         return false;
@@ -66,6 +78,14 @@ fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     }
     ctx.report(report);
     true
+}
+
+fn article(node: &Node) -> &'static str {
+    match node.value {
+        Value::Null => "empty",
+        Value::Seq(_) => "a list",
+        _ => "neither text nor a mapping",
+    }
 }
 
 fn is_wrapper(ctx: &Context<'_>, block: &Node, entry: &Entry) -> bool {
@@ -277,5 +297,57 @@ fn sentence(doc: &Document, violation: &Violation<'_>) -> String {
         (Keyword::Type, _) => format!("`{name}` has the wrong type"),
         (Keyword::Minimum, _) => format!("`{name}` is too small"),
         _ => format!("`{name}` has a value that is not allowed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lint::{Options, Profile, RuleSet, lint_files};
+    use crate::manifest::{Disk, Overlay};
+
+    /// Findings of a CLI.md that names a RUNNER.md, which is itself linted or not.
+    fn found(runner: &str, linted: bool) -> Vec<String> {
+        let mut texts = Overlay::new(&Disk);
+        let cli = "---\nbin: b\ncommands: {}\nrunner: ./RUNNER.md\n---\n";
+        texts
+            .texts
+            .insert("no-such-place/CLI.md".into(), Some(cli.to_owned()));
+        texts
+            .texts
+            .insert("no-such-place/RUNNER.md".into(), Some(runner.to_owned()));
+        let mut rules = RuleSet::profile_defaults(Profile::Default);
+        rules.select(&["runner-*".to_owned()]).expect("rules");
+        let options = Options {
+            rules: &rules,
+            files: &texts,
+            root: "no-such-place".into(),
+            threads: 1,
+        };
+        let paths: Vec<_> = texts
+            .texts
+            .keys()
+            .take(if linted { 2 } else { 1 })
+            .cloned()
+            .collect();
+        let findings = lint_files(&paths, &options).findings;
+        findings
+            .iter()
+            .map(|f| format!("{}#{}+{}", f.rule.slug, f.pointer, f.related.len()))
+            .collect()
+    }
+
+    #[test]
+    fn a_runner_outside_the_run_is_judged_at_its_reference() {
+        let bad = "---\nengine: docker\nlimits: {timeout_ms: 0}\n---\n";
+        assert_eq!(found(bad, false), ["runner-schema#/runner+2"]);
+        assert_eq!(
+            found(bad, true),
+            [
+                "runner-engine-enum#/engine+0",
+                "runner-schema#/limits/timeout_ms+0"
+            ]
+        );
+        let good = "---\nrunner:\n  engine: sandbox\n---\n";
+        assert!(found(good, false).is_empty() && found(good, true).is_empty());
     }
 }

@@ -177,6 +177,29 @@ pub static EGRESS_CIDR_PORT_SCHEME: Rule = Rule {
     ..Rule::BASE
 };
 
+pub static INGRESS_URL: Rule = Rule {
+    slug: "sb29-ingress-url",
+    title: "An ingress entry is not a URL",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: SANDBOX,
+    decides: &["A29-SBX-04"],
+    doctypes: BOTH,
+    what: "Each entry of `sandbox.network.ingress` is a URL with its scheme.",
+    why: "Egress takes host names, ingress the URLs that the host has to expose for a login callback; a bare name tells it neither scheme nor path.",
+    bad: Example::over(
+        "forge",
+        "CLI.md",
+        "sandbox:\n  network:\n    ingress: [callback.forge.example]\n  fs: {}\n  exec:\n    allow: false\n  env: {}\n",
+    ),
+    good: Example::over(
+        "forge",
+        "CLI.md",
+        "sandbox:\n  network:\n    ingress: [\"https://callback.forge.example/cli\"]\n  fs: {}\n  exec:\n    allow: false\n  env: {}\n",
+    ),
+    ..Rule::BASE
+};
+
 pub static FS_GLOB_INVALID: Rule = Rule {
     slug: "sb29-fs-glob-invalid",
     title: "A file pattern is not a well-formed glob",

@@ -13,6 +13,7 @@ use crate::lint::finding::Safety;
 use crate::lint::globs;
 use crate::lint::registry::{Check, Family};
 use crate::lint::shape::{Violation, draft};
+use crate::lint::text::clip;
 use crate::manifest::{Doctype, Node};
 
 pub static FAMILY: Family = Family {
@@ -25,6 +26,7 @@ pub static FAMILY: Family = Family {
         &SPAWN_PRIVILEGED,
         &EGRESS_WILDCARD,
         &EGRESS_CIDR_PORT_SCHEME,
+        &INGRESS_URL,
         &FS_GLOB_INVALID,
         &FS_BROAD_WRITE,
         &DENY_SHADOWS,
@@ -82,6 +84,9 @@ fn check(ctx: &Context<'_>) {
     if let Some(egress) = sandbox.at(&["network", "egress"]) {
         check_egress(ctx, egress);
     }
+    if let Some(ingress) = sandbox.at(&["network", "ingress"]) {
+        check_ingress(ctx, ingress);
+    }
     if let Some(fs) = sandbox.get("fs") {
         check_fs(ctx, fs);
     }
@@ -105,6 +110,23 @@ fn check_egress<'d>(ctx: &Context<'d>, egress: &'d Node) {
             ctx.report(report);
         } else if let Some(fault) = egress_fault(host) {
             ctx.report(egress_report(node, host, fault));
+        }
+    }
+}
+
+fn check_ingress<'d>(ctx: &Context<'d>, ingress: &'d Node) {
+    for (url, node) in ingress.strings() {
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+        if scheme.is_empty() {
+            let report = Draft::new(
+                &INGRESS_URL,
+                node,
+                format!("the ingress entry `{}` is not a URL", clip(url, 60)),
+            )
+            .help(
+                "write the URL that has to be reachable, as in `https://callback.example.com/cli`",
+            );
+            ctx.report(report);
         }
     }
 }
@@ -136,7 +158,7 @@ fn egress_report<'d>(node: &'d Node, host: &str, fault: EgressFault<'_>) -> Draf
             "write a host name, or a glob such as `*.example.com`".to_owned(),
         ),
     };
-    let host = crate::lint::text::clip(host, 60);
+    let host = clip(host, 60);
     Draft::new(
         &EGRESS_CIDR_PORT_SCHEME,
         node,
@@ -154,15 +176,12 @@ fn check_fs<'d>(ctx: &Context<'d>, fs: &'d Node) {
         for (glob, node) in entries.strings() {
             let plain = !glob.is_empty() && !glob.contains(['[', ']', '{', '}', '\\', '\0']);
             if !plain && !globs::is_valid(glob) {
-                let report = Draft::new(
-                    &FS_GLOB_INVALID,
-                    node,
-                    format!(
-                        "`{}` is not a well-formed glob",
-                        crate::lint::text::clip(glob, 60)
-                    ),
-                )
-                .help("close every `[` and `{`; `~/`, `*` and `**` are allowed");
+                let message = match glob {
+                    "" => format!("an entry of `fs.{list}` is empty"),
+                    _ => format!("`{}` is not a well-formed glob", clip(glob, 60)),
+                };
+                let report = Draft::new(&FS_GLOB_INVALID, node, message)
+                    .help("close every `[` and `{`; `~/`, `*` and `**` are allowed");
                 ctx.report(report);
                 continue;
             }
