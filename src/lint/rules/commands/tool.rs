@@ -302,12 +302,7 @@ mod tests {
         }
         let mut rules = RuleSet::profile_defaults(Profile::Default);
         rules.select(&[rule.to_owned()]).expect("a rule");
-        let options = Options {
-            rules: &rules,
-            files: &texts,
-            root: "no-such-place".into(),
-            threads: 1,
-        };
+        let options = Options::new(&rules, &texts, "no-such-place");
         let paths: Vec<_> = texts.texts.keys().cloned().collect();
         lint_files(&paths, &options).findings
     }
@@ -353,17 +348,20 @@ mod tests {
     #[test]
     fn a_missing_word_goes_where_it_belongs() {
         let lists = [
-            ("argv: [y, --a]", "argv: [x, y, --a]"),
-            ("argv: [x]", "argv: [x, y]"),
-            ("argv: [x, \"${input.a}\"]", "argv: [x, y, \"${input.a}\"]"),
-            ("argv:\n  - --a", "argv:\n  - x\n  - y\n  - --a"),
-            ("argv:\n  - x # first", "argv:\n  - x\n  - y # first"),
-            ("argv: []", "argv: [x, y]"),
+            ("argv: [down, --a]", "argv: [up, down, --a]"),
+            ("argv: [up]", "argv: [up, down]"),
+            (
+                "argv: [up, \"${input.a}\"]",
+                "argv: [up, down, \"${input.a}\"]",
+            ),
+            ("argv:\n  - --a", "argv:\n  - up\n  - down\n  - --a"),
+            ("argv:\n  - up # first", "argv:\n  - up\n  - down # first"),
+            ("argv: []", "argv: [up, down]"),
         ];
         for (before, after) in lists {
             let text = tool(&format!("runner:\n  {}\n", before.replace('\n', "\n  ")));
             let files = [
-                ("CLI.md", cli("  x:\n    y: ./TOOL.md\n", "")),
+                ("CLI.md", cli("  up:\n    down: ./TOOL.md\n", "")),
                 ("TOOL.md", text.clone()),
             ];
             let found = findings(&files, "tool-argv-prefix");

@@ -317,12 +317,7 @@ mod tests {
             .insert("no-such-place/RUNNER.md".into(), Some(runner.to_owned()));
         let mut rules = RuleSet::profile_defaults(Profile::Default);
         rules.select(&["runner-*".to_owned()]).expect("rules");
-        let options = Options {
-            rules: &rules,
-            files: &texts,
-            root: "no-such-place".into(),
-            threads: 1,
-        };
+        let options = Options::new(&rules, &texts, "no-such-place");
         let paths: Vec<_> = texts
             .texts
             .keys()
