@@ -321,19 +321,18 @@ fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
         .iter()
         .any(|key| aip44.has(key));
     match tier.as_str() {
-        Some("governance-aware" | "sandboxed") if !bound => {
-            // Said once: the missing operator is the usual cause.
-            if !(orphan_server && ctx.on(&ACP_SERVER_OPERATOR)) {
-                let word = tier.as_str().unwrap_or_default();
-                ctx.report(
-                    Draft::new(
-                        &ACP_GOVERNANCE_BINDING,
-                        tier,
-                        format!("tier `{word}` without `operator`, `governance` or `audit`"),
-                    )
-                    .help("name the governance or the operator, or declare tier `basic`"),
-                );
-            }
+        // Of a server without an operator, acp-server-operator has said it.
+        Some(word @ ("governance-aware" | "sandboxed"))
+            if !bound && !(orphan_server && ctx.on(&ACP_SERVER_OPERATOR)) =>
+        {
+            ctx.report(
+                Draft::new(
+                    &ACP_GOVERNANCE_BINDING,
+                    tier,
+                    format!("tier `{word}` without `operator`, `governance` or `audit`"),
+                )
+                .help("name the governance or the operator, or declare tier `basic`"),
+            );
         }
         Some("basic") => basic_governed(ctx, aip44, tier),
         _ => {}

@@ -84,7 +84,8 @@ pub fn unused(ctx: &Context<'_>) {
 /// A slug whose user has to be looked for.
 fn candidate(entry: &Node) -> Option<Candidate<'_>> {
     let node = entry.get("slug")?;
-    let slug = node.as_str().filter(|slug| !slug.is_empty())?;
+    // A malformed slug has its finding; who uses it cannot be told.
+    let slug = node.as_str().filter(|slug| is_well_formed(slug))?;
     let grants = entry.get("access").map_or(&[][..], Node::entries);
     let names_user = grants
         .iter()
@@ -112,6 +113,19 @@ fn candidate(entry: &Node) -> Option<Candidate<'_>> {
             .map(|(name, _)| name.to_owned()),
     );
     Some(Candidate { slug: node, names })
+}
+
+fn is_well_formed(slug: &str) -> bool {
+    let part = |text: &str| {
+        text.len() > 1
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && !text.ends_with('-')
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    let (group, name) = slug.split_once('/').unwrap_or(("ok", slug));
+    slug.len() <= 80 && part(group) && part(name)
 }
 
 fn refers_to(doc: &Document, secrets: &Document) -> bool {
