@@ -317,14 +317,13 @@ fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
     let Some(tier) = tier else {
         return;
     };
+    // Of a server without an operator, acp-server-operator has said it.
+    let said = orphan_server && ctx.on(&ACP_SERVER_OPERATOR);
     let bound = ["operator", "governance", "audit"]
         .iter()
         .any(|key| aip44.has(key));
     match tier.as_str() {
-        // Of a server without an operator, acp-server-operator has said it.
-        Some(word @ ("governance-aware" | "sandboxed"))
-            if !bound && !(orphan_server && ctx.on(&ACP_SERVER_OPERATOR)) =>
-        {
+        Some(word @ ("governance-aware" | "sandboxed")) if !bound && !said => {
             ctx.report(
                 Draft::new(
                     &ACP_GOVERNANCE_BINDING,

@@ -124,7 +124,7 @@ fn standalone(ctx: &Context<'_>) {
             Draft::new(
                 &SB36_STANDALONE_FIELDS,
                 Place::Bytes(open),
-                format!("a SANDBOX.md has a `{key}`, and this one does not"),
+                format!("this SANDBOX.md has no `{key}`"),
             )
             .help(help)
         })
@@ -302,7 +302,7 @@ fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d Entry) {
             };
             let draft = Draft::new(&SB36_CONFIG_SHAPE, &entry.value, message);
             ctx.report(if accepted.is_empty() {
-                draft
+                draft.help("put it in quotes")
             } else {
                 draft.help(format!("allowed: {}", one_of(accepted)))
             });

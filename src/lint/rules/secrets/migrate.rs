@@ -134,20 +134,10 @@ fn comment_out(doc: &Document, entry: &Entry) -> Option<Vec<Edit>> {
 }
 
 /// Whether the edited file is a valid SECRETS.md without repeated slugs.
-fn is_sound(doc: &Document, edits: &[Edit]) -> bool {
-    let mut ordered: Vec<&Edit> = edits.iter().collect();
-    ordered.sort_by_key(|edit| edit.span);
-    let mut text = String::with_capacity(doc.text.len() + 256);
-    let mut done = 0;
-    for edit in ordered {
-        let Some(kept) = doc.text.get(done..edit.span.start as usize) else {
-            return false;
-        };
-        text.push_str(kept);
-        text.push_str(&edit.text);
-        done = edit.span.end as usize;
-    }
-    text.push_str(doc.text.get(done..).unwrap_or_default());
+fn is_sound(doc: &Document, changes: &[Edit]) -> bool {
+    let Some(text) = edits::apply_edits(&doc.text, changes) else {
+        return false;
+    };
     let edited = Document::parse(&doc.path, text);
     let Some(root) = edited.root.as_ref().filter(|_| edited.problems.is_empty()) else {
         return false;
@@ -168,13 +158,8 @@ mod tests {
 
     fn migrate(yaml: &str) -> Option<String> {
         let doc = Document::parse("SECRETS.md", format!("---\n{yaml}---\n\nBody.\n"));
-        let mut edits = to_secrets(&doc, doc.root.as_ref()?)?;
-        edits.sort_by_key(|edit| std::cmp::Reverse(edit.span));
-        let mut text = doc.text.clone();
-        for edit in edits {
-            text.replace_range(edit.span.range(), &edit.text);
-        }
-        Some(text)
+        let changes = to_secrets(&doc, doc.root.as_ref()?)?;
+        edits::apply_edits(&doc.text, &changes)
     }
 
     #[test]
