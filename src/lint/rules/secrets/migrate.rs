@@ -184,6 +184,18 @@ mod tests {
     }
 
     #[test]
+    fn line_ends_and_bare_names_are_kept() {
+        let old = "slots:\r\n  - X_KEY\r\n  - name: Y_KEY # ours\r\n";
+        let doc = Document::parse("SECRETS.md", format!("---\r\n{old}---\r\n"));
+        let root = doc.root.as_ref().expect("readable");
+        let changes = to_secrets(&doc, root).expect("a migration");
+        let new = edits::apply_edits(&doc.text, &changes).expect("applies");
+        let entries = "secrets:\r\n  - slug: x-key\r\n    name: X_KEY\r\n    description: Variable X_KEY.\r\n  \
+                       - slug: y-key\r\n    description: Variable Y_KEY.\r\n    name: Y_KEY # ours\r\n";
+        assert_eq!(new, format!("---\r\n{entries}---\r\n"));
+    }
+
+    #[test]
     fn what_cannot_be_migrated_is_left() {
         assert_eq!(migrate("slots: [{ name: A_KEY, description: x }]\n"), None);
         assert_eq!(
