@@ -5,6 +5,7 @@
 
 pub mod baseline;
 mod context;
+pub mod credentials;
 pub mod edits;
 mod engine;
 mod finding;

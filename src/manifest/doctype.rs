@@ -96,18 +96,107 @@ impl Doctype {
         if has("persona_summary") || (has("profile") && has("runtime")) {
             return Some(Doctype::Operator);
         }
-        if has("provider") && has("config") {
+        if has("provider") && has("config") && is_sandbox(root) {
             return Some(Doctype::Sandbox);
         }
         if root.get("secrets").is_some_and(Node::is_seq) {
             return Some(Doctype::Secrets);
         }
-        if has("inputs") && has("outputs") {
+        // Workflows (AIP-15) and intents (AIP-28) have inputs and outputs as well.
+        let other = has("steps") || has("intent") || has("surfaces");
+        if root.get("inputs").is_some_and(Node::is_map) && has("outputs") && !other {
             return Some(Doctype::Tool);
         }
         if has("engine") && (has("needs") || has("limits") || has("image")) {
             return Some(Doctype::Runner);
         }
         None
+    }
+}
+
+/// Storage (AIP-35) has `provider` and `config` too. A sandbox says so by its marker, its
+/// provider, or a block that storage does not have.
+fn is_sandbox(root: &Node) -> bool {
+    if let Some(schema) = root.get("schema") {
+        return schema.as_str().is_some_and(|s| s.starts_with("sandbox/"));
+    }
+    let only_storage = ["sync", "auth", "exclude"];
+    let only_sandbox = ["limits", "env", "network", "mounts", "lifecycle"];
+    let provider = root.str_at(&["provider"]).unwrap_or_default();
+    !only_storage.iter().any(|key| root.has(key))
+        && (SANDBOX_PROVIDERS.contains(&provider) || only_sandbox.iter().any(|key| root.has(key)))
+}
+
+/// Provider ids that AIP-36 lists; hosts may add more.
+pub const SANDBOX_PROVIDERS: [&str; 6] = [
+    "local",
+    "mastra-e2b",
+    "mastra-modal",
+    "mastra-daytona",
+    "mastra-blaxel",
+    "node-permission",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Document;
+
+    fn shape(yaml: &str) -> Option<Doctype> {
+        Document::parse("FREE-NAME.md", format!("---\n{yaml}---\n")).doctype
+    }
+
+    #[test]
+    fn file_names_tell_first() {
+        assert_eq!(Doctype::from_file_name("CLI.md"), Some(Doctype::Cli));
+        assert_eq!(
+            Doctype::from_file_name("AGENT-CLI.md"),
+            Some(Doctype::AgentCli)
+        );
+        assert_eq!(Doctype::from_file_name("x-acp.ACP.md"), Some(Doctype::Acp));
+        assert_eq!(Doctype::from_file_name("MYCLI.md"), None);
+        assert_eq!(Doctype::from_file_name("cli.md"), None);
+    }
+
+    #[test]
+    fn an_mcp_server_is_no_acp_endpoint() {
+        assert_eq!(
+            shape("kind: server\ntransport: stdio\n"),
+            Some(Doctype::Acp)
+        );
+        assert_eq!(
+            shape("kind: bridge\ntransport: [stdio]\n"),
+            Some(Doctype::Acp)
+        );
+        assert_eq!(
+            shape("metadata:\n  aip44:\n    tier: basic\n"),
+            Some(Doctype::Acp)
+        );
+        assert_eq!(shape("kind: mcp\nserver: {}\ntransport: stdio\n"), None);
+    }
+
+    #[test]
+    fn storage_is_no_sandbox() {
+        let sandbox = Some(Doctype::Sandbox);
+        assert_eq!(shape("provider: local\nconfig: {}\n"), sandbox);
+        assert_eq!(
+            shape("schema: sandbox/v1\nprovider: own\nconfig: {}\n"),
+            sandbox
+        );
+        assert_eq!(shape("provider: own\nconfig: {}\nnetwork: {}\n"), sandbox);
+        assert_eq!(
+            shape("schema: storage/v1\nprovider: own\nconfig: {}\n"),
+            None
+        );
+        assert_eq!(shape("provider: github\nconfig: {}\n"), None);
+        assert_eq!(shape("provider: local\nconfig: {}\nsync: {}\n"), None);
+    }
+
+    #[test]
+    fn intents_and_workflows_are_no_tools() {
+        assert_eq!(shape("inputs: {}\noutputs: {}\n"), Some(Doctype::Tool));
+        assert_eq!(shape("inputs: []\noutputs: {}\n"), None);
+        assert_eq!(shape("inputs: {}\noutputs: {}\nsurfaces: [chat]\n"), None);
+        assert_eq!(shape("inputs: {}\noutputs: {}\nsteps: []\n"), None);
     }
 }

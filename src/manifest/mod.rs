@@ -18,7 +18,7 @@ mod tree;
 mod workspace;
 pub mod yaml;
 
-pub use doctype::Doctype;
+pub use doctype::{Doctype, SANDBOX_PROVIDERS};
 pub use document::{Document, Frontmatter, Problem, ProblemKind};
 pub use files::{Disk, FileSource, MAX_FILE_BYTES, Overlay, PathKind, ReadError, replace_file};
 pub use json::to_json;

@@ -49,8 +49,9 @@ pub static FAMILIES: &[&Family] = &[
     &options::FAMILY,
     &continuation::FAMILY,
     &models::FAMILY,
-    &sandbox45::FAMILY,
+    // Before sandbox45, so that a block's own rules claim a violation first.
     &sandbox36::FAMILY,
+    &sandbox45::FAMILY,
     &secrets::FAMILY,
     &operator::FAMILY,
     &registry_wide::FAMILY,
