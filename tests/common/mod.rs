@@ -16,6 +16,8 @@ pub fn base_dir() -> PathBuf {
 pub struct Bundle {
     pub dir: PathBuf,
     pub files: Overlay<'static>,
+    /// Files that are there to be referred to, but not linted.
+    pub unlinted: Vec<PathBuf>,
 }
 
 impl Bundle {
@@ -25,6 +27,7 @@ impl Bundle {
         Bundle {
             dir,
             files: Overlay::new(&Disk),
+            unlinted: Vec::new(),
         }
     }
 
@@ -73,6 +76,7 @@ impl Bundle {
                 doc.doctype.is_some() || (named && p.extension().is_some_and(|e| e == "md"))
             })
         });
+        paths.retain(|p| !self.unlinted.contains(p));
         paths.sort();
         paths
     }

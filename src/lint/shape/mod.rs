@@ -12,4 +12,4 @@ mod wording;
 
 pub use compile::{SCHEMAS, Shape, ShapeId, Shapes, shapes_for};
 pub use evaluate::{Keyword, Violation, is_valid, violations};
-pub use wording::draft;
+pub use wording::{dotted, draft};
