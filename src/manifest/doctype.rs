@@ -78,7 +78,9 @@ impl Doctype {
         if has("commands") && (has("bin") || has("version_check")) {
             return Some(Doctype::Cli);
         }
-        if root.at(&["metadata", "aip44"]).is_some() || (has("transport") && has("kind")) {
+        // `kind: mcp` with a transport is an MCP server (AIP-32), not an ACP endpoint.
+        let acp_kind = matches!(root.str_at(&["kind"]), Some("client" | "server" | "bridge"));
+        if root.at(&["metadata", "aip44"]).is_some() || (has("transport") && acp_kind) {
             return Some(Doctype::Acp);
         }
         if has("bin") && has("install") && (has("version_check") || has("sandbox")) {

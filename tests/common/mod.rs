@@ -16,8 +16,6 @@ pub fn base_dir() -> PathBuf {
 pub struct Bundle {
     pub dir: PathBuf,
     pub files: Overlay<'static>,
-    /// Files that are there to be referred to, but not linted.
-    pub unlinted: Vec<PathBuf>,
 }
 
 impl Bundle {
@@ -27,7 +25,6 @@ impl Bundle {
         Bundle {
             dir,
             files: Overlay::new(&Disk),
-            unlinted: Vec::new(),
         }
     }
 
@@ -76,15 +73,21 @@ impl Bundle {
                 doc.doctype.is_some() || (named && p.extension().is_some_and(|e| e == "md"))
             })
         });
-        paths.retain(|p| !self.unlinted.contains(p));
         paths.sort();
         paths
     }
 
     pub fn lint(&self, profile: Profile) -> Vec<Finding> {
+        self.lint_without(profile, &[])
+    }
+
+    /// As `lint`, but the named files are only read through references.
+    pub fn lint_without(&self, profile: Profile, unlinted: &[String]) -> Vec<Finding> {
         let rules = RuleSet::profile_defaults(profile);
         let options = Options::new(&rules, &self.files, &self.dir);
-        lint_files(&self.manifests(), &options).findings
+        let mut paths = self.manifests();
+        paths.retain(|p| !unlinted.iter().any(|file| *p == self.dir.join(file)));
+        lint_files(&paths, &options).findings
     }
 
     /// Path of a finding's file inside the bundle.

@@ -1,5 +1,6 @@
 //! Models that the agent can use, and the worked examples of the manifest.
 
+use super::options::is_env_name;
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::{Edit, Safety};
@@ -261,7 +262,9 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
         let Some(name) = entry.value.as_str() else {
             continue;
         };
-        if listed.is_some_and(|list| !list.is_seq() || contains(list, name)) {
+        let settled = listed.is_some_and(|list| !list.is_seq() || contains(list, name));
+        // A name that no variable can have is told by `env-name-invalid`.
+        if settled || !is_env_name(name) {
             continue;
         }
         let mut draft = Draft::new(

@@ -139,7 +139,7 @@ fn check(ctx: &Context<'_>) {
 fn recommended(ctx: &Context<'_>) {
     let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
     let (default, others) = scaffold(ctx.root);
-    let yaml = format!("{{ default: {default}, supported: [{default}, {others}] }}");
+    let yaml = format!("\n  default: {default}\n  supported: [{default}, {others}]");
     ctx.report(
         Draft::new(
             &CONT_RECOMMENDED,

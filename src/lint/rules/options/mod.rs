@@ -5,8 +5,9 @@ mod values;
 mod words;
 
 pub use catalog::*;
+pub use words::is_env_name;
 
-use words::{flag_name, is_env_name, is_secret_name, shell_sign, strange_placeholder};
+use words::{flag_name, is_secret_name, shell_sign, strange_placeholder};
 
 use super::modes::{has_id, mend_id, unique_ids};
 use crate::lint::context::{Context, Draft, Place};
