@@ -94,7 +94,7 @@ pub static MODELS_ENV_NOT_IN_AUTH: Rule = Rule {
     fix: FixKind::Safe,
     what: "Every variable in `models.env` is listed in `auth.state.env`.",
     why: "Only listed variables are filled from SECRETS.md, so that model would start without its key.",
-    bad: over("models:\n  env:\n    shorebird: GULL_API_KEY\n    heron: HERON_API_KEY\n"),
+    bad: over("models:\n  env:\n    shorebird: GULL_API_KEY\n    tern: GULL_E2B_KEY\n"),
     good: over("models:\n  env:\n    shorebird: GULL_API_KEY\n"),
     ..BASE
 };

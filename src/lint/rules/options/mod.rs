@@ -316,7 +316,7 @@ fn secret<'d>(ctx: &Context<'d>, option: &'d Node) {
     }
 }
 
-fn flags_of<'d>(list: Option<&'d Node>) -> impl Iterator<Item = (&'d str, &'d Node)> {
+fn flags_of(list: Option<&Node>) -> impl Iterator<Item = (&str, &Node)> {
     list.into_iter()
         .flat_map(Node::strings)
         .filter(|(text, _)| text.len() > 1 && text.starts_with('-') && *text != "--")
