@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use agentproto::lint::{Profile, Rule, registry};
+use agentproto::lint::{Finding, FixKind, Profile, Rule, Safety, registry};
 use common::{Bundle, Odd, base_dir, mark};
 use serde::Deserialize;
 
@@ -125,18 +125,17 @@ const NOT_ABOUT_TEXT: [&str; 4] = [
     "internal-fault",
 ];
 
-/// `fm-known-drift-field` speaks only in profile `reference`.
+/// Rules about fields of the reference implementation speak only in its profile.
 fn profile_for(rule: &Rule) -> Profile {
-    if rule.slug == "fm-known-drift-field" {
-        Profile::Reference
-    } else {
-        Profile::Default
+    match rule.slug {
+        "fm-known-drift-field" | "models-deny-hits-allowed" => Profile::Reference,
+        _ => Profile::Default,
     }
 }
 
-/// `auth-ref-secrets-valid` speaks only where the target is not linted itself.
+/// These speak only where the target is not linted itself.
 fn unlinted_for(rule: &Rule) -> Vec<String> {
-    let named = rule.slug == "auth-ref-secrets-valid";
+    let named = ["acp-ref-valid", "auth-ref-secrets-valid"].contains(&rule.slug);
     named
         .then(|| rule.bad.file.to_owned())
         .into_iter()
@@ -293,4 +292,69 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+/// The text of a finding's file after its fix.
+fn mended(bundle: &Bundle, finding: &Finding) -> Option<String> {
+    let fix = finding.fix.as_ref().filter(|f| f.safety == Safety::Safe)?;
+    let mut text = bundle.text(&bundle.name_of(finding));
+    let mut edits = fix.edits.clone();
+    edits.sort_by_key(|e| std::cmp::Reverse(e.span));
+    for edit in edits {
+        text.replace_range(edit.span.range(), &edit.text);
+    }
+    Some(text)
+}
+
+#[test]
+fn safe_fixes_mend_and_break_nothing() {
+    let rules = wanted();
+    let mut wrong = Vec::new();
+    let mut bundles = Vec::new();
+    for rule in rules.iter().filter(|r| !r.bad.bundle.is_empty()) {
+        let mut bad = Bundle::new(rule.bad.bundle);
+        bad.apply(&rule.bad);
+        bundles.push((*rule, bad, profile_for(rule), unlinted_for(rule), true));
+    }
+    for case in cases().iter().filter(|c| !c.spare) {
+        if let Some(rule) = rules.iter().find(|r| r.slug == case.rule) {
+            let unlinted = case.unlinted.clone();
+            bundles.push((*rule, case.bundle(), case.profile(), unlinted, false));
+        }
+    }
+    for (rule, mut bundle, profile, unlinted, is_example) in bundles {
+        let before = bundle.lint_without(profile, &unlinted);
+        let Some(finding) = before.iter().find(|f| f.rule == rule) else {
+            continue;
+        };
+        let Some(text) = mended(&bundle, finding) else {
+            if is_example && rule.fix == FixKind::Safe {
+                wrong.push(format!("{}: the bad example gets no safe fix", rule.slug));
+            }
+            continue;
+        };
+        if rule.fix != FixKind::Safe {
+            wrong.push(format!(
+                "{}: attaches a safe fix that it does not declare",
+                rule.slug
+            ));
+        }
+        let file = bundle.name_of(finding);
+        bundle.set(&file, Some(text.clone()));
+        let after = bundle.lint_without(profile, &unlinted);
+        let count = |list: &[Finding]| list.iter().filter(|f| f.rule == rule).count();
+        let known: Vec<_> = before.iter().map(|f| f.rule.slug).collect();
+        let new: Vec<_> = after
+            .iter()
+            .filter(|f| !known.contains(&f.rule.slug))
+            .map(|f| mark(&bundle, f))
+            .collect();
+        if count(&after) >= count(&before) || !new.is_empty() {
+            wrong.push(format!(
+                "{}: the fix does not mend it, or breaks {new:?}\n{text}",
+                rule.slug
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -143,9 +143,16 @@ impl Bundle {
     }
 
     pub fn lint(&self, profile: Profile) -> Vec<Finding> {
+        self.lint_without(profile, &[])
+    }
+
+    /// As `lint`, but the named files are only read through references.
+    pub fn lint_without(&self, profile: Profile, unlinted: &[String]) -> Vec<Finding> {
         let rules = RuleSet::profile_defaults(profile);
         let options = Options::new(&rules, &self.files, &self.dir);
-        lint_files(&self.manifests(), &options).findings
+        let mut paths = self.manifests();
+        paths.retain(|p| !unlinted.iter().any(|file| *p == self.dir.join(file)));
+        lint_files(&paths, &options).findings
     }
 
     /// Path of a finding's file inside the bundle.
