@@ -85,12 +85,12 @@ fn bad_id<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     };
     let pattern = pattern(violation);
     let scoped = pattern.starts_with("^@");
-    let message = format!("the id `{}` {}", clip(id, 60), id_trouble(id, scoped));
+    let message = format!("the id `{}` {}", clip(id, 60), id_trouble(id, pattern));
     let mended = mended_id(id, pattern);
     let help = match &mended {
         Some(mended) => format!("write `{mended}`"),
         None if scoped => "write `@owner/slug` in lower case, as in `@acme/build-box`".to_owned(),
-        None => "write 2 to 64 lower-case letters, digits and dashes, as in `my-tool`".to_owned(),
+        None => "write at least two lower-case letters, digits and dashes, beginning with a letter, as in `my-tool`".to_owned(),
     };
     let fix = mended.and_then(|mended| {
         let edits = edits::set_scalar(ctx.doc, violation.node, &mended)?;
@@ -100,10 +100,14 @@ fn bad_id<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     ctx.report(with_fix(draft, fix));
 }
 
-fn id_trouble(id: &str, scoped: bool) -> &'static str {
+fn id_trouble(id: &str, pattern: &str) -> &'static str {
+    let edges = |c: char| c == '-' || c == '.';
+    // Only a tool's id may have dots.
+    let dots = pattern.contains("0-9.");
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if id.is_empty() {
         "is empty"
-    } else if scoped {
+    } else if pattern.starts_with("^@") {
         "is not of the form `@owner/slug`"
     } else if id.contains(|c: char| c.is_ascii_uppercase()) {
         "has upper-case letters"
@@ -111,32 +115,30 @@ fn id_trouble(id: &str, scoped: bool) -> &'static str {
         "has white space"
     } else if id.contains('_') {
         "has an underscore; use dashes"
-    } else if id.contains(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit() && c != '-') {
+    } else if !id.chars().all(|c| legal(c) || (dots && c == '.')) {
         "has characters other than lower-case letters, digits and dashes"
-    } else if id.starts_with('-') || id.ends_with('-') {
-        "begins or ends with a dash"
+    } else if id.starts_with(edges) || id.ends_with(edges) {
+        "begins or ends with a dash or a dot"
     } else if id.len() < 2 {
         "is too short"
-    } else if id.len() > 64 {
-        "is too long"
+    } else if id.starts_with(|c: char| c.is_ascii_digit()) && !pattern.starts_with("^[a-z0-9]") {
+        "begins with a digit"
     } else {
-        "does not match the pattern of this kind of manifest"
+        "is too long"
     }
 }
 
 fn bad_length<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let draft = if violation.keyword == Keyword::MinLength {
-        let field = if violation.rule == &NAME_LENGTH {
-            "name"
+        let (message, help) = if violation.rule == &NAME_LENGTH {
+            ("the name is empty", "write a name that tells it apart")
         } else {
-            "description"
+            (
+                "the description is empty",
+                "say in a sentence what it does and when to use it",
+            )
         };
-        Draft::new(
-            violation.rule,
-            violation.node,
-            format!("the {field} is empty"),
-        )
-        .help("write at least one character, better a word that tells it apart")
+        Draft::new(violation.rule, violation.node, message).help(help)
     } else {
         let length = violation.node.as_str().map_or(0, |s| s.chars().count());
         shape::draft(ctx, violation).help(format!(
@@ -190,14 +192,15 @@ fn bad_tag<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let Some(tag) = node.as_str() else {
         return;
     };
-    let draft = Draft::new(
-        &TAG_PATTERN,
-        node,
-        format!(
-            "the tag `{}` has more than lower-case letters, digits and dashes",
-            clip(tag, 60)
-        ),
-    );
+    let trouble = if tag.is_empty() {
+        "is empty"
+    } else if !tag.contains(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit() && c != '-') {
+        "begins with the wrong character or is too long"
+    } else {
+        "has more than lower-case letters, digits and dashes"
+    };
+    let message = format!("the tag `{}` {trouble}", clip(tag, 60));
+    let draft = Draft::new(&TAG_PATTERN, node, message);
     let Some(mended) = kebab(tag, false).filter(|m| fits(pattern, m)) else {
         ctx.report(draft.help("write a short word such as `code-hosting`"));
         return;
@@ -260,20 +263,15 @@ fn version(ctx: &Context<'_>) {
     let Some(text) = node.as_str() else {
         return;
     };
-    // A number too large for the parser is odd but legal.
-    let longest = text
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::len)
-        .max();
-    if longest.is_some_and(|digits| digits > 19) || !spelling::has_three_numbers(text) {
+    let Err(error) = semver::Version::parse(text) else {
         return;
-    }
+    };
+    // A number too large for the parser is odd but legal.
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    let too_large = numbers.any(|digits| digits.len() > 19);
     // OPERATOR.md's own pattern already refuses the underscore.
     let refused = ctx.is(Doctype::Operator) && text.contains('_');
-    if let Err(error) = semver::Version::parse(text)
-        && !refused
-        && fits(spelling::LOOSE_VERSION, text)
-    {
+    if !too_large && !refused && fits(spelling::LOOSE_VERSION, text) {
         let message = format!("`{}` is not a semantic version: {error}", clip(text, 40));
         ctx.report(
             Draft::new(&VERSION_LOOSE_PATTERN, node, message)

@@ -57,18 +57,6 @@ pub fn mended_id(id: &str, pattern: &str) -> Option<String> {
     fits(pattern, &mended).then_some(mended)
 }
 
-pub fn has_three_numbers(text: &str) -> bool {
-    let mut dots = 0;
-    for c in text.bytes() {
-        match c {
-            b'.' => dots += 1,
-            b'0'..=b'9' => {}
-            _ => break,
-        }
-    }
-    dots >= 2
-}
-
 /// `v1.2` → `1.2.0`. `None` where a number is missing in the middle or the rest is odd.
 pub fn mended_version(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['v', 'V', '=']).trim();

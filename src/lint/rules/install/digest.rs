@@ -18,7 +18,7 @@ pub fn is_well_formed(text: &str) -> bool {
 /// Why a well-formed digest cannot be that of a real file, if so.
 pub fn too_regular(text: &str) -> Option<&'static str> {
     if text == OF_NOTHING {
-        Some("is the digest of an empty file")
+        Some("is that of an empty file")
     } else if is_repetition(text) {
         Some("repeats the same few characters, as no real digest does")
     } else {

@@ -278,6 +278,10 @@ impl Registry<'_> {
         other: &Card,
     ) -> Option<(Arc<Document>, Arc<Document>)> {
         self.rules.severity(rule)?;
+        // One file under two spellings of its path is one manifest.
+        if normalize(&card.path) == normalize(&other.path) {
+            return None;
+        }
         Some((
             self.workspace.load(&card.path).ok()?,
             self.workspace.load(&other.path).ok()?,
