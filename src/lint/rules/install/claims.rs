@@ -87,7 +87,12 @@ fn bad_bin(ctx: &Context<'_>, node: &Node) {
     ctx.report(Draft::new(&BIN_SINGLE_TOKEN, node, message).help(help));
 }
 
-pub fn is_bin_character(c: char) -> bool {
+/// Whether `bin` can be compared with other fields; one that cannot is reported as such.
+pub fn is_bin(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_bin_character)
+}
+
+fn is_bin_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || "._-/".contains(c)
 }
 

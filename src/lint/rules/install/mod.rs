@@ -6,7 +6,8 @@ mod digest;
 mod places;
 
 pub use catalog::*;
-use claims::{claim, is_bin_character, placeholder};
+pub use claims::is_bin;
+use claims::{claim, placeholder};
 use places::{OPERATING_SYSTEMS, is_absolute, served_by};
 
 use crate::lint::context::{Context, Draft, Place};
@@ -103,7 +104,7 @@ fn bin(ctx: &Context<'_>) {
     let Some(bin) = node.as_str() else {
         return;
     };
-    if ctx.is(Doctype::Cli) && bin.contains('/') && bin.chars().all(is_bin_character) {
+    if ctx.is(Doctype::Cli) && bin.contains('/') && is_bin(bin) {
         let last = bin.rsplit('/').find(|part| !part.is_empty());
         ctx.report(
             Draft::new(

@@ -8,6 +8,7 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::{Edit, Safety};
 use crate::lint::registry::{Check, Family};
+use crate::lint::rules::install::is_bin;
 use crate::lint::shape::{Keyword, Violation, draft};
 use crate::lint::text::{clip, closest_of};
 use crate::manifest::{Doctype, Entry, Node, Value};
@@ -303,7 +304,9 @@ fn windows_only(ctx: &Context<'_>) -> bool {
 }
 
 fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
-    let (Some(text), Some(bin)) = (cmd.as_str(), ctx.root.str_at(&["bin"])) else {
+    // A malformed `bin` is a mistake of its own.
+    let bin = ctx.root.str_at(&["bin"]).filter(|bin| is_bin(bin));
+    let (Some(text), Some(bin)) = (cmd.as_str(), bin) else {
         return;
     };
     let mut words = text

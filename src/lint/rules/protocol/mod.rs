@@ -12,6 +12,7 @@ use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
 use crate::lint::rule::Profile;
+use crate::lint::rules::install::is_bin;
 use crate::lint::shape::{self, Keyword, Violation};
 use crate::lint::text::{closest_of, one_of};
 use crate::manifest::{Doctype, Document, Node, RefRole, Span};
@@ -257,7 +258,8 @@ fn command_is_bin<'d>(ctx: &Context<'d>, command: &'d Node) {
     let (Some(name), Some(bin)) = (command.as_str(), ctx.root.get("bin")) else {
         return;
     };
-    let Some(bin_name) = bin.as_str() else {
+    // A malformed `bin` is a mistake of its own.
+    let Some(bin_name) = bin.as_str().filter(|bin| is_bin(bin)) else {
         return;
     };
     if base_name(name) != base_name(bin_name) {
