@@ -413,11 +413,7 @@ fn paths_reachable<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Node) {
                 .nearby(denied.span, format!("`{}` takes it in", clip(glob, 60))),
             );
         } else if opens("read", path).is_none() && opens("write", path).is_none() {
-            let grant = if globs::has_wildcard(path) {
-                path.to_owned()
-            } else {
-                format!("{}/**", path.trim_end_matches('/'))
-            };
+            let grant = grant_for(path);
             // The login is read, and written when it is renewed.
             let edits = ["read", "write"]
                 .into_iter()
@@ -439,6 +435,18 @@ fn paths_reachable<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Node) {
                 .fix_if(Safety::Safe, "Open the path", edits),
             );
         }
+    }
+}
+
+/// The glob that opens a state path: a name with an ending is a file, any other a directory.
+fn grant_for(path: &str) -> String {
+    let path = path.trim_end_matches('/');
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_file = name.char_indices().any(|(at, c)| c == '.' && at > 0);
+    if is_file || globs::has_wildcard(path) {
+        path.to_owned()
+    } else {
+        format!("{path}/**")
     }
 }
 

@@ -489,7 +489,8 @@ fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
     };
     let kind = secret.get("kind");
     let word = kind.map_or(Some("opaque"), Node::as_str);
-    if let Some(word) = word.filter(|w| *w != "oauth") {
+    // A word that is no kind at all is reported where it stands.
+    if let Some(word) = word.filter(|w| ["opaque", "keypair", "json"].contains(w)) {
         ctx.report(
             Draft::new(
                 &SETUP_OAUTH_SLUG_KIND,

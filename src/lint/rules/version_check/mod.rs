@@ -232,7 +232,8 @@ fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
     let Some(bin_node) = ctx.root.get("bin") else {
         return;
     };
-    let Some(bin) = bin_node.as_str().map(base_name) else {
+    // A malformed `bin` is a mistake of its own.
+    let Some(bin) = bin_node.as_str().filter(|b| is_bin(b)).map(base_name) else {
         return;
     };
     let runs_bin = base_name(first) == bin
@@ -251,6 +252,11 @@ fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             .nearby(bin_node.span, "the binary whose version counts"),
         );
     }
+}
+
+fn is_bin(text: &str) -> bool {
+    text.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b))
 }
 
 fn base_name(word: &str) -> &str {
