@@ -263,6 +263,13 @@ fn unreadable<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path, error: &R
     if name.and_then(Doctype::from_file_name).is_some() && ctx.is_linted(path) {
         return;
     }
+    // A folder as a leaf of `commands` has rules of its own.
+    if reference.site.role == RefRole::Tool
+        && *error == ReadError::IsDirectory
+        && !reference.site.text.trim().is_empty()
+    {
+        return;
+    }
     let what = subject(ctx, reference.site.node);
     let message = if reference.site.text.trim().is_empty() {
         format!("{what} is empty")

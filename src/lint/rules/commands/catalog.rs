@@ -354,18 +354,18 @@ pub static INTENTS_VS_ACTIONS: Rule = Rule {
     fix: FixKind::Safe,
     what: "The list of shipped INTENT.md files stands under `actions`, the name in the published schema.",
     why: "The published schema is closed and has no `intents`: hosts that validate by it refuse the whole manifest.",
-    bad: Example::over(
+    bad: Example::file(
         "forge",
         "CLI.md",
-        "actions: []\nintents:\n  - ref: ./intents/open-merge/INTENT.md\n",
+        "---\nname: Forge CLI\nid: forge\nbin: forge\ncommands:\n  whoami: ./tools/whoami/TOOL.md\nintents:\n  - ref: ./intents/open-merge/INTENT.md\n---\n",
     ),
-    good: Example::over(
+    good: Example::file(
         "forge",
         "CLI.md",
-        "actions:\n  - ref: ./intents/open-merge/INTENT.md\n",
+        "---\nname: Forge CLI\nid: forge\nbin: forge\ncommands:\n  whoami: ./tools/whoami/TOOL.md\nactions:\n  - ref: ./intents/open-merge/INTENT.md\n---\n",
     ),
     note: Some(
-        "C2: prose and examples of AIP-29 say `intents`, its JSON Schema knows `actions` only. Both are read; `intents` is a warning. Renaming is safe in profile `spec`, where the schema decides; in the other profiles it is offered as unsafe, for a host that follows the prose would no longer see the list.",
+        "C2: prose and examples of AIP-29 say `intents`, its JSON Schema knows `actions` only. Both are read; `intents` is a warning in every profile. Renaming counts as safe, for the schema is what hosts validate by; a host that follows the prose alone would no longer see the list.",
     ),
     ..Rule::BASE
 };

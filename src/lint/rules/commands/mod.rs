@@ -14,7 +14,6 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::{Edit, Safety};
 use crate::lint::registry::{Check, Family};
-use crate::lint::rule::Profile;
 use crate::lint::shape::Violation;
 use crate::lint::text::{clip, closest_of};
 use crate::manifest::{
@@ -143,14 +142,8 @@ fn check_leaves(ctx: &Context<'_>) {
         let (node, text) = (leaf.site.node, leaf.site.text);
         match &leaf.target {
             Resolution::Missing(path) => report_missing(ctx, node, text, path),
-            Resolution::Unreadable(_, ReadError::IsDirectory) => {
-                let report = Draft::new(
-                    &REF_NOT_TOOL,
-                    node,
-                    format!("`{}` is a directory, not a TOOL.md", clip(text, 60)),
-                )
-                .help(format!("write `{}/TOOL.md`", text.trim_end_matches('/')));
-                ctx.report(report);
+            Resolution::Unreadable(path, ReadError::IsDirectory) if !text.trim().is_empty() => {
+                report_folder(ctx, node, text, path);
             }
             Resolution::Document(doc) => {
                 check_tool_name(ctx, node, text, doc);
@@ -168,6 +161,31 @@ fn check_leaves(ctx: &Context<'_>) {
             _ => {}
         }
     }
+}
+
+/// A folder with a TOOL.md in it is a leaf by the wrong name; without one it is no leaf.
+fn report_folder<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, path: &Path) {
+    let inside = path.join("TOOL.md");
+    let has_tool = matches!(
+        ctx.workspace.files.kind(&inside),
+        Some(PathKind::File { .. })
+    );
+    let folder = clip(text, 60);
+    ctx.report(if has_tool {
+        Draft::new(
+            &REF_NOT_TOOL,
+            node,
+            format!("`{folder}` is a folder, not the TOOL.md in it"),
+        )
+        .help(format!("write `{}/TOOL.md`", text.trim_end_matches('/')))
+    } else {
+        Draft::new(
+            &REF_MISSING,
+            node,
+            format!("`{folder}` is a folder without a TOOL.md"),
+        )
+        .help("write the TOOL.md and name it, or remove the subcommand")
+    });
 }
 
 /// A target of another doctype is the business of the reference rules.
@@ -316,17 +334,11 @@ fn check_intents(ctx: &Context<'_>) {
             Some(actions) => report
                 .nearby(actions.key_span, "the other list")
                 .help("move the entries to `actions`"),
-            None => {
-                let safety = match ctx.profile {
-                    Profile::Spec => Safety::Safe,
-                    _ => Safety::Unsafe,
-                };
-                report.help("rename it to `actions`").fix_if(
-                    safety,
-                    "Rename `intents` to `actions`",
-                    edits::rename_key(ctx.doc, intents, "actions"),
-                )
-            }
+            None => report.help("rename it to `actions`").fix_if(
+                Safety::Safe,
+                "Rename `intents` to `actions`",
+                edits::rename_key(ctx.doc, intents, "actions"),
+            ),
         });
     }
     if !ctx.root.has("intents") && !ctx.root.has("actions") {

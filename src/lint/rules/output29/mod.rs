@@ -309,6 +309,11 @@ fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
     let (Some(text), Some(bin)) = (cmd.as_str(), bin) else {
         return;
     };
+    // A malformed `bin` is reported as such; no example can agree with it.
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"._-/".contains(&b);
+    if bin.is_empty() || !bin.bytes().all(is_name) {
+        return;
+    }
     let mut words = text
         .split_whitespace()
         .map(|word| word.trim_matches(['"', '\'']))

@@ -23,7 +23,7 @@ pub static REQUIRED_BLOCKS: Rule = Rule {
     bad: Example::over(
         "forge",
         "CLI.md",
-        "sandbox:\n  fs:\n    read: [~/.config/forge/**]\n  exec:\n    allow: false\n  env: {}\n",
+        "sandbox:\n  network: {}\n  fs:\n    read: [~/.config/forge/**]\n  env: {}\n",
     ),
     good: Example::over(
         "forge",
