@@ -128,22 +128,44 @@ pub static EX45_FIELDS: Rule = Rule {
 
 fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if v.rule == &MODELS_ALLOWED_TYPE {
-        let mut draft = shape::draft(ctx, v);
-        if v.node.is_map() {
-            draft = draft.help("write the name of the model as a plain string");
-            if ctx.profile == Profile::Reference {
-                draft = draft
-                    .severity(Severity::Warning)
-                    .help("the reference implementation takes objects here (known drift D2); other hosts take strings only");
-            }
+        match v.node.is_map() {
+            true => object(ctx, v.node),
+            false => ctx.report(shape::draft(ctx, v)),
         }
-        ctx.report(draft);
     } else if v.rule == &EX45_FIELDS {
         example(ctx, v);
     } else {
         return false;
     }
     true
+}
+
+/// A list in the form of the reference implementation is one mistake, told at its first object.
+fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
+    let items = ctx
+        .root
+        .at(&["models", "allowed"])
+        .map_or(&[][..], Node::items);
+    let mut objects = items.iter().filter(|item| item.is_map());
+    if !objects
+        .next()
+        .is_some_and(|first| std::ptr::eq(first, node))
+    {
+        return;
+    }
+    let message = match objects.count() {
+        0 => "this model is a mapping, where a string is wanted".to_owned(),
+        more => {
+            format!("this model and {more} more in the list are mappings, where strings are wanted")
+        }
+    };
+    let draft = Draft::new(&MODELS_ALLOWED_TYPE, node, message);
+    ctx.report(match ctx.profile {
+        Profile::Reference => draft
+            .severity(Severity::Warning)
+            .help("the reference implementation takes mappings here (known drift D2); other hosts take strings only"),
+        _ => draft.help("write the name of each model as a plain string"),
+    });
 }
 
 fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
