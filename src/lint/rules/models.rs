@@ -51,8 +51,8 @@ pub static MODELS_ALLOWED_TYPE: Rule = Rule {
     bad: over("models:\n  allowed:\n    - id: shorebird-1\n      label: Shorebird\n"),
     good: over("models:\n  allowed:\n    - shorebird-1\n"),
     note: Some(
-        "D2: the reference implementation also takes objects. By the schema they are errors; profile \
-         `reference` makes them warnings.",
+        "D2: the reference implementation also takes objects. By the schema they are errors; in profile \
+         `reference` they are known drift, a warning of `fm-known-drift-field`.",
     ),
     ..BASE
 };
@@ -159,13 +159,10 @@ fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
             format!("this model and {more} more in the list are mappings, where strings are wanted")
         }
     };
-    let draft = Draft::new(&MODELS_ALLOWED_TYPE, node, message);
-    ctx.report(match ctx.profile {
-        Profile::Reference => draft
-            .severity(Severity::Warning)
-            .help("the reference implementation takes mappings here (known drift D2); other hosts take strings only"),
-        _ => draft.help("write the name of each model as a plain string"),
-    });
+    ctx.report(
+        Draft::new(&MODELS_ALLOWED_TYPE, node, message)
+            .help("write the name of each model as a plain string"),
+    );
 }
 
 fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
@@ -284,8 +281,13 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
         let Some(name) = entry.value.as_str() else {
             continue;
         };
-        let settled = listed.is_some_and(|list| !list.is_seq() || contains(list, name));
-        // A name that no variable can have is told by `env-name-invalid`.
+        // Names that no variable can have, here or in the list, have their own findings.
+        let settled = listed.is_some_and(|list| {
+            !list.is_seq()
+                || list
+                    .strings()
+                    .any(|(item, _)| item == name || !is_env_name(item))
+        });
         if settled || !is_env_name(name) {
             continue;
         }

@@ -257,7 +257,14 @@ fn command_is_bin<'d>(ctx: &Context<'d>, command: &'d Node) {
     let (Some(name), Some(bin)) = (command.as_str(), ctx.root.get("bin")) else {
         return;
     };
-    let Some(bin_name) = bin.as_str() else {
+    // A `bin` that is not one word has its own finding.
+    let is_word = |bin: &&str| {
+        !bin.is_empty()
+            && bin
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b))
+    };
+    let Some(bin_name) = bin.as_str().filter(is_word) else {
         return;
     };
     if base_name(name) != base_name(bin_name) {
