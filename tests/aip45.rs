@@ -35,27 +35,26 @@ fn print_is_louder_in_profile_spec() {
 }
 
 #[test]
-fn drift_of_values_is_a_warning_in_profile_reference() {
+fn a_list_of_model_objects_is_told_once() {
     let models = changed(
         "gull",
         "AGENT-CLI.md",
         "    - shorebird-1\n",
-        "    - id: shorebird-1\n",
+        "    - id: shorebird-1\n    - id: shorebird-2\n",
     );
-    let number = changed(
-        "gull",
-        "AGENT-CLI.md",
-        "    - shorebird-1\n",
-        "    - shorebird-1\n    - 1\n",
-    );
-    let severity = |bundle: &Bundle, profile| {
-        let findings = bundle.lint(profile);
-        the(&findings, "models-allowed-type").severity
-    };
-    assert_eq!(severity(&models, Profile::Default), Severity::Error);
-    assert_eq!(severity(&models, Profile::Spec), Severity::Error);
-    assert_eq!(severity(&models, Profile::Reference), Severity::Warning);
-    assert_eq!(severity(&number, Profile::Reference), Severity::Error);
+    for (profile, slug, severity) in [
+        (Profile::Default, "models-allowed-type", Severity::Error),
+        (Profile::Spec, "models-allowed-type", Severity::Error),
+        (
+            Profile::Reference,
+            "fm-known-drift-field",
+            Severity::Warning,
+        ),
+    ] {
+        let findings = models.lint(profile);
+        assert_eq!(the(&findings, slug).severity, severity, "{profile:?}");
+        assert_eq!(findings.len(), 1, "{profile:?}");
+    }
 }
 
 #[test]

@@ -204,8 +204,9 @@ pub fn drift_of(ctx: &Context<'_>, v: &Violation<'_>) -> Option<&'static Drift> 
         }
         Keyword::Type if ctx.doctype == Doctype::AgentCli && v.node.is_map() => {
             let allowed = ctx.root.at(&["models", "allowed"])?;
-            let inside = allowed.items().iter().any(|n| std::ptr::eq(n, v.node));
-            inside.then_some(&MODEL_OBJECTS)
+            // A list written that way throughout is one mistake, told at its first mapping.
+            let first = allowed.items().iter().find(|n| n.is_map())?;
+            std::ptr::eq(first, v.node).then_some(&MODEL_OBJECTS)
         }
         _ => None,
     }

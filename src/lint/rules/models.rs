@@ -51,8 +51,8 @@ pub static MODELS_ALLOWED_TYPE: Rule = Rule {
     bad: over("models:\n  allowed:\n    - id: shorebird-1\n      label: Shorebird\n"),
     good: over("models:\n  allowed:\n    - shorebird-1\n"),
     note: Some(
-        "D2: the reference implementation also takes objects. By the schema they are errors; profile \
-         `reference` makes them warnings.",
+        "D2: the reference implementation also takes objects. By the schema they are errors; in profile \
+         `reference` they are known drift, a warning of `fm-known-drift-field`.",
     ),
     ..BASE
 };
@@ -128,22 +128,41 @@ pub static EX45_FIELDS: Rule = Rule {
 
 fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if v.rule == &MODELS_ALLOWED_TYPE {
-        let mut draft = shape::draft(ctx, v);
-        if v.node.is_map() {
-            draft = draft.help("write the name of the model as a plain string");
-            if ctx.profile == Profile::Reference {
-                draft = draft
-                    .severity(Severity::Warning)
-                    .help("the reference implementation takes objects here (known drift D2); other hosts take strings only");
-            }
+        match v.node.is_map() {
+            true => object(ctx, v.node),
+            false => ctx.report(shape::draft(ctx, v)),
         }
-        ctx.report(draft);
     } else if v.rule == &EX45_FIELDS {
         example(ctx, v);
     } else {
         return false;
     }
     true
+}
+
+/// A list in the form of the reference implementation is one mistake, told at its first object.
+fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
+    let items = ctx
+        .root
+        .at(&["models", "allowed"])
+        .map_or(&[][..], Node::items);
+    let mut objects = items.iter().filter(|item| item.is_map());
+    if !objects
+        .next()
+        .is_some_and(|first| std::ptr::eq(first, node))
+    {
+        return;
+    }
+    let message = match objects.count() {
+        0 => "this model is a mapping, where a string is wanted".to_owned(),
+        more => {
+            format!("this model and {more} more in the list are mappings, where strings are wanted")
+        }
+    };
+    ctx.report(
+        Draft::new(&MODELS_ALLOWED_TYPE, node, message)
+            .help("write the name of each model as a plain string"),
+    );
 }
 
 fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
@@ -262,8 +281,13 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
         let Some(name) = entry.value.as_str() else {
             continue;
         };
-        let settled = listed.is_some_and(|list| !list.is_seq() || contains(list, name));
-        // A name that no variable can have is told by `env-name-invalid`.
+        // Names that no variable can have, here or in the list, have their own findings.
+        let settled = listed.is_some_and(|list| {
+            !list.is_seq()
+                || list
+                    .strings()
+                    .any(|(item, _)| item == name || !is_env_name(item))
+        });
         if settled || !is_env_name(name) {
             continue;
         }

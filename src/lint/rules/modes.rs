@@ -4,7 +4,7 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
-use crate::lint::rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity, Source};
+use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use crate::lint::shape::Violation;
 use crate::lint::text::closest_of;
 use crate::manifest::{Doctype, Node};
@@ -97,7 +97,8 @@ pub static MODE_EXTRA_PATCH: Rule = Rule {
     ),
     note: Some(
         "D4, D5 and D10: the reference implementation also reads `bin_args_prepend`, `env_unset`, `kind`, \
-         `status`, `status_note` and `apply`. Profile `reference` turns these into warnings.",
+         `status`, `status_note` and `apply`. In profile `reference` these are known drift, a warning of \
+         `fm-known-drift-field`.",
     ),
     ..BASE
 };
@@ -154,16 +155,6 @@ pub static MODE_DANGEROUS: Rule = Rule {
 
 const KNOWN: [&str; 4] = ["id", "description", "bin_args_append", "env"];
 
-/// Keys that the reference implementation reads (D4, D5, D10).
-const DRIFT: [&str; 6] = [
-    "bin_args_prepend",
-    "env_unset",
-    "kind",
-    "status",
-    "status_note",
-    "apply",
-];
-
 fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if v.rule == &MODE_ID_PATTERN {
         ctx.report(id_pattern(ctx, v.node));
@@ -172,7 +163,7 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
             return false;
         };
         let key = entry.key.as_str();
-        let mut draft = Draft::new(
+        let draft = Draft::new(
             &MODE_EXTRA_PATCH,
             entry,
             format!("`{key}` is not something that a mode may change"),
@@ -181,11 +172,6 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "a mode patches `bin_args_append` and `env` only".to_owned(),
         });
-        if ctx.profile == Profile::Reference && DRIFT.contains(&key) {
-            draft = draft
-                .severity(Severity::Warning)
-                .help("the reference implementation reads it (D4, D5, D10); other hosts do not");
-        }
         ctx.report(draft);
     } else {
         return false;
