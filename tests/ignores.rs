@@ -26,13 +26,7 @@ fn lint(bundle: &Bundle) -> Vec<(&'static str, Option<String>)> {
 
 fn fixed(bundle: &Bundle) -> FixOutcome {
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options {
-        rules: &rules,
-        files: &bundle.files,
-        root: bundle.dir.clone(),
-        threads: 1,
-        stop: None,
-    };
+    let options = Options::new(&rules, &bundle.files, &bundle.dir);
     fix_documents(&bundle.manifests(), &options, false)
 }
 
@@ -102,13 +96,7 @@ fn rules_that_are_off_are_not_judged() {
     let bundle = quill("# agentproto: ignore[fm-enum] why\n");
     let mut rules = RuleSet::profile_defaults(Profile::Default);
     rules.ignore(&["fm-enum".to_owned()]).expect("known");
-    let options = Options {
-        rules: &rules,
-        files: &bundle.files,
-        root: bundle.dir.clone(),
-        threads: 1,
-        stop: None,
-    };
+    let options = Options::new(&rules, &bundle.files, &bundle.dir);
     let report = agentproto::lint::lint_files(&bundle.manifests(), &options);
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
