@@ -1,0 +1,206 @@
+//! Every fix on offer mends its mutant: the finding is gone, nothing new comes, comments and
+//! line breaks stay, and a second run has nothing left to do.
+
+#[path = "common/cases.rs"]
+mod cases;
+mod common;
+
+use std::collections::BTreeMap;
+
+use agentproto::lint::{
+    Finding, FixKind, FixOutcome, Options, RuleSet, Safety, Severity, fix_documents, lint_files,
+    registry,
+};
+use agentproto::manifest::{Document, comments::comments};
+use cases::{Case, cases};
+use common::{Bundle, base_dir};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Variant {
+    Plain,
+    Crlf,
+    Bom,
+}
+
+impl Variant {
+    fn of(self, text: &str) -> String {
+        match self {
+            Variant::Plain => text.to_owned(),
+            Variant::Crlf => text.replace("\r\n", "\n").replace('\n', "\r\n"),
+            Variant::Bom => format!("\u{feff}{}", text.trim_start_matches('\u{feff}')),
+        }
+    }
+}
+
+/// The mutant with the finding's file written in another way.
+fn written(case: &Case, variant: Variant) -> Bundle {
+    let mut bundle = case.bundle();
+    if let Some(file) = case.finding_file() {
+        let text = variant.of(&bundle.text(file));
+        bundle.set(file, Some(text));
+    }
+    bundle
+}
+
+/// The mutant's own finding.
+fn own<'f>(case: &Case, bundle: &Bundle, findings: &'f [Finding]) -> Option<&'f Finding> {
+    findings.iter().find(|f| {
+        f.rule.slug == case.rule
+            && Some(&bundle.name_of(f)) == case.finding_file()
+            && Some(f.pointer.as_str()) == case.at.as_deref()
+    })
+}
+
+fn tally(findings: &[Finding], least: Severity) -> BTreeMap<(String, &'static str), usize> {
+    let mut counts = BTreeMap::new();
+    for f in findings
+        .iter()
+        .filter(|f| f.counts() && f.severity >= least)
+    {
+        let key = (f.file.display().to_string(), f.rule.slug);
+        *counts.entry(key).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn comment_texts(text: &str) -> Option<Vec<String>> {
+    let doc = Document::parse("AGENT-CLI.md", text.to_owned());
+    doc.root.as_ref()?;
+    let mut texts: Vec<String> = comments(&doc)
+        .iter()
+        .map(|span| doc.slice(*span).to_owned())
+        .collect();
+    texts.sort();
+    Some(texts)
+}
+
+/// What is wrong with the fix of a mutant; `Ok(false)` where none is on offer.
+fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
+    let mut bundle = written(case, variant);
+    let paths = case.paths(&bundle);
+    let rules = RuleSet::profile_defaults(case.profile());
+    let run = |bundle: &Bundle, unsafe_too: bool| -> FixOutcome {
+        fix_documents(
+            &paths,
+            &Options::new(&rules, &bundle.files, &bundle.dir),
+            unsafe_too,
+        )
+    };
+    let before = lint_files(&paths, &Options::new(&rules, &bundle.files, &bundle.dir)).findings;
+    let Some(finding) = own(case, &bundle, &before) else {
+        return Ok(false);
+    };
+    let Some(fix) = &finding.fix else {
+        return Ok(false);
+    };
+    let declared = match fix.safety {
+        Safety::Safe => finding.rule.fix == FixKind::Safe,
+        Safety::Unsafe => matches!(finding.rule.fix, FixKind::Unsafe | FixKind::Suggest),
+    };
+    if !declared {
+        return Err(format!(
+            "offers a {} fix that the rule does not declare",
+            fix.safety.as_str()
+        ));
+    }
+    let unsafe_too = fix.safety == Safety::Unsafe;
+    let outcome = run(&bundle, unsafe_too);
+    let Some(changed) = outcome.changed.iter().find(|c| c.path == finding.file) else {
+        return Err(format!(
+            "the fix `{}` is refused: {:?}",
+            fix.title, fix.edits
+        ));
+    };
+    let key = (finding.file.display().to_string(), finding.rule.slug);
+    let count = |findings: &[Finding]| {
+        tally(findings, Severity::Info)
+            .get(&key)
+            .copied()
+            .unwrap_or(0)
+    };
+    let after = &outcome.report.findings;
+    let shown = || format!("{}\n--- after\n{}", fix.title, changed.new);
+    if count(after) >= count(&before) {
+        return Err(format!("the finding is still there: {}", shown()));
+    }
+    let old = tally(&before, Severity::Warning);
+    let new = tally(after, Severity::Warning);
+    if let Some(more) = new.iter().find(|(k, n)| old.get(k).is_none_or(|o| *n > o)) {
+        return Err(format!("something new: {more:?}: {}", shown()));
+    }
+    if case.rule != "ignore-unused"
+        && let (Some(old), Some(new)) = (comment_texts(&changed.old), comment_texts(&changed.new))
+        && old != new
+    {
+        return Err(format!("comments are lost: {}", shown()));
+    }
+    let crlf = changed.new.matches("\r\n").count();
+    if variant == Variant::Crlf && crlf != changed.new.matches('\n').count() {
+        return Err(format!("line breaks are mixed: {:?}", changed.new));
+    }
+    for changed in &outcome.changed {
+        bundle
+            .files
+            .texts
+            .insert(changed.path.clone(), Some(changed.new.clone()));
+    }
+    let again = run(&bundle, unsafe_too);
+    if !again.changed.is_empty() || again.applied != 0 {
+        return Err(format!("a second run changes more: {:?}", again.changed));
+    }
+    Ok(true)
+}
+
+#[test]
+fn every_fix_mends_its_mutant_and_breaks_nothing() {
+    let mut wrong = Vec::new();
+    let mut offered: BTreeMap<String, usize> = BTreeMap::new();
+    for case in cases()
+        .iter()
+        .filter(|c| !c.spare && registry::find(&c.rule).is_some())
+    {
+        let plain = judge(case, Variant::Plain);
+        if plain == Ok(false) {
+            continue;
+        }
+        *offered.entry(case.rule.clone()).or_default() += 1;
+        let variants = [
+            (Variant::Plain, plain),
+            (Variant::Crlf, judge(case, Variant::Crlf)),
+            (Variant::Bom, judge(case, Variant::Bom)),
+        ];
+        for (variant, verdict) in variants {
+            match verdict {
+                Ok(true) => {}
+                Ok(false) => wrong.push(format!("{case:?}\n  {variant:?}: no fix on offer")),
+                Err(why) => wrong.push(format!("{case:?}\n  {variant:?}: {why}")),
+            }
+        }
+    }
+    for rule in registry::rules() {
+        let needed = matches!(rule.fix, FixKind::Safe | FixKind::Unsafe);
+        if needed && !offered.contains_key(rule.slug) {
+            wrong.push(format!("{}: no mutant gets a fix", rule.slug));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} problems\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn conforming_bundles_are_left_alone() {
+    for entry in std::fs::read_dir(base_dir())
+        .expect("fixtures/base")
+        .flatten()
+    {
+        let bundle = Bundle::new(&entry.file_name().to_string_lossy());
+        let rules = RuleSet::profile_defaults(agentproto::lint::Profile::Default);
+        let options = Options::new(&rules, &bundle.files, &bundle.dir);
+        let outcome = fix_documents(&bundle.manifests(), &options, true);
+        assert!(outcome.changed.is_empty(), "{:?}", outcome.changed);
+    }
+}
