@@ -7,13 +7,14 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use agentproto::lint::edits::apply_edits;
 use agentproto::lint::{
     Finding, FixKind, FixOutcome, Options, RuleSet, Safety, Severity, fix_documents, lint_files,
     registry,
 };
 use agentproto::manifest::{Document, comments::comments};
 use cases::{Case, cases};
-use common::{Bundle, base_dir};
+use common::{Bundle, base_dir, mark};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Variant {
@@ -95,7 +96,7 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     };
     let declared = match fix.safety {
         Safety::Safe => finding.rule.fix == FixKind::Safe,
-        Safety::Unsafe => matches!(finding.rule.fix, FixKind::Unsafe | FixKind::Suggest),
+        Safety::Unsafe => finding.rule.fix != FixKind::None,
     };
     if !declared {
         return Err(format!(
@@ -106,9 +107,17 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     let unsafe_too = fix.safety == Safety::Unsafe;
     let outcome = run(&bundle, unsafe_too);
     let Some(changed) = outcome.changed.iter().find(|c| c.path == finding.file) else {
+        let text = apply_edits(&bundle.text(&bundle.name_of(finding)), &fix.edits);
+        bundle.files.texts.insert(finding.file.clone(), text);
+        let options = Options::new(&rules, &bundle.files, &bundle.dir);
+        let then: Vec<String> = lint_files(&paths, &options)
+            .findings
+            .iter()
+            .map(|f| mark(&bundle, f))
+            .collect();
         return Err(format!(
-            "the fix `{}` is refused: {:?}",
-            fix.title, fix.edits
+            "the fix `{}` is refused; with it: {then:?}",
+            fix.title
         ));
     };
     let key = (finding.file.display().to_string(), finding.rule.slug);
@@ -130,7 +139,7 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     }
     if case.rule != "ignore-unused"
         && let (Some(old), Some(new)) = (comment_texts(&changed.old), comment_texts(&changed.new))
-        && old != new
+        && !old.iter().all(|comment| new.contains(comment))
     {
         return Err(format!("comments are lost: {}", shown()));
     }
@@ -151,36 +160,65 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     Ok(true)
 }
 
+fn name(case: &Case) -> String {
+    let file = case.finding_file().map_or("", String::as_str);
+    let at = case.at.as_deref().unwrap_or("");
+    format!("{}@{}/{file}#{at}", case.rule, case.bundle)
+}
+
+/// Here the empty block that the rule adds shuts the network, which the rest of the bundle
+/// needs: the fix is held back, as it should be.
+const HELD_BACK: [&str; 1] = ["sb29-required-blocks@forge/CLI.md#/sandbox"];
+
+/// The verdicts on a mutant, none where it gets no fix.
+fn verdicts(case: &Case) -> Vec<(Variant, Result<bool, String>)> {
+    let plain = judge(case, Variant::Plain);
+    if plain == Ok(false) {
+        return Vec::new();
+    }
+    vec![
+        (Variant::Plain, plain),
+        (Variant::Crlf, judge(case, Variant::Crlf)),
+        (Variant::Bom, judge(case, Variant::Bom)),
+    ]
+}
+
 #[test]
 fn every_fix_mends_its_mutant_and_breaks_nothing() {
-    let mut wrong = Vec::new();
-    let mut offered: BTreeMap<String, usize> = BTreeMap::new();
-    for case in cases()
+    let cases = cases();
+    let kills: Vec<&Case> = cases
         .iter()
         .filter(|c| !c.spare && registry::find(&c.rule).is_some())
-    {
-        let plain = judge(case, Variant::Plain);
-        if plain == Ok(false) {
-            continue;
-        }
-        *offered.entry(case.rule.clone()).or_default() += 1;
-        let variants = [
-            (Variant::Plain, plain),
-            (Variant::Crlf, judge(case, Variant::Crlf)),
-            (Variant::Bom, judge(case, Variant::Bom)),
-        ];
-        for (variant, verdict) in variants {
+        .collect();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let judged: Vec<_> = std::thread::scope(|scope| {
+        let chunks = kills.chunks(kills.len().div_ceil(threads).max(1));
+        let work: Vec<_> = chunks
+            .map(|chunk| {
+                scope.spawn(|| chunk.iter().map(|c| (*c, verdicts(c))).collect::<Vec<_>>())
+            })
+            .collect();
+        work.into_iter()
+            .flat_map(|w| w.join().expect("a verdict"))
+            .collect()
+    });
+    let mut wrong = Vec::new();
+    let mut mended = Vec::new();
+    for (case, verdicts) in &judged {
+        let name = name(case);
+        for (variant, verdict) in verdicts {
             match verdict {
-                Ok(true) => {}
-                Ok(false) => wrong.push(format!("{case:?}\n  {variant:?}: no fix on offer")),
-                Err(why) => wrong.push(format!("{case:?}\n  {variant:?}: {why}")),
+                Ok(true) => mended.push(case.rule.as_str()),
+                Ok(false) => wrong.push(format!("{name} {variant:?}: no fix on offer")),
+                Err(_) if HELD_BACK.contains(&name.as_str()) => {}
+                Err(why) => wrong.push(format!("{name} {variant:?}: {why}")),
             }
         }
     }
     for rule in registry::rules() {
         let needed = matches!(rule.fix, FixKind::Safe | FixKind::Unsafe);
-        if needed && !offered.contains_key(rule.slug) {
-            wrong.push(format!("{}: no mutant gets a fix", rule.slug));
+        if needed && !mended.contains(&rule.slug) {
+            wrong.push(format!("{}: no mutant is mended", rule.slug));
         }
     }
     assert!(
