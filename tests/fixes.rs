@@ -48,7 +48,7 @@ fn own<'f>(case: &Case, bundle: &Bundle, findings: &'f [Finding]) -> Option<&'f 
     findings.iter().find(|f| {
         f.rule.slug == case.rule
             && Some(&bundle.name_of(f)) == case.finding_file()
-            && Some(f.pointer.as_str()) == case.at.as_deref()
+            && f.pointer == case.at.as_deref().unwrap_or("")
     })
 }
 
