@@ -11,13 +11,7 @@ use common::Bundle;
 
 fn report(bundle: &Bundle) -> Report {
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options {
-        rules: &rules,
-        files: &bundle.files,
-        root: bundle.dir.clone(),
-        threads: 1,
-        stop: None,
-    };
+    let options = Options::new(&rules, &bundle.files, &bundle.dir);
     lint_files(&bundle.manifests(), &options)
 }
 

@@ -2,7 +2,9 @@
 
 mod common;
 
+use agentproto::lint::rules::registry_wide::compare_with_base;
 use agentproto::lint::{Finding, FixOutcome, Options, Profile, RuleSet, fix_documents};
+use agentproto::manifest::Document;
 use common::Bundle;
 
 /// Quill with a line behind `bin`.
@@ -26,13 +28,7 @@ fn lint(bundle: &Bundle) -> Vec<(&'static str, Option<String>)> {
 
 fn fixed(bundle: &Bundle) -> FixOutcome {
     let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options {
-        rules: &rules,
-        files: &bundle.files,
-        root: bundle.dir.clone(),
-        threads: 1,
-        stop: None,
-    };
+    let options = Options::new(&rules, &bundle.files, &bundle.dir);
     fix_documents(&bundle.manifests(), &options, false)
 }
 
@@ -102,13 +98,7 @@ fn rules_that_are_off_are_not_judged() {
     let bundle = quill("# agentproto: ignore[fm-enum] why\n");
     let mut rules = RuleSet::profile_defaults(Profile::Default);
     rules.ignore(&["fm-enum".to_owned()]).expect("known");
-    let options = Options {
-        rules: &rules,
-        files: &bundle.files,
-        root: bundle.dir.clone(),
-        threads: 1,
-        stop: None,
-    };
+    let options = Options::new(&rules, &bundle.files, &bundle.dir);
     let report = agentproto::lint::lint_files(&bundle.manifests(), &options);
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
@@ -164,4 +154,46 @@ fn only_the_unused_names_go() {
     );
     assert_eq!(outcome.applied, 1);
     assert_eq!(outcome.report.findings.len(), 1);
+}
+
+/// Otter with a second endpoint under the same id; `line` stands before its id.
+fn twins(line: &str, version: &str) -> Bundle {
+    let mut bundle = Bundle::new("fleet");
+    let twin = bundle
+        .text("adapters/otter/ACP.md")
+        .replace("version: 0.1.0", &format!("version: {version}"))
+        .replace("id: otter-acp", &format!("{line}id: otter-acp"));
+    bundle.set("adapters/otter-next/ACP.md", Some(twin));
+    bundle
+}
+
+#[test]
+fn rules_over_all_files_can_be_ignored() {
+    // The twin is a poor copy in other respects, too.
+    let found = |line: &str, version: &str| {
+        let mut all = lint(&twins(line, version));
+        all.retain(|(slug, _)| ["id-major-unique", "ignore-unused"].contains(slug));
+        all
+    };
+    let line = "# agentproto: ignore[id-major-unique] renamed soon\n";
+    let reason = Some("renamed soon".to_owned());
+    assert_eq!(found(line, "0.2.0"), [("id-major-unique", reason)]);
+    assert_eq!(found(line, "1.0.0"), [("ignore-unused", None)]);
+    assert_eq!(found("", "0.2.0"), [("id-major-unique", None)]);
+}
+
+#[test]
+fn rules_that_need_an_earlier_revision() {
+    let line = "# agentproto: ignore-file[range-major-bump] an old host pins it\n";
+    let bundle = quill(line);
+    assert_eq!(lint(&bundle), []);
+    let new = bundle
+        .text("AGENT-CLI.md")
+        .replace("range: \">=2.6.0 <3.0.0\"", "range: \">=2.6.0 <4.0.0\"");
+    let old = Document::parse("AGENT-CLI.md", bundle.text("AGENT-CLI.md"));
+    let new = Document::parse("AGENT-CLI.md", new);
+    let rules = RuleSet::profile_defaults(Profile::Default);
+    let found = compare_with_base(&old, &new, &rules);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].suppressed.as_deref(), Some("an old host pins it"));
 }

@@ -3,6 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
+use super::edits::newline;
 use super::finding::{Edit, Finding, Fix, Related, Safety};
 use super::index::Index;
 use super::rule::{Profile, Rule, Severity};
@@ -243,6 +244,7 @@ pub fn conclude(doc: &Document, draft: Draft<'_>, severity: Severity) -> Finding
             .into_iter()
             .map(|(other, span, message)| at(&other, span, message)),
     );
+    let fix = draft.fix.map(|fix| with_line_breaks_of(doc, fix));
     Finding {
         rule: draft.rule,
         severity,
@@ -254,7 +256,17 @@ pub fn conclude(doc: &Document, draft: Draft<'_>, severity: Severity) -> Finding
         end: doc.position(span.end),
         pointer: pointer.unwrap_or_default(),
         related,
-        fix: draft.fix,
+        fix,
         suppressed: None,
     }
+}
+
+/// New lines end as the file's lines do.
+fn with_line_breaks_of(doc: &Document, mut fix: Fix) -> Fix {
+    if fix.edits.iter().any(|e| e.text.contains('\n')) && newline(doc) == "\r\n" {
+        for edit in &mut fix.edits {
+            edit.text = edit.text.replace("\r\n", "\n").replace('\n', "\r\n");
+        }
+    }
+    fix
 }

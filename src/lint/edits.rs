@@ -305,7 +305,8 @@ fn replace_scalar(doc: &Document, node: &Node, written: String) -> Option<Edit> 
     })
 }
 
-fn newline(doc: &Document) -> &'static str {
+/// The line break that a file uses.
+pub fn newline(doc: &Document) -> &'static str {
     let at = doc.front.map_or(0, |front| front.open.start as usize);
     let end = line_end(&doc.text, at);
     match doc.text.get(end..) {

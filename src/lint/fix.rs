@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::edits::apply_edits;
-use super::engine::{Options, lint_files};
+use super::engine::{Options, Target, lint_targets};
 use super::finding::{Edit, Finding, Fix, Report, Safety};
 use super::rule::Severity;
 use crate::manifest::{Document, Overlay};
@@ -69,15 +69,24 @@ fn collide(a: &Edit, b: &Edit) -> bool {
     a.span.start < b.span.end && b.span.start < a.span.end
 }
 
-/// Lints, applies what can be applied, and lints again until nothing more can be done.
-/// `paths` must be sorted. A second run over the result changes nothing.
+/// Fixes files, all of them manifests. `paths` must be sorted.
 pub fn fix_documents(paths: &[PathBuf], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
+    let targets: Vec<Target> = paths.iter().map(Target::named).collect();
+    fix_targets(&targets, options, unsafe_too)
+}
+
+/// Lints, applies what can be applied, and lints again until nothing more can be done.
+/// `targets` must be sorted by path. A second run over the result changes nothing.
+pub fn fix_targets(targets: &[Target], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
     let mut originals = BTreeMap::new();
     let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
-    let mut report = lint_files(paths, options);
+    let mut report = lint_targets(targets, options);
     let mut applied = 0;
     for _ in 0..MAX_ROUNDS {
-        let mut round = Round::new(paths, options, &texts, &report, unsafe_too);
+        if options.stopped() {
+            break;
+        }
+        let mut round = Round::new(targets, options, &texts, &report, unsafe_too);
         round.settle(0..round.candidates.len());
         let Some((found, changes)) = round.best else {
             break;
@@ -114,7 +123,7 @@ struct Candidate<'r> {
 
 /// One round: the fixes on offer, judged against the report that offered them.
 struct Round<'r> {
-    paths: &'r [PathBuf],
+    targets: &'r [Target],
     options: &'r Options<'r>,
     texts: &'r BTreeMap<PathBuf, String>,
     report: &'r Report,
@@ -127,7 +136,7 @@ struct Round<'r> {
 
 impl<'r> Round<'r> {
     fn new(
-        paths: &'r [PathBuf],
+        targets: &'r [Target],
         options: &'r Options<'r>,
         texts: &'r BTreeMap<PathBuf, String>,
         report: &'r Report,
@@ -136,14 +145,14 @@ impl<'r> Round<'r> {
         let offered: Vec<Candidate<'r>> = report
             .findings
             .iter()
-            .filter(|f| f.counts() && paths.binary_search(&f.file).is_ok())
+            .filter(|f| f.counts() && report.files.binary_search(&f.file).is_ok())
             .filter_map(|finding| {
                 let fix = finding.fix.as_ref()?;
                 (fix.safety == Safety::Safe || unsafe_too).then_some(Candidate { finding, fix })
             })
             .collect();
         Round {
-            paths,
+            targets,
             options,
             texts,
             report,
@@ -198,9 +207,13 @@ impl<'r> Round<'r> {
             files: &files,
             root: self.options.root.clone(),
             threads: self.options.threads,
-            stop: None,
+            stop: self.options.stop,
         };
-        let after = lint_files(self.paths, &options);
+        let after = lint_targets(self.targets, &options);
+        // A run that was cut short proves nothing.
+        if options.stopped() {
+            return None;
+        }
         let mended = Tally::of(chosen().map(|c| c.finding));
         Tally::of(&after.findings)
             .is_better_than(&self.before, &mended)

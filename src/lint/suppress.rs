@@ -13,7 +13,7 @@ use super::context::{Draft, Place, conclude};
 use super::finding::{Edit, Finding, Safety};
 use super::registry;
 use super::rule::{Rule, Scope};
-use super::rules::ignores;
+use super::rules::{ignores, registry_wide};
 use super::settings::RuleSet;
 use super::text::one_of;
 use crate::manifest::comments::{line_end, line_start, next_line};
@@ -24,6 +24,13 @@ use crate::manifest::{Document, Span, Value, Workspace};
 pub fn apply(doc: &Document, rules: &RuleSet, findings: &mut Vec<Finding>) {
     if doc.text.contains(MARK) {
         Judge::new(doc, rules).document(findings);
+    }
+}
+
+/// As `apply`, for findings that come outside a run: the ignores themselves are not judged.
+pub fn mark(doc: &Document, rules: &RuleSet, findings: &mut [Finding]) {
+    if !findings.is_empty() && doc.text.contains(MARK) {
+        Judge::new(doc, rules).mark(findings);
     }
 }
 
@@ -58,7 +65,13 @@ pub fn apply_late(
 }
 
 fn needs_whole_run(rule: &'static Rule) -> bool {
-    rule.scope == Scope::Registry
+    rule.scope == Scope::Registry && !registry_wide::needs_base(rule)
+}
+
+/// Rules that one document decides. Those that need an earlier revision are never judged:
+/// most runs have none.
+fn decided_alone(rule: &'static Rule) -> bool {
+    rule.scope != Scope::Registry && rule != &ignores::UNUSED
 }
 
 struct Judge<'d> {
@@ -103,8 +116,7 @@ impl<'d> Judge<'d> {
         self.malformed_ones(&mut own);
         self.unknown_and_bare_ones(&mut own);
         self.mark(&mut own);
-        let unused = |rule: &'static Rule| !needs_whole_run(rule) && rule != &ignores::UNUSED;
-        let mut dead = self.unused(unused);
+        let mut dead = self.unused(decided_alone);
         self.mark(&mut dead);
         // An ignore of `ignore-unused` can be unused, too; there the chain ends.
         dead.extend(self.unused(|rule| rule == &ignores::UNUSED));

@@ -4,7 +4,7 @@ use node_semver::Range;
 
 use super::{RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, major};
 use crate::lint::text::clip;
-use crate::lint::{Draft, Finding, RuleSet, conclude};
+use crate::lint::{Draft, Finding, Rule, RuleSet, conclude, suppress};
 use crate::manifest::{Doctype, Document, Node, Span};
 
 /// Findings of a manifest against its base revision. `old` and `new` are the same file.
@@ -30,7 +30,13 @@ pub fn compare_with_base(old: &Document, new: &Document, rules: &RuleSet) -> Vec
     {
         findings.push(conclude(new, draft, severity));
     }
+    suppress::mark(new, rules, &mut findings);
     findings
+}
+
+/// Rules that only a comparison with an earlier revision decides.
+pub fn needs_base(rule: &'static Rule) -> bool {
+    rule == &RANGE_MAJOR_BUMP || rule == &SHAPE_VERSION_BUMP
 }
 
 fn range<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use base::compare_with_base;
+pub use base::{compare_with_base, needs_base};
 pub use catalog::*;
 
 use crate::lint::registry::Family;

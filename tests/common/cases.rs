@@ -1,0 +1,100 @@
+//! The mutants of `fixtures/mutants/*.yaml`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use agentproto::lint::Profile;
+use serde::Deserialize;
+
+use super::{Bundle, base_dir};
+
+#[derive(Debug, Deserialize)]
+pub struct Case {
+    pub rule: String,
+    pub bundle: String,
+    #[serde(default)]
+    pub file: Option<String>,
+    #[serde(default)]
+    pub replace: Option<String>,
+    #[serde(default)]
+    pub with: Option<String>,
+    #[serde(default)]
+    pub edits: Vec<EditCase>,
+    #[serde(default)]
+    pub files: BTreeMap<String, Option<String>>,
+    /// New name of a file → its old name; done before all else.
+    #[serde(default)]
+    pub rename: BTreeMap<String, String>,
+    /// Pointer of the finding; absent for a sibling that must be spared.
+    #[serde(default)]
+    pub at: Option<String>,
+    /// File of the finding, where it is not `file`.
+    #[serde(default, rename = "in")]
+    pub found_in: Option<String>,
+    #[serde(default)]
+    pub profile: Option<String>,
+    #[serde(default)]
+    pub spare: bool,
+    /// Files that are only read through references.
+    #[serde(default)]
+    pub unlinted: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct EditCase {
+    pub file: String,
+    pub replace: String,
+    pub with: String,
+}
+
+pub fn cases() -> Vec<Case> {
+    let dir = base_dir().join("../mutants");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("fixtures/mutants").flatten() {
+        let text = std::fs::read_to_string(entry.path()).expect("readable");
+        let cases: Option<Vec<Case>> = serde_yaml::from_str(&text)
+            .unwrap_or_else(|e| panic!("{}: {e}", entry.path().display()));
+        all.extend(cases.into_iter().flatten());
+    }
+    all
+}
+
+impl Case {
+    pub fn bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(&self.bundle);
+        for (new, old) in &self.rename {
+            bundle.set(new, Some(bundle.text(old)));
+            bundle.set(old, None);
+        }
+        for (file, text) in &self.files {
+            bundle.set(file, text.clone());
+        }
+        if let (Some(file), Some(old)) = (&self.file, &self.replace) {
+            bundle.replace(file, old, self.with.as_deref().unwrap_or(""));
+        }
+        for edit in &self.edits {
+            bundle.replace(&edit.file, &edit.replace, &edit.with);
+        }
+        bundle
+    }
+
+    pub fn profile(&self) -> Profile {
+        match self.profile.as_deref() {
+            Some("spec") => Profile::Spec,
+            Some("reference") => Profile::Reference,
+            _ => Profile::Default,
+        }
+    }
+
+    /// File of the finding.
+    pub fn finding_file(&self) -> Option<&String> {
+        self.found_in.as_ref().or(self.file.as_ref())
+    }
+
+    /// What of the bundle is linted.
+    pub fn paths(&self, bundle: &Bundle) -> Vec<PathBuf> {
+        let mut paths = bundle.manifests();
+        paths.retain(|p| !self.unlinted.iter().any(|file| *p == bundle.dir.join(file)));
+        paths
+    }
+}
