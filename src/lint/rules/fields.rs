@@ -277,6 +277,8 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
                 || report_drift(ctx, v)
                 || of_the_other_format(ctx, v, entry)
         }
+        // Integers are legal keys in `output.exit_codes` only, and only they are judged there.
+        Keyword::PropertyNames => v.entry.is_some_and(|e| e.key_kind == KeyKind::Other),
         Keyword::Required => missing_by_case(ctx, v),
         Keyword::Type => report_drift_in_reference(ctx, v),
         _ => false,

@@ -530,31 +530,40 @@ fn count(node: &Node) -> usize {
     }
 }
 
-/// First `[` or `{` that stays open: where a reader has to look when the parser only
-/// complains at the end of the file.
+/// First `[` or `{` that stays open, or that is closed by the other kind: where a reader has
+/// to look when the parser only complains at the end of the file.
 fn unclosed_bracket(source: &str) -> Option<usize> {
-    let mut open = Vec::new();
+    let mut open: Vec<(usize, u8)> = Vec::new();
     let mut quote = None;
+    let mut comment = false;
     let mut previous = b'\n';
     for (i, byte) in source.bytes().enumerate() {
         match (quote, byte) {
-            (Some(q), b) if b == q && previous != b'\\' => quote = None,
+            (None, b'\n') => comment = false,
+            (None, _) if comment => {}
+            (None, b'#') if matches!(previous, b' ' | b'\t' | b'\n') => comment = true,
+            // A backslash hides a quote in double quotes only.
+            (Some(q), b) if b == q && (previous != b'\\' || q == b'\'') => quote = None,
             (Some(_), b'\n') if open.is_empty() => quote = None,
             (Some(_), _) => {}
             (None, b'"' | b'\'') if matches!(previous, b' ' | b'[' | b'{' | b',' | b'\n') => {
                 quote = Some(byte);
             }
             (None, b'[' | b'{') if !open.is_empty() || matches!(previous, b' ' | b'\n') => {
-                open.push(i)
+                open.push((i, byte))
             }
             (None, b']' | b'}') => {
-                open.pop();
+                if let Some((at, opener)) = open.pop()
+                    && (opener == b'[') != (byte == b']')
+                {
+                    return Some(at);
+                }
             }
             _ => {}
         }
         previous = byte;
     }
-    open.first().copied()
+    open.first().map(|(at, _)| *at)
 }
 
 /// The library counts characters; we count bytes.
@@ -592,5 +601,19 @@ impl ByteOffsets {
             None => 0,
         };
         (char_index + surplus).min(self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unclosed_bracket;
+
+    #[test]
+    fn the_bracket_to_mend_is_found() {
+        assert_eq!(unclosed_bracket("a: [1, 2]\nb: {}\n"), None);
+        assert_eq!(unclosed_bracket("a: [1, 2\nb: {}\n"), Some(3));
+        assert_eq!(unclosed_bracket("a: {b: [1, 2}\n"), Some(7));
+        assert_eq!(unclosed_bracket("# see [1\na: 'x[\\'\nb: [\n"), Some(21));
+        assert_eq!(unclosed_bracket("a: \"[\\\"[\"\n"), None);
     }
 }

@@ -149,62 +149,93 @@ fn syntax<'d>(problem: &Problem) -> Draft<'d> {
         .nearby(problem.span, "the YAML reader gave up here")
         .help("close it, or quote the value if the bracket is part of a text");
     }
-    let draft = Draft::new(&FM_YAML_SYNTAX, problem.span, message);
-    match syntax_help(message) {
-        Some(help) => draft.help(help),
-        None => draft,
+    let cause = CAUSES.iter().find(|cause| message.contains(cause.sign));
+    match cause {
+        Some(cause) => Draft::new(
+            &FM_YAML_SYNTAX,
+            problem.span,
+            format!("the frontmatter is not valid YAML: {}", cause.what),
+        )
+        .help(cause.help),
+        None => Draft::new(&FM_YAML_SYNTAX, problem.span, message),
     }
 }
 
-/// What the parser's complaint usually comes from.
-fn syntax_help(message: &str) -> Option<&'static str> {
-    const CAUSES: &[(&str, &str)] = &[
-        (
-            "mapping values are not allowed",
-            "quote a value that contains `: `, and check that the line is indented like its neighbours",
-        ),
-        ("tab", "indent with spaces; YAML does not allow tabs there"),
-        (
-            "unknown escape character",
-            "in double quotes a backslash begins an escape; write patterns in single quotes: '(\\d+)'",
-        ),
-        (
-            "anchor",
-            "a value that begins with `*` or `&` has to be quoted",
-        ),
-        (
-            "unexpected character",
-            "quote a value that begins with `@`, `%` or a backtick",
-        ),
-        (
-            "quoted scalar, found unexpected end",
-            "a quote is opened and never closed",
-        ),
-        (
-            "block sequence entries are not allowed",
-            "put the list on its own lines, below the key",
-        ),
-        ("tag", "a value that begins with `!` has to be quoted"),
-        (
-            "expected key",
-            "check the indentation: keys of one mapping begin in the same column",
-        ),
-        (
-            "indent",
-            "check the indentation of this line and the one above",
-        ),
-        (
-            "expected '-' indicator",
-            "check the indentation: items of one list begin in the same column",
-        ),
-        (
-            "':'",
-            "a key needs a colon and a blank behind it: `key: value`",
-        ),
-    ];
-    let hit = CAUSES.iter().find(|(sign, _)| message.contains(sign));
-    hit.map(|(_, help)| *help)
+/// A complaint of the parser, in the words of someone who writes manifests.
+struct Cause {
+    sign: &'static str,
+    what: &'static str,
+    help: &'static str,
 }
+
+/// The first that fits counts.
+const CAUSES: &[Cause] = &[
+    Cause {
+        sign: "mapping values are not allowed",
+        what: "a `: ` stands where no field can begin",
+        help: "quote a value that contains `: `, and indent the line like its neighbours",
+    },
+    Cause {
+        sign: "tab",
+        what: "a tab stands where YAML allows only spaces",
+        help: "indent with spaces",
+    },
+    Cause {
+        sign: "unknown escape character",
+        what: "an unknown escape in double quotes",
+        help: "a backslash begins an escape there; write patterns in single quotes: '(\\d+)'",
+    },
+    Cause {
+        sign: "anchor",
+        what: "a value begins with `*` or `&`, which name aliases and anchors",
+        help: "quote the value",
+    },
+    Cause {
+        sign: "unexpected character",
+        what: "a value begins with a character that YAML keeps for itself",
+        help: "quote a value that begins with `@`, `%` or a backtick",
+    },
+    Cause {
+        sign: "quoted scalar, found unexpected end",
+        what: "a quote is never closed",
+        help: "close the quote on the same line",
+    },
+    Cause {
+        sign: "invalid indentation in quoted scalar",
+        what: "a quoted text runs on into the next field",
+        help: "close the quote on the same line",
+    },
+    Cause {
+        sign: "block sequence entries are not allowed",
+        what: "a list begins on the line of its key",
+        help: "put the items on their own lines, below the key",
+    },
+    Cause {
+        sign: "tag",
+        what: "a value begins with `!`, which names a tag",
+        help: "quote the value",
+    },
+    Cause {
+        sign: "did not find expected key",
+        what: "this line is not indented like its neighbours",
+        help: "keys of one mapping, and items of one list, begin in the same column",
+    },
+    Cause {
+        sign: "expected '-' indicator",
+        what: "a line among the items of a list is no item",
+        help: "items of one list begin with `- ` in the same column",
+    },
+    Cause {
+        sign: "indent",
+        what: "the indentation does not fit",
+        help: "indent this line like its neighbours",
+    },
+    Cause {
+        sign: "':'",
+        what: "a key has no colon, here or on the line above",
+        help: "write `key: value`, with a blank behind the colon",
+    },
+];
 
 fn of_oddities<'d>(doc: &'d Document, drafts: &mut Vec<Draft<'d>>) {
     let more = doc.oddities.len().saturating_sub(MOST_ODDITIES);
