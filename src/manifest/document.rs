@@ -175,8 +175,24 @@ impl Document {
     /// JSON pointer of a node of this document, found by identity.
     pub fn pointer_of(&self, node: &Node) -> Option<String> {
         let root = self.root.as_ref()?;
-        let mut path = Vec::new();
-        find(root, &mut path, &|n, _| std::ptr::eq(n, node)).then(|| pointer(&path))
+        let mut at = root;
+        let mut out = String::new();
+        for step in root.steps_to(node)? {
+            out.push('/');
+            at = match &at.value {
+                Value::Map(entries) => {
+                    let entry = entries.get(step)?;
+                    out.push_str(&entry.key.replace('~', "~0").replace('/', "~1"));
+                    &entry.value
+                }
+                Value::Seq(items) => {
+                    out.push_str(&step.to_string());
+                    items.get(step)?
+                }
+                _ => return None,
+            };
+        }
+        Some(out)
     }
 
     /// JSON pointer of the value behind a key of this document, found by identity.
@@ -201,50 +217,4 @@ impl Document {
 
 fn doctype_by_name(path: &Path) -> Option<Doctype> {
     Doctype::from_file_name(path.file_name()?.to_str()?)
-}
-
-enum Step<'a> {
-    Key(&'a str),
-    Index(usize),
-}
-
-/// Depth is bounded by the parser, so recursion is.
-fn find<'a>(node: &'a Node, path: &mut Vec<Step<'a>>, hit: &dyn Fn(&Node, usize) -> bool) -> bool {
-    if hit(node, path.len()) {
-        return true;
-    }
-    match &node.value {
-        Value::Map(entries) => {
-            for entry in entries {
-                path.push(Step::Key(&entry.key));
-                if find(&entry.value, path, hit) {
-                    return true;
-                }
-                path.pop();
-            }
-        }
-        Value::Seq(items) => {
-            for (i, item) in items.iter().enumerate() {
-                path.push(Step::Index(i));
-                if find(item, path, hit) {
-                    return true;
-                }
-                path.pop();
-            }
-        }
-        _ => {}
-    }
-    false
-}
-
-fn pointer(path: &[Step<'_>]) -> String {
-    let mut out = String::new();
-    for step in path {
-        out.push('/');
-        match step {
-            Step::Key(key) => out.push_str(&key.replace('~', "~0").replace('/', "~1")),
-            Step::Index(i) => out.push_str(&i.to_string()),
-        }
-    }
-    out
 }
