@@ -2,10 +2,12 @@
 
 mod common;
 
+use agentproto::lint::edits::apply_edits;
 use agentproto::lint::rules::registry_wide::compare_with_base;
 use agentproto::lint::{Finding, FixOutcome, Options, Profile, RuleSet, fix_documents};
 use agentproto::manifest::Document;
 use common::Bundle;
+use proptest::prelude::*;
 
 /// Quill with a line behind `bin`.
 fn quill(lines: &str) -> Bundle {
@@ -196,4 +198,25 @@ fn rules_that_need_an_earlier_revision() {
     let found = compare_with_base(&old, &new, &rules);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].suppressed.as_deref(), Some("an old host pins it"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever stands around a directive, nothing breaks, and every fix can be applied.
+    #[test]
+    fn any_text_around_directives(parts in prop::collection::vec(prop::sample::select(vec![
+        "---\n", "\n", "\r\n", "a: 1", "b: |", "  ", "# ", "agentproto:", " ignore", "-file", "[", "]", ",",
+        "fm-type", "ignore-unused", "fm-unknown-field", "ü", "\"", "'", "<!-- ", "-->", "```\n", "- ", ": ", "{", "}", "why",
+    ]), 0..40)) {
+        let text = format!("---\nname: x\n{}", parts.concat());
+        let mut bundle = Bundle::new("quill");
+        bundle.set("AGENT-CLI.md", Some(text.clone()));
+        for finding in bundle.lint(Profile::Default) {
+            prop_assert!(text.get(finding.span.range()).is_some() || bundle.name_of(&finding) != "AGENT-CLI.md");
+            if let Some(fix) = finding.fix.filter(|_| finding.rule.slug == "ignore-unused") {
+                prop_assert!(apply_edits(&text, &fix.edits).is_some());
+            }
+        }
+    }
 }

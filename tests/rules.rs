@@ -6,8 +6,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use agentproto::lint::{Finding, FixKind, Profile, Rule, Safety, registry};
-use common::{Bundle, Odd, base_dir, mark};
-use serde::Deserialize;
+use common::cases::cases;
+use common::{Bundle, base_dir, mark};
 
 fn wanted() -> Vec<&'static Rule> {
     let prefix = std::env::var("RULES").unwrap_or_default();
@@ -140,96 +140,6 @@ fn unlinted_for(rule: &Rule) -> Vec<String> {
         .then(|| rule.bad.file.to_owned())
         .into_iter()
         .collect()
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    rule: String,
-    bundle: String,
-    #[serde(default)]
-    file: Option<String>,
-    #[serde(default)]
-    replace: Option<String>,
-    #[serde(default)]
-    with: Option<String>,
-    #[serde(default)]
-    edits: Vec<EditCase>,
-    #[serde(default)]
-    files: BTreeMap<String, Option<String>>,
-    /// New name of a file → its old name; done before all else.
-    #[serde(default)]
-    rename: BTreeMap<String, String>,
-    /// Files that no text can be: `folder`, `not-utf8`, `huge`.
-    #[serde(default)]
-    odd: BTreeMap<String, Odd>,
-    /// Pointer of the finding; absent for a sibling that must be spared.
-    #[serde(default)]
-    at: Option<String>,
-    /// File of the finding, where it is not `file`.
-    #[serde(default, rename = "in")]
-    found_in: Option<String>,
-    /// Other rules that the same change rightly trips.
-    #[serde(default)]
-    also: Vec<String>,
-    #[serde(default)]
-    profile: Option<String>,
-    #[serde(default)]
-    spare: bool,
-    /// Files that are only read through references.
-    #[serde(default)]
-    unlinted: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EditCase {
-    file: String,
-    replace: String,
-    with: String,
-}
-
-fn cases() -> Vec<Case> {
-    let dir = base_dir().join("../mutants");
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(dir).expect("fixtures/mutants").flatten() {
-        let text = std::fs::read_to_string(entry.path()).expect("readable");
-        let cases: Vec<Case> = serde_yaml::from_str(&text)
-            .unwrap_or_else(|e| panic!("{}: {e}", entry.path().display()));
-        all.extend(cases);
-    }
-    all
-}
-
-impl Case {
-    fn bundle(&self) -> Bundle {
-        let mut bundle = Bundle::new(&self.bundle);
-        for (new, old) in &self.rename {
-            bundle.set(new, Some(bundle.text(old)));
-            bundle.set(old, None);
-        }
-        for (file, odd) in &self.odd {
-            bundle.set_odd(file, *odd);
-        }
-        for (file, text) in &self.files {
-            bundle.set(file, text.clone());
-        }
-        if let (Some(file), Some(old)) = (&self.file, &self.replace) {
-            bundle.replace(file, old, self.with.as_deref().unwrap_or(""));
-        }
-        for edit in &self.edits {
-            bundle.replace(&edit.file, &edit.replace, &edit.with);
-        }
-        bundle
-    }
-
-    fn profile(&self) -> Profile {
-        match self.profile.as_deref() {
-            Some("spec") => Profile::Spec,
-            Some("reference") => Profile::Reference,
-            _ => Profile::Default,
-        }
-    }
 }
 
 #[test]

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use agentproto::lint::Profile;
 use serde::Deserialize;
 
-use super::{Bundle, base_dir};
+use super::{Bundle, Odd, base_dir};
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Case {
     pub rule: String,
     pub bundle: String,
@@ -25,12 +26,18 @@ pub struct Case {
     /// New name of a file → its old name; done before all else.
     #[serde(default)]
     pub rename: BTreeMap<String, String>,
+    /// Files that no text can be: `folder`, `not-utf8`, `huge`.
+    #[serde(default)]
+    pub odd: BTreeMap<String, Odd>,
     /// Pointer of the finding; absent for a sibling that must be spared.
     #[serde(default)]
     pub at: Option<String>,
     /// File of the finding, where it is not `file`.
     #[serde(default, rename = "in")]
     pub found_in: Option<String>,
+    /// Other rules that the same change rightly trips.
+    #[serde(default)]
+    pub also: Vec<String>,
     #[serde(default)]
     pub profile: Option<String>,
     #[serde(default)]
@@ -41,6 +48,7 @@ pub struct Case {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EditCase {
     pub file: String,
     pub replace: String,
@@ -52,9 +60,9 @@ pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(dir).expect("fixtures/mutants").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("readable");
-        let cases: Option<Vec<Case>> = serde_yaml::from_str(&text)
+        let cases: Vec<Case> = serde_yaml::from_str(&text)
             .unwrap_or_else(|e| panic!("{}: {e}", entry.path().display()));
-        all.extend(cases.into_iter().flatten());
+        all.extend(cases);
     }
     all
 }
@@ -65,6 +73,9 @@ impl Case {
         for (new, old) in &self.rename {
             bundle.set(new, Some(bundle.text(old)));
             bundle.set(old, None);
+        }
+        for (file, odd) in &self.odd {
+            bundle.set_odd(file, *odd);
         }
         for (file, text) in &self.files {
             bundle.set(file, text.clone());

@@ -1,6 +1,7 @@
 //! Linting changed copies of the bundles in `fixtures/base/`, in memory.
 #![allow(dead_code)]
 
+pub mod cases;
 pub mod reports;
 
 use std::collections::BTreeMap;
