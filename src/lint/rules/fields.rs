@@ -11,7 +11,7 @@ use crate::lint::rule::{Example, FixKind, Level, Profile, Rule, Severity, Source
 use crate::lint::rules::document::FM_UNKNOWN_FIELD;
 use crate::lint::rules::refs::or_here;
 use crate::lint::shape::{Keyword, Violation, draft, shapes_for, violations};
-use crate::manifest::{Doctype, Document, Entry, KeyKind, Node, Value, normalize};
+use crate::manifest::{Doctype, Document, Entry, KeyKind, Node, Value, normalize, same_path};
 
 pub static FAMILY: Family = Family {
     name: "fields",
@@ -430,10 +430,6 @@ fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
 
 /// A CLI.md at most three folders up whose `commands` lead to this file.
 fn named_by_a_cli_above(ctx: &Context<'_>) -> bool {
-    // The folders above may lie above the current one, so names are compared in full.
-    let Ok(tool) = std::path::absolute(&ctx.doc.path) else {
-        return false;
-    };
     let mut dir = ctx.doc.dir().to_owned();
     for _ in 0..=3 {
         dir = normalize(&dir);
@@ -447,7 +443,7 @@ fn named_by_a_cli_above(ctx: &Context<'_>) -> bool {
         for name in clis {
             if let Ok(cli) = ctx.workspace.load(&dir.join(name))
                 && let Some(commands) = cli.root.as_ref().and_then(|root| root.get("commands"))
-                && leads_to(&cli, commands, &normalize(&tool))
+                && leads_to(&cli, commands, &ctx.doc.path)
             {
                 return true;
             }
@@ -459,8 +455,7 @@ fn named_by_a_cli_above(ctx: &Context<'_>) -> bool {
 
 fn leads_to(cli: &Document, commands: &Node, tool: &Path) -> bool {
     match &commands.value {
-        Value::Str(text) => std::path::absolute(cli.dir().join(text.as_str()))
-            .is_ok_and(|path| normalize(&path) == tool),
+        Value::Str(text) => same_path(&cli.dir().join(text.as_str()), tool),
         Value::Map(entries) => entries.iter().any(|e| leads_to(cli, &e.value, tool)),
         _ => false,
     }
