@@ -180,7 +180,9 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
                 **m != expected && !case.also.iter().any(|a| m.starts_with(&format!("{a}@")))
             })
             .collect();
-        if !marks.contains(&expected) || !surplus.is_empty() {
+        // One mistake, one finding: the same words from two families are a defect too.
+        let told = marks.iter().filter(|m| **m == expected).count();
+        if told != 1 || !surplus.is_empty() {
             wrong.push(format!(
                 "{case:?}\n  expected {expected}\n  found    {marks:?}"
             ));

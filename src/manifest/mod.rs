@@ -25,5 +25,5 @@ pub use json::to_json;
 pub use lines::{LineIndex, Position};
 pub use refs::{RefRole, RefSite, ref_sites};
 pub use tree::{Entry, KeyKind, Node, Span, Style, Value};
-pub use workspace::{Resolution, Workspace, normalize};
+pub use workspace::{Resolution, Workspace, normalize, same_path};
 pub use yaml::{Oddity, OddityKind};

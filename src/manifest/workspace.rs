@@ -155,6 +155,19 @@ pub fn normalize(path: &Path) -> PathBuf {
     out
 }
 
+/// Whether two paths name one file, by their texts. `TOOL.md` seen from its own folder and
+/// `../../tools/x/TOOL.md` seen through a file above it may be the same.
+pub fn same_path(a: &Path, b: &Path) -> bool {
+    let (a, b) = (normalize(a), normalize(b));
+    let anchor = |path: &Path| (path.is_absolute(), path.starts_with(".."));
+    a == b
+        || (anchor(&a) != anchor(&b)
+            && match (std::path::absolute(&a), std::path::absolute(&b)) {
+                (Ok(a), Ok(b)) => normalize(&a) == normalize(&b),
+                _ => false,
+            })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +180,18 @@ mod tests {
         assert_eq!(n("../a"), "../a");
         assert_eq!(n("a/../../b"), "../b");
         assert_eq!(n("/a/../b"), "/b");
+    }
+
+    #[test]
+    fn one_file_has_many_paths() {
+        let same = |a: &str, b: &str| same_path(Path::new(a), Path::new(b));
+        assert!(same("a/b.md", "./a/../a/b.md"));
+        assert!(!same("a/b.md", "a/c.md"));
+        let here = std::env::current_dir().unwrap();
+        let name = here.file_name().unwrap().to_str().unwrap();
+        assert!(same("b.md", &format!("../{name}/b.md")));
+        assert!(same("b.md", here.join("b.md").to_str().unwrap()));
+        assert!(!same("b.md", "../b.md"));
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Field names: misspelt case, fields of the wrong format, fields that only the reference
 //! implementation knows.
 
+use std::path::Path;
+
 use crate::lint::context::{Context, Draft, Place};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
 use crate::lint::rule::{Example, FixKind, Level, Profile, Rule, Severity, Source};
 use crate::lint::rules::document::FM_UNKNOWN_FIELD;
+use crate::lint::rules::refs::or_here;
 use crate::lint::shape::{Keyword, Violation, draft, shapes_for, violations};
-use crate::manifest::{Doctype, Document, Entry, KeyKind, Node, Value, normalize};
+use crate::manifest::{Doctype, Document, Entry, KeyKind, Node, Value, normalize, same_path};
 
 pub static FAMILY: Family = Family {
     name: "fields",
@@ -427,31 +430,32 @@ fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
 
 /// A CLI.md at most three folders up whose `commands` lead to this file.
 fn named_by_a_cli_above(ctx: &Context<'_>) -> bool {
-    let here = normalize(&ctx.doc.path);
-    let dirs = ctx.doc.path.ancestors().skip(1).take(4);
-    for dir in dirs {
-        if !ctx.workspace.contains(&normalize(dir)) {
+    let mut dir = ctx.doc.dir().to_owned();
+    for _ in 0..=3 {
+        dir = normalize(&dir);
+        if !ctx.workspace.contains(&dir) {
             break;
         }
-        let names = ctx.workspace.files.list(dir);
+        let names = ctx.workspace.files.list(or_here(&dir));
         let clis = names
             .iter()
             .filter(|name| Doctype::from_file_name(name) == Some(Doctype::Cli));
         for name in clis {
             if let Ok(cli) = ctx.workspace.load(&dir.join(name))
                 && let Some(commands) = cli.root.as_ref().and_then(|root| root.get("commands"))
-                && leads_to(&cli, commands, &here)
+                && leads_to(&cli, commands, &ctx.doc.path)
             {
                 return true;
             }
         }
+        dir.push("..");
     }
     false
 }
 
-fn leads_to(cli: &Document, commands: &Node, tool: &std::path::Path) -> bool {
+fn leads_to(cli: &Document, commands: &Node, tool: &Path) -> bool {
     match &commands.value {
-        Value::Str(text) => normalize(&cli.dir().join(text.as_str())) == tool,
+        Value::Str(text) => same_path(&cli.dir().join(text.as_str()), tool),
         Value::Map(entries) => entries.iter().any(|e| leads_to(cli, &e.value, tool)),
         _ => false,
     }

@@ -238,7 +238,7 @@ pub fn missing_help(ctx: &Context<'_>, reference: &Ref<'_>, path: &Path) -> Stri
 fn nearby_file(ctx: &Context<'_>, role: RefRole, path: &Path, text: &str) -> Option<String> {
     let files = ctx.workspace.files;
     let name = path.file_name()?.to_str()?;
-    let beside = files.list(path.parent()?);
+    let beside = files.list(or_here(path.parent()?));
     let fits = |n: &&String| {
         role.doctype()
             .is_some_and(|d| Doctype::from_file_name(n) == Some(d))
@@ -248,8 +248,17 @@ fn nearby_file(ctx: &Context<'_>, role: RefRole, path: &Path, text: &str) -> Opt
     if let Some(meant) = typed.or_else(|| only(beside.iter().filter(fits))) {
         return Some(format!("{prefix}{meant}"));
     }
-    let here = files.list(ctx.doc.dir());
+    let here = files.list(or_here(ctx.doc.dir()));
     only(here.iter().filter(fits)).map(|meant| format!("./{meant}"))
+}
+
+/// The parent of a bare file name is an empty path, which cannot be listed.
+pub fn or_here(dir: &Path) -> &Path {
+    if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    }
 }
 
 fn only<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<String> {
@@ -333,6 +342,11 @@ fn not_manifest<'d>(
         }
         (None, None) => format!("{what} leads to a file without frontmatter"),
     };
+    let kind = format!("{} ({})", wanted.file_name(), wanted.spec());
+    let help = match target.root {
+        Some(_) => format!("write the path of the {kind}"),
+        None => format!("write the path of the {kind}, or give that file its frontmatter"),
+    };
     let reason = target
         .problems
         .first()
@@ -344,11 +358,7 @@ fn not_manifest<'d>(
     ctx.report(
         Draft::new(&REF_TARGET_NOT_MANIFEST, reference.site.node, message)
             .related(target, at, reason)
-            .help(format!(
-                "name a {} ({}), or give the file its frontmatter",
-                wanted.file_name(),
-                wanted.spec()
-            )),
+            .help(help),
     );
 }
 

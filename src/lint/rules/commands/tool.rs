@@ -8,8 +8,7 @@ use super::{argv, is_plain_word, widen};
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::{Edit, Safety};
-use crate::lint::rules::document::FM_UNKNOWN_FIELD;
-use crate::manifest::{Doctype, Document, Node, RefRole, Span, Style, Value, normalize};
+use crate::manifest::{Doctype, Document, Node, RefRole, Span, Style, Value, normalize, same_path};
 
 /// `tools/<name>/TOOL.md` is two levels below its CLI.md; one more for a category.
 const LEVELS: usize = 3;
@@ -63,32 +62,17 @@ pub fn check(ctx: &Context<'_>) {
     match (above, bound) {
         (Some((cli, paths)), _) => judge(ctx, &cli, argv, &paths),
         (None, Some((_, cli))) => widen::check(ctx, cli),
-        (None, None) if ctx.root.at(&["runner", "cli"]).is_none() => outside_of_bundles(ctx),
-        _ => {}
+        // A tool of no bundle has fields that it may not have; `fm-unknown-field` says so.
+        (None, None) => {}
     }
 }
 
 /// Whether `cmd-orphan-tool` reports the same at the CLI.md, where it is to be mended.
 fn is_orphan_of(ctx: &Context<'_>, cli: &Document, tool: &Path) -> bool {
-    let tools = normalize(cli.dir()).join("tools");
+    let two_up = tool.parent().map(|dir| dir.join(".."));
     ctx.on(&ORPHAN_TOOL)
-        && tool.ancestors().nth(2) == Some(tools.as_path())
+        && two_up.is_some_and(|dir| same_path(&dir, &cli.dir().join("tools")))
         && ctx.is_linted(&cli.path)
-}
-
-/// C1: away from a CLI bundle the closed schema of AIP-14 holds.
-fn outside_of_bundles(ctx: &Context<'_>) {
-    for key in ["runner", "sandbox"] {
-        if let Some(entry) = ctx.root.entry(key) {
-            let report = Draft::new(
-                &FM_UNKNOWN_FIELD,
-                entry,
-                format!("`{key}` is not a field of TOOL.md, except for a tool that a CLI.md lists"),
-            )
-            .help("move it to the driver, or list the tool in the `commands` of its CLI.md");
-            ctx.report(report);
-        }
-    }
 }
 
 fn judge<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: Option<&'d Node>, paths: &[Found]) {
@@ -106,9 +90,9 @@ pub struct Found {
 
 /// The CLI.md in a directory above that lists the tool.
 fn bundle_above(ctx: &Context<'_>, tool: &Path) -> Option<(Arc<Document>, Vec<Found>)> {
-    let dirs = tool.ancestors().skip(1).take(LEVELS + 1);
-    for dir in dirs {
-        let path = dir.join("CLI.md");
+    let mut dir = tool.parent()?.to_owned();
+    for _ in 0..=LEVELS {
+        let path = normalize(&dir.join("CLI.md"));
         if !ctx.workspace.contains(&path) {
             return None;
         }
@@ -117,6 +101,7 @@ fn bundle_above(ctx: &Context<'_>, tool: &Path) -> Option<(Arc<Document>, Vec<Fo
         {
             return Some((cli, paths));
         }
+        dir.push("..");
     }
     None
 }
@@ -162,10 +147,10 @@ fn names(reference: &str, dir: &Path, tool: &Path) -> bool {
     }
     let (mine, parent) = (own.next(), theirs.next());
     let plain = parent.is_some_and(|p| p != "." && p != "..");
-    if plain && mine != parent {
+    if plain && mine.is_some() && mine != parent {
         return false;
     }
-    normalize(&dir.join(reference)) == tool
+    same_path(&dir.join(reference), tool)
 }
 
 pub fn key_span(doc: &Document, key: &str) -> Span {
