@@ -1,9 +1,12 @@
 //! Runs rules over documents: one document, or many files on several threads.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+
+use rustc_hash::FxHashSet;
 
 use super::context::{Context, Draft, Place, conclude};
 use super::finding::{Finding, Report};
@@ -78,8 +81,8 @@ pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
 
 /// Lints targets, which must be sorted by path; the report is in the same order.
 pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
-    let set: HashSet<&Path> = targets.iter().map(|t| t.path.as_path()).collect();
-    let linted = |path: &Path| set.contains(path);
+    let set: FxHashSet<&OsStr> = targets.iter().map(|t| t.path.as_os_str()).collect();
+    let linted = |path: &Path| set.contains(path.as_os_str());
     let next = AtomicUsize::new(0);
     let shared = Mutex::new(Pass::default());
     let work = || {

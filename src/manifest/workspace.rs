@@ -1,9 +1,11 @@
 //! Documents and the references between them.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::document::Document;
 use super::files::{FileSource, ReadError};
@@ -42,7 +44,8 @@ pub struct Workspace<'f> {
     root: PathBuf,
     /// What relative paths are relative to, where the root is absolute.
     here: PathBuf,
-    cache: RefCell<HashMap<PathBuf, Result<Arc<Document>, ReadError>>>,
+    /// By the path's bytes: hashing paths component by component is slow.
+    cache: RefCell<FxHashMap<OsString, Result<Arc<Document>, ReadError>>>,
 }
 
 impl<'f> Workspace<'f> {
@@ -67,7 +70,7 @@ impl<'f> Workspace<'f> {
     }
 
     pub fn load(&self, path: &Path) -> Result<Arc<Document>, ReadError> {
-        if let Some(known) = self.cache.borrow().get(path) {
+        if let Some(known) = self.cache.borrow().get(path.as_os_str()) {
             return known.clone();
         }
         let loaded = self
@@ -78,7 +81,7 @@ impl<'f> Workspace<'f> {
         if cache.len() >= CACHE_LIMIT {
             cache.clear();
         }
-        cache.insert(path.to_owned(), loaded.clone());
+        cache.insert(path.as_os_str().to_owned(), loaded.clone());
         loaded
     }
 

@@ -70,18 +70,16 @@ fn schema_id(doctype: Doctype) -> &'static str {
 
 /// The specs publish under `/docs/` and refer under `/schemas/`, or the other way round
 /// (C21); one file answers to both.
-fn text_of(id: &str) -> Option<(&'static str, &'static str)> {
-    let tail = |s: &'static str| s.split_once("agentproto.sh/").map_or(s, |(_, t)| t);
-    let bare = |s: &str| {
-        let s = s.split_once("agentproto.sh/").map_or(s, |(_, t)| t);
-        s.trim_start_matches("docs/")
-            .trim_start_matches("schemas/")
-            .to_owned()
-    };
+fn file_of(id: &str) -> Option<usize> {
+    fn bare(id: &str) -> &str {
+        let tail = id.split_once("agentproto.sh/").map_or(id, |(_, tail)| tail);
+        tail.strip_prefix("docs/")
+            .or_else(|| tail.strip_prefix("schemas/"))
+            .unwrap_or(tail)
+    }
     SCHEMAS
         .iter()
-        .find(|(known, _)| bare(tail(known)) == bare(id))
-        .copied()
+        .position(|(known, _)| bare(known) == bare(id))
 }
 
 pub type ShapeId = usize;
@@ -136,15 +134,24 @@ pub struct Shape {
 #[derive(Debug)]
 pub struct Pattern {
     pub source: Box<str>,
-    compiled: OnceLock<Option<regex::Regex>>,
+    compiled: OnceLock<Option<regress::Regex>>,
 }
+
+/// No legal value of a field with a pattern is nearly as long; a backtracking engine must
+/// not be given more.
+const LONGEST: usize = 8192;
 
 impl Pattern {
     pub fn matches(&self, text: &str) -> bool {
-        self.compiled
-            .get_or_init(|| regex::Regex::new(&self.source).ok())
-            .as_ref()
-            .is_none_or(|regex| regex.is_match(text))
+        // JSON Schema patterns are ECMAScript's, and `regress` compiles them in microseconds:
+        // a run over one file must not pay for automata that it uses once.
+        let compiled = self
+            .compiled
+            .get_or_init(|| regress::Regex::new(&self.source).ok());
+        text.len() <= LONGEST
+            && compiled
+                .as_ref()
+                .is_none_or(|regex| regex.find(text).is_some())
     }
 }
 
@@ -191,7 +198,7 @@ pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
     static COMPILED: [OnceLock<Shapes>; 8] = [const { OnceLock::new() }; 8];
     COMPILED[doctype as usize].get_or_init(|| {
         let mut compiler = Compiler::default();
-        let root = compiler.reference(schema_id(doctype), "", "");
+        let root = compiler.reference(schema_id(doctype), 0);
         Shapes {
             nodes: compiler.nodes,
             root,
@@ -199,36 +206,49 @@ pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
     })
 }
 
+/// A schema file as JSON, read once.
+fn parsed(file: usize) -> &'static Json {
+    static PARSED: [OnceLock<Json>; SCHEMAS.len()] = [const { OnceLock::new() }; SCHEMAS.len()];
+    static NOTHING: Json = Json::Bool(true);
+    match (PARSED.get(file), SCHEMAS.get(file)) {
+        (Some(cell), Some((_, text))) => {
+            cell.get_or_init(|| serde_json::from_str(text).unwrap_or(Json::Bool(true)))
+        }
+        _ => &NOTHING,
+    }
+}
+
 #[derive(Default)]
 struct Compiler {
-    files: HashMap<&'static str, Json>,
-    known: HashMap<(&'static str, String), ShapeId>,
+    known: HashMap<(usize, String), ShapeId>,
     nodes: Vec<Shape>,
 }
 
 impl Compiler {
     /// Shape behind a `$ref`, compiled once; recursion ends because the id is known first.
-    fn reference(&mut self, reference: &str, current: &str, _from: &str) -> ShapeId {
+    fn reference(&mut self, reference: &str, current: usize) -> ShapeId {
         let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
-        let file = if file.is_empty() { current } else { file };
-        let Some((id, text)) = text_of(file) else {
+        let file = if file.is_empty() {
+            Some(current)
+        } else {
+            file_of(file)
+        };
+        let Some(file) = file else {
             return self.any();
         };
-        let key = (id, pointer.to_owned());
+        let key = (file, pointer.to_owned());
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let json = self
-            .files
-            .entry(id)
-            .or_insert_with(|| serde_json::from_str(text).unwrap_or(Json::Bool(true)));
-        let Some(schema) = json.pointer(pointer).cloned() else {
+        let Some(schema) = parsed(file).pointer(pointer) else {
             return self.any();
         };
         let shape = self.any();
         self.known.insert(key, shape);
-        let compiled = self.compile(&schema, id);
-        self.nodes[shape] = compiled;
+        let compiled = self.compile(schema, file);
+        if let Some(place) = self.nodes.get_mut(shape) {
+            *place = compiled;
+        }
         shape
     }
 
@@ -237,21 +257,21 @@ impl Compiler {
         self.nodes.len() - 1
     }
 
-    fn add(&mut self, schema: &Json, file: &'static str) -> ShapeId {
+    fn add(&mut self, schema: &Json, file: usize) -> ShapeId {
         if let Some(object) = schema.as_object()
             && let Some(reference) = object.get("$ref").and_then(Json::as_str)
             && object
                 .keys()
                 .all(|k| matches!(k.as_str(), "$ref" | "description" | "title" | "default"))
         {
-            return self.reference(reference, file, "");
+            return self.reference(reference, file);
         }
         let shape = self.compile(schema, file);
         self.nodes.push(shape);
         self.nodes.len() - 1
     }
 
-    fn compile(&mut self, schema: &Json, file: &'static str) -> Shape {
+    fn compile(&mut self, schema: &Json, file: usize) -> Shape {
         let mut shape = Shape::default();
         let Some(object) = schema.as_object() else {
             if schema == &Json::Bool(false) {
@@ -264,7 +284,7 @@ impl Compiler {
             match keyword.as_str() {
                 "$ref" => {
                     if let Some(reference) = value.as_str() {
-                        let id = self.reference(reference, file, "");
+                        let id = self.reference(reference, file);
                         shape.all_of.push(id);
                     }
                 }
@@ -347,7 +367,7 @@ impl Compiler {
         shape
     }
 
-    fn list(&mut self, value: &Json, file: &'static str) -> Vec<ShapeId> {
+    fn list(&mut self, value: &Json, file: usize) -> Vec<ShapeId> {
         let subs = value.as_array().into_iter().flatten();
         subs.map(|sub| self.add(sub, file)).collect()
     }

@@ -253,7 +253,7 @@ fn pattern<'v>(violation: &'v Violation<'_>) -> &'v str {
 
 /// Only reached once a violation is certain, so the pattern may be compiled anew.
 fn fits(pattern: &str, text: &str) -> bool {
-    regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
+    regress::Regex::new(pattern).is_ok_and(|regex| regex.find(text).is_some())
 }
 
 fn version(ctx: &Context<'_>) {
