@@ -157,6 +157,8 @@ fn best(times: usize, mut work: impl FnMut() -> Cost) -> Cost {
 /// CPU time (user and system), wall time and peak memory of a child.
 fn run(command: &mut Command) -> Cost {
     let started = Instant::now();
+    // Waited for below, by `wait4`, which also tells what it used.
+    #[allow(clippy::zombie_processes)]
     let child = command
         .stdout(Stdio::null())
         .spawn()

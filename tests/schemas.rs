@@ -162,6 +162,11 @@ fn evaluator_and_oracle_agree_on_every_fixture() {
     assert!(seen > 20, "{seen}");
 }
 
+type Bases = (
+    Vec<(Doctype, String)>,
+    Vec<(Doctype, jsonschema::Validator)>,
+);
+
 /// Every single-point change of a conforming manifest gets the same verdict from both.
 #[derive(Clone, Debug)]
 enum Change {
@@ -212,7 +217,7 @@ proptest! {
         change in prop_oneof![Just(Change::Delete), Just(Change::AddKey), Just(Change::Mangle), prop_oneof![Just("12"), Just("true"), Just("[a, a]"), Just("{a: 1}"), Just("text"), Just("-5"), Just("1.5"), Just("4.0")].prop_map(Change::Retype)],
     ) {
         thread_local! {
-            static ALL: (Vec<(Doctype, String)>, Vec<(Doctype, jsonschema::Validator)>) = (
+            static ALL: Bases = (
                 manifests().into_iter().filter(|(_, p)| p.to_string_lossy().contains("base")).filter_map(|(d, p)| {
                     let text = std::fs::read_to_string(p).ok()?;
                     let doc = Document::parse("x.md", text);

@@ -5,14 +5,16 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use ignore::gitignore::Gitignore;
+
 use super::args::{self, Global, Lint};
 use super::config::{self, Config, ProfileName, SeverityName, SeveritySetting};
 use super::{Failure, Outcome, discover, git, io_failure, signals, terminal};
 use crate::exit;
 use crate::lint::rules::registry_wide;
 use crate::lint::{
-    Baseline, BaselineError, Changed, Options, Profile, Report, RuleSet, Severity, Target,
-    UnknownRule, fix_documents, lint_targets, matching,
+    Baseline, BaselineError, Changed, Options, Profile, Report, Rule, RuleSet, Severity, Target,
+    UnknownRule, fix_targets, lint_targets, matching,
 };
 use crate::manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, replace_file};
 use crate::report::{self, Meta};
@@ -32,16 +34,26 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     let mut files = Overlay::new(&Disk);
     let targets = targets(args, &config, &mut files)?;
+    let per_file = per_file(&config)?;
+    let here = std::env::current_dir().unwrap_or_default();
+    let skip = |file: &Path, rule: &'static Rule| {
+        per_file.iter().any(|(globs, slugs)| {
+            let absolute = here.join(file);
+            let inside = absolute.strip_prefix(globs.path()).unwrap_or(file);
+            slugs.contains(&rule.slug)
+                && globs.matched_path_or_any_parents(inside, false).is_ignore()
+        })
+    };
     signals::watch();
     let options = Options {
         threads: threads(args),
         stop: Some(&signals::STOP),
+        skip: (!per_file.is_empty()).then_some(&skip),
         ..Options::new(&rules, &files, root(&config))
     };
     let fixing = args.fix || args.unsafe_fixes || args.diff;
     let (mut report, changed) = if fixing {
-        let paths: Vec<PathBuf> = lint_targets(&targets, &options).files;
-        let outcome = fix_documents(&paths, &options, args.unsafe_fixes);
+        let outcome = fix_targets(&targets, &options, args.unsafe_fixes);
         (outcome.report, outcome.changed)
     } else {
         (lint_targets(&targets, &options), Vec::new())
@@ -49,7 +61,6 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     if let Some(reference) = &args.changed {
         compare_with_base(reference, &mut report, &rules);
     }
-    forget_per_file(&mut report, &config)?;
     let meta = Meta {
         profile: rules.profile(),
         color: terminal::color(global),
@@ -180,9 +191,9 @@ fn baseline_failure(error: BaselineError) -> Failure {
     Failure::new(code, error.to_string()).hint("`agentproto lint --write-baseline FILE` writes one")
 }
 
-/// `[[lint.per-file]]`: these rules do not apply to these paths.
-fn forget_per_file(report: &mut Report, config: &Config) -> Result<(), Failure> {
-    let here = std::env::current_dir().unwrap_or_default();
+/// `[[lint.per-file]]`: which rules do not apply to which paths.
+fn per_file(config: &Config) -> Result<Vec<(Gitignore, Vec<&'static str>)>, Failure> {
+    let mut settings = Vec::new();
     for per_file in &config.lint.per_file {
         let globs = discover::globs(&config.dir, &per_file.paths, "per-file.paths")?;
         let mut slugs = Vec::new();
@@ -195,14 +206,9 @@ fn forget_per_file(report: &mut Report, config: &Config) -> Result<(), Failure> 
             })?;
             slugs.extend(rules.into_iter().map(|rule| rule.slug));
         }
-        report.findings.retain(|finding| {
-            let absolute = here.join(&finding.file);
-            let inside = absolute.strip_prefix(globs.path()).unwrap_or(&finding.file);
-            !(slugs.contains(&finding.rule.slug)
-                && globs.matched_path_or_any_parents(inside, false).is_ignore())
-        });
+        settings.push((globs, slugs));
     }
-    Ok(())
+    Ok(settings)
 }
 
 /// Rules that need the revision before: only `--changed` knows one.

@@ -12,6 +12,7 @@ use super::context::{Context, Draft, Place, conclude};
 use super::finding::{Finding, Report};
 use super::index::{Card, Index};
 use super::registry::{Claim, FAMILIES};
+use super::rule::Rule;
 use super::rules::{document, registry_wide};
 use super::settings::RuleSet;
 use super::shape;
@@ -51,7 +52,11 @@ pub struct Options<'a> {
     pub threads: usize,
     /// Once true, the run ends after the files under way.
     pub stop: Option<&'a AtomicBool>,
+    /// Findings that the configuration does not want: rule by file.
+    pub skip: Option<&'a Skip<'a>>,
 }
+
+pub type Skip<'a> = dyn Fn(&Path, &'static Rule) -> bool + Sync + 'a;
 
 impl<'a> Options<'a> {
     pub fn new(rules: &'a RuleSet, files: &'a dyn FileSource, root: impl Into<PathBuf>) -> Self {
@@ -61,6 +66,7 @@ impl<'a> Options<'a> {
             root: root.into(),
             threads: 1,
             stop: None,
+            skip: None,
         }
     }
 
@@ -309,6 +315,9 @@ fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
 }
 
 fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>) -> Report {
+    if let Some(skip) = options.skip {
+        findings.retain(|f| !skip(&f.file, f.rule));
+    }
     findings.sort_by(Finding::order);
     let mut quoted: Vec<PathBuf> = findings
         .iter()

@@ -208,6 +208,7 @@ impl<'r> Round<'r> {
             root: self.options.root.clone(),
             threads: self.options.threads,
             stop: self.options.stop,
+            skip: self.options.skip,
         };
         let after = lint_targets(self.targets, &options);
         // A run that was cut short proves nothing.

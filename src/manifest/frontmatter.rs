@@ -81,7 +81,7 @@ struct Line<'a> {
 
 fn line_at(text: &str, start: usize) -> Line<'_> {
     let rest = text.get(start..).unwrap_or("");
-    match rest.bytes().position(|b| b == b'\n') {
+    match memchr::memchr(b'\n', rest.as_bytes()) {
         Some(end) => Line {
             text: rest.get(..end).unwrap_or("").trim_end_matches('\r'),
             next: start + end + 1,

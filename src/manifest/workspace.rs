@@ -44,6 +44,7 @@ pub struct Workspace<'f> {
     root: PathBuf,
     /// What relative paths are relative to, where the root is absolute.
     here: PathBuf,
+    here_inside: bool,
     /// By the path's bytes: hashing paths component by component is slow.
     cache: RefCell<FxHashMap<OsString, Result<Arc<Document>, ReadError>>>,
 }
@@ -59,6 +60,7 @@ impl<'f> Workspace<'f> {
         };
         Workspace {
             files,
+            here_inside: here.starts_with(&root),
             root,
             here,
             cache: RefCell::default(),
@@ -93,7 +95,7 @@ impl<'f> Workspace<'f> {
         if is_absolute(reference) {
             return Resolution::Absolute;
         }
-        let target = normalize(&from.dir().join(reference));
+        let target = beside(from.dir(), reference);
         if !self.contains(&target) {
             return Resolution::Escapes(target);
         }
@@ -111,6 +113,10 @@ impl<'f> Workspace<'f> {
         }
         if path.is_absolute() || self.here.as_os_str().is_empty() {
             return path.starts_with(&self.root);
+        }
+        // A path that never goes up stays below where we are.
+        if self.here_inside && !path.starts_with("..") {
+            return true;
         }
         normalize(&self.here.join(path)).starts_with(&self.root)
     }
@@ -137,6 +143,27 @@ fn is_absolute(reference: &str) -> bool {
             && bytes[0].is_ascii_alphabetic()
             && bytes[1] == b':'
             && bytes[2] == b'\\')
+}
+
+/// A reference joined to the directory it is relative to, without `.` and `..`. Both are
+/// already normal in nearly every manifest but for one leading `./`.
+fn beside(dir: &Path, reference: &str) -> PathBuf {
+    let rest = reference.strip_prefix("./").unwrap_or(reference);
+    let plain = !rest.starts_with(['.', '/'])
+        && !rest.contains("/.")
+        && !rest.contains("//")
+        && !rest.ends_with('/');
+    if plain && !rest.is_empty() && !cfg!(windows) && is_normal(dir) {
+        return dir.join(rest);
+    }
+    normalize(&dir.join(reference))
+}
+
+fn is_normal(dir: &Path) -> bool {
+    let bytes = dir.as_os_str().as_encoded_bytes();
+    !bytes.starts_with(b".")
+        && memchr::memmem::find(bytes, b"/.").is_none()
+        && memchr::memmem::find(bytes, b"//").is_none()
 }
 
 /// Resolves `.` and `..` by the text alone; a leading `..` stays.

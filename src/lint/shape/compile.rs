@@ -373,12 +373,16 @@ impl Compiler {
     }
 }
 
+pub const INTEGER: u8 = 4;
+/// Numbers that are not whole; `number` is both bits.
+pub const FRACTION: u8 = 8;
+
 pub fn type_bit(name: &str) -> u8 {
     match name {
         "null" => 1,
         "boolean" => 2,
-        "integer" => 4,
-        "number" => 4 | 8,
+        "integer" => INTEGER,
+        "number" => INTEGER | FRACTION,
         "string" => 16,
         "array" => 32,
         "object" => 64,

@@ -1,6 +1,6 @@
 //! Judging a node against a shape.
 
-use super::compile::{Additional, Const, Shape, ShapeId, Shapes, type_bit};
+use super::compile::{Additional, Const, FRACTION, INTEGER, Shape, ShapeId, Shapes, type_bit};
 use crate::lint::context::Place;
 use crate::lint::rule::Rule;
 use crate::lint::rules::document as general;
@@ -118,14 +118,8 @@ impl<'d> Judge<'d> {
         let Some(shape) = self.shapes.get(id) else {
             return;
         };
-        let is = type_bit(node.type_name());
-        // An integer is a number; `4.0` is an integer for JSON Schema.
-        let is_whole = matches!(node.value, Value::Float(f) if f.fract() == 0.0 && f.is_finite());
-        let is = if is_whole { 4 | 8 } else { is };
-        let fits = shape.types == 0
-            || shape.types & is == is
-            || (is_whole && shape.types & is != 0)
-            || (is == 4 && shape.types & 4 != 0);
+        let is = type_of(node);
+        let fits = shape.types == 0 || shape.types & is != 0;
         if !fits {
             let expected = type_names(shape.types);
             self.broken(shape, Keyword::Type, node, expected);
@@ -409,10 +403,10 @@ impl<'d> Judge<'d> {
 
     /// The only arm that accepts the node's type, where the arms are told apart by type.
     fn arm_by_type(&self, arms: &[ShapeId], node: &Node) -> Option<ShapeId> {
-        let bit = type_bit(node.type_name());
+        let bit = type_of(node);
         let mut fitting = arms.iter().copied().filter(|arm| {
             self.effective_types(*arm)
-                .is_some_and(|types| types & bit == bit)
+                .is_some_and(|types| types & bit != 0)
         });
         let first = fitting.next()?;
         fitting.next().is_none().then_some(first)
@@ -474,6 +468,20 @@ impl<'d> Judge<'d> {
                 self.required_below(*arm, out);
             }
         }
+    }
+}
+
+/// The types that a value has; an integer is a number, and so is `4.0` an integer.
+fn type_of(node: &Node) -> u8 {
+    match &node.value {
+        Value::Null => 1,
+        Value::Bool(_) => 2,
+        Value::Int(_) => INTEGER,
+        Value::Float(f) if f.fract() == 0.0 && f.is_finite() => INTEGER | FRACTION,
+        Value::Float(_) => FRACTION,
+        Value::Str(_) => 16,
+        Value::Seq(_) => 32,
+        Value::Map(_) => 64,
     }
 }
 

@@ -129,7 +129,7 @@ pub static SEC_VALUE_PRESENT: Rule = Rule {
     what: "SECRETS.md holds no value: no plain text, no cipher text, no key, no signed link.",
     why: "The file is an inventory that many read. A value in it is leaked, and hosts must reject the file.",
     bad: gull(
-        "secrets:\n  - slug: gull-api-key\n    name: Gull key\n    description: Pays for the models.\n    value: not-a-real-key\n",
+        "secrets:\n  - slug: gull-api-key\n    name: Gull key\n    description: Pays for the models.\n    value: example-only\n",
     ),
     good: gull(
         "secrets:\n  - slug: gull-api-key\n    name: Gull key\n    description: Pays for the models.\n",
