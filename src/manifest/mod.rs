@@ -15,6 +15,7 @@ mod lines;
 pub mod range;
 mod refs;
 mod tree;
+pub mod views;
 mod workspace;
 pub mod yaml;
 
