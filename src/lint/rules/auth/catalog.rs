@@ -200,6 +200,7 @@ pub static AUTH_LOGIN_NO_COMPLETES_WHEN: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
+    decides: &["A29-AUTH-07"],
     doctypes: BOTH,
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
