@@ -76,3 +76,15 @@ fn a_level_is_not_louder_than_its_severity() {
         }
     }
 }
+
+#[test]
+fn every_contradiction_is_told_in_the_reference() {
+    let reference = agentproto::report::docs::reference();
+    for number in 1..=30 {
+        let name = format!("C{number}");
+        let told = reference
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|word| word == name);
+        assert!(told, "{name} is told in no rule");
+    }
+}

@@ -129,7 +129,10 @@ pub fn reference() -> String {
         "# Rules\n\n\
          <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test outputs` \
          writes this file. -->\n\n\
-         What `agentproto lint` checks. `agentproto explain RULE` prints one of these pages.\n\n\
+         What `agentproto lint` checks. `agentproto explain RULE` prints one of these pages. \
+         Notes with a C-number name a place where the specs contradict themselves and the side \
+         that the rule takes; C30 (AIP-46 has moved on since its first text) concerns no \
+         manifest.\n\n\
          | Rule | Severity | Source | Fix | |\n|---|---|---|---|---|\n",
     );
     for rule in registry::rules() {

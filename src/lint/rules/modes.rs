@@ -126,6 +126,9 @@ pub static MODE_EMPTY: Rule = Rule {
         FILE,
         "modes:\n  - id: default\n  - id: proof\n    bin_args_append: [--proof]\n",
     ),
+    note: Some(
+        "C26: the claude-code example starts another binary than the real adapter does, and upstream says that its mode flags have no effect there. Only what the manifest declares is judged, never what the binary makes of it.",
+    ),
     ..BASE
 };
 

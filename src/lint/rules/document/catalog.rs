@@ -173,7 +173,7 @@ pub static FM_TYPE: Rule = Rule {
         "description: Talks to the harbour.\n",
     ),
     note: Some(
-        "C20: the schema types the keys of `output.exit_codes` as strings while every example writes YAML integers; integers are read as strings there, and only there.",
+        "C20: the schema types the keys of `output.exit_codes` as strings while every example writes YAML integers; integers are read as strings there, and only there. C21: the AIPs publish their schemas below `/docs/` and refer to each other below `/schemas/`, so one published reference leads nowhere; here a schema answers to both addresses, offline.",
     ),
     ..Rule::BASE
 };
@@ -271,6 +271,9 @@ pub static FM_REQUIRED_MISSING: Rule = Rule {
         "CLI.md",
         "auth:\n  ref: ./SECRETS.md\n  state:\n    env: [FORGE_TOKEN, FORGE_OAUTH_TOKEN]\n  login:\n    cmd: forge auth login\n    interactive: true\n",
     ),
+    note: Some(
+        "C29: a sample in the reference implementation's guide has other field names and no `range`, and does not satisfy its own schema. The required fields of the AIPs are what counts.",
+    ),
     ..Rule::BASE
 };
 
@@ -295,7 +298,7 @@ pub static FM_UNKNOWN_FIELD: Rule = Rule {
         "session:\n  mode: persistent\n  idle_timeout_ms: 1800000\n",
     ),
     note: Some(
-        "C1: AIP-29 puts `runner` and a narrowed `sandbox` into TOOL.md, AIP-14 closes TOOL.md without them. Both are accepted in a tool that belongs to a CLI bundle (its `runner.cli` leads to a CLI.md, or a CLI.md above it names it) and are unknown elsewhere. D1-D12: fields that only the reference implementation knows are unknown here and warnings in profile `reference`.",
+        "C1: AIP-29 puts `runner` and a narrowed `sandbox` into TOOL.md, AIP-14 closes TOOL.md without them. Both are accepted in a tool that belongs to a CLI bundle (its `runner.cli` leads to a CLI.md, or a CLI.md above it names it) and are unknown elsewhere. D1-D12: fields that only the reference implementation knows are unknown here and warnings in profile `reference`. C27: the prose of AIP-14 documents `implements` and its schema omits it, and one of its own examples fails its schema; the schema is followed.",
     ),
     ..Rule::BASE
 };

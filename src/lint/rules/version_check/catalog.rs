@@ -160,6 +160,9 @@ pub static VC_TIMEOUT_MIN: Rule = Rule {
     good: gull(
         "version_check:\n  cmd: gull version\n  parse: '(\\S+)'\n  range: ^1.8.0\n  timeout_ms: 100\n",
     ),
+    note: Some(
+        "C25: the adapter guide also wants a connection within this timeout (5 s unless set), which a start through npx from cold cannot keep. The field is judged as the limit of the version check alone.",
+    ),
     ..Rule::BASE
 };
 
