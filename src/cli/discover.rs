@@ -1,9 +1,10 @@
 //! Command-line paths → the files to lint.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use ignore::WalkBuilder;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use super::Failure;
 use super::config::Config;
@@ -12,7 +13,7 @@ use crate::lint::Target;
 use crate::manifest::Doctype;
 
 /// Files named on the command line are always linted; directories are walked.
-pub fn targets(paths: &[PathBuf], config: &Config) -> Result<Vec<Target>, Failure> {
+pub fn targets(paths: &[PathBuf], config: &Config, threads: usize) -> Result<Vec<Target>, Failure> {
     let excluded = excludes(config)?;
     let mut targets = Vec::new();
     for path in paths {
@@ -25,12 +26,18 @@ pub fn targets(paths: &[PathBuf], config: &Config) -> Result<Vec<Target>, Failur
         })?;
         let is_dir = meta.is_dir() || (meta.is_symlink() && path.is_dir());
         if is_dir && !is_manifest_name(path) {
-            walk(path, &excluded, &mut targets);
+            walk(path, &excluded, threads, &mut targets);
         } else {
             targets.push(Target::named(clean(path)));
         }
     }
-    targets.sort_by(|a, b| a.path.cmp(&b.path).then(b.named.cmp(&a.named)));
+    // By bytes: comparing paths component by component is slow, and any order will do.
+    targets.sort_by(|a, b| {
+        a.path
+            .as_os_str()
+            .cmp(b.path.as_os_str())
+            .then(b.named.cmp(&a.named))
+    });
     targets.dedup_by(|a, b| a.path == b.path);
     Ok(targets)
 }
@@ -59,41 +66,69 @@ pub fn clean(path: &Path) -> PathBuf {
         .map_or_else(|_| path.to_owned(), Path::to_owned)
 }
 
-fn walk(dir: &Path, excluded: &Excludes, out: &mut Vec<Target>) {
+fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) {
     // Bundles live in hidden folders too (`.cli/`, `.secrets/`), so those are walked.
-    let walker = WalkBuilder::new(dir)
+    let mut builder = WalkBuilder::new(dir);
+    builder
         .hidden(false)
         .require_git(false)
         .follow_links(false)
+        .threads(threads)
         .filter_entry(|entry| {
             !matches!(
                 entry.file_name().to_str(),
                 Some(".git" | "node_modules" | ".hg")
             )
-        })
-        .build();
-    for entry in walker {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                // An unreadable directory is named, and the walk goes on.
-                if let Some(path) = error_path(&error) {
-                    out.push(Target::named(clean(&path)));
-                }
-                continue;
-            }
-        };
-        let path = entry.path();
-        if !is_candidate(path) || entry.depth() == 0 {
-            continue;
-        }
-        let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
-        let named = is_manifest_name(path);
-        if (is_dir && !named) || excluded.hit(path) {
-            continue;
-        }
-        out.push(target(path));
+        });
+    if threads < 2 {
+        out.extend(builder.build().filter_map(|entry| found(entry, excluded)));
+        return;
     }
+    let all = Mutex::new(Vec::new());
+    builder.build_parallel().run(|| {
+        let mut own = Own {
+            all: &all,
+            found: Vec::new(),
+        };
+        Box::new(move |entry| {
+            own.found.extend(found(entry, excluded));
+            WalkState::Continue
+        })
+    });
+    out.append(&mut all.into_inner().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// What one thread of the walk found; handed over when the thread is done.
+struct Own<'w> {
+    all: &'w Mutex<Vec<Target>>,
+    found: Vec<Target>,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        self.all
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(&mut self.found);
+    }
+}
+
+/// The target behind an entry of a walk, if it may be a manifest.
+fn found(entry: Result<DirEntry, ignore::Error>, excluded: &Excludes) -> Option<Target> {
+    let entry = match entry {
+        Ok(entry) => entry,
+        // An unreadable directory is named, and the walk goes on.
+        Err(error) => return error_path(&error).map(|path| Target::named(clean(&path))),
+    };
+    let path = entry.path();
+    if !is_candidate(path) || entry.depth() == 0 {
+        return None;
+    }
+    let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
+    if (is_dir && !is_manifest_name(path)) || excluded.hit(path) {
+        return None;
+    }
+    Some(target(path))
 }
 
 /// A file that a walk or git found: a manifest by its name, or perhaps one by its shape.

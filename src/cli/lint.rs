@@ -335,7 +335,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
     }
     let stdin = paths.iter().position(|p| p.as_os_str() == "-");
     let Some(at) = stdin else {
-        return discover::targets(&paths, config);
+        return discover::targets(&paths, config, threads(args));
     };
     paths.remove(at);
     let name = args
@@ -344,7 +344,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
         .unwrap_or_else(|| PathBuf::from("stdin.md"));
     let name = discover::clean(&name);
     files.texts.insert(name.clone(), Some(stdin_text()?));
-    let mut targets = discover::targets(&paths, config)?;
+    let mut targets = discover::targets(&paths, config, threads(args))?;
     targets.retain(|t| t.path != name);
     targets.push(Target::named(name));
     targets.sort_by(|a, b| a.path.cmp(&b.path));
