@@ -11,8 +11,13 @@ use crate::exit;
 use crate::lint::Target;
 use crate::manifest::Doctype;
 
-/// Files named on the command line are always linted; directories are walked.
-pub fn targets(paths: &[PathBuf], config: &Config) -> Result<Vec<Target>, Failure> {
+/// Files named on the command line are linted even where `exclude` covers them, unless
+/// `force_exclude` is set: a hook runner names every file. Directories are walked.
+pub fn targets(
+    paths: &[PathBuf],
+    config: &Config,
+    force_exclude: bool,
+) -> Result<Vec<Target>, Failure> {
     let excluded = excludes(config)?;
     let mut targets = Vec::new();
     for path in paths {
@@ -26,7 +31,7 @@ pub fn targets(paths: &[PathBuf], config: &Config) -> Result<Vec<Target>, Failur
         let is_dir = meta.is_dir() || (meta.is_symlink() && path.is_dir());
         if is_dir && !is_manifest_name(path) {
             walk(path, &excluded, &mut targets);
-        } else {
+        } else if !(force_exclude && excluded.hit(path)) {
             targets.push(Target::named(clean(path)));
         }
     }
