@@ -1,10 +1,30 @@
 #!/usr/bin/env bash
 # The GitHub action's lint step; see action.yml for the variables.
 set -euo pipefail
+
 tool="$RUNNER_TEMP/agentproto/bin/agentproto"
-read -r -a paths <<<"$LINT_PATHS"
-common=(--profile "$LINT_PROFILE" --fail-on "$LINT_FAIL_ON")
+
+paths=()
+while IFS= read -r line || [ -n "$line" ]; do
+  line="${line%$'\r'}"
+  if [ -n "$line" ]; then paths+=("$line"); fi
+done <<<"$LINT_PATHS"
+if [ "${#paths[@]}" -eq 0 ]; then paths=(.); fi
+
+# An option that is given outweighs agentproto.toml, so an empty input gives none.
+options=()
+if [ -n "$LINT_PROFILE" ]; then options+=("--profile=$LINT_PROFILE"); fi
+if [ -n "$LINT_FAIL_ON" ]; then options+=("--fail-on=$LINT_FAIL_ON"); fi
+if [ -n "$LINT_BASELINE" ]; then options+=("--baseline=$LINT_BASELINE"); fi
+
+lint() {
+  # "${a[@]+…}": bash before 4.4 calls an empty array unset.
+  "$tool" lint ${options[@]+"${options[@]}"} "$@" -- "${paths[@]}"
+}
+
 if [ -n "$LINT_SARIF" ]; then
-  "$tool" lint "${common[@]}" --exit-zero --output sarif -- "${paths[@]}" >"$LINT_SARIF"
+  mkdir -p -- "$(dirname -- "$LINT_SARIF")"
+  # Code scanning would open alerts for suppressed results, too.
+  lint --exit-zero --hide-suppressed --output=sarif >"$LINT_SARIF"
 fi
-exec "$tool" lint "${common[@]}" --output "$LINT_OUTPUT" -- "${paths[@]}"
+lint --output="${LINT_OUTPUT:-github}"

@@ -104,9 +104,7 @@ fn a_clean_run_is_told_in_one_line() {
     assert_eq!(print(Format::Concise, &clean), "");
     assert_eq!(print(Format::Github, &clean), "");
     assert_eq!(print(Format::Gitlab, &clean), "[]\n");
-    assert!(
-        print(Format::Junit, &clean).contains(r#"tests="1" skipped="0" failures="0" errors="0""#)
-    );
+    assert!(print(Format::Junit, &clean).contains(r#"tests="1" failures="0" errors="0" time="#));
     let jsonl = lines(&print(Format::Jsonl, &clean));
     assert_eq!(jsonl.len(), 2);
     assert_eq!(jsonl[1]["ok"], true);
@@ -138,6 +136,21 @@ fn every_jsonl_line_is_as_its_schema_says() {
         assert_eq!(events[last]["count"], last - 1);
         assert_eq!(events[last]["ok"], events[last]["error_count"] == 0);
     }
+}
+
+#[test]
+fn sarif_says_whether_the_run_was_whole() {
+    let successful = |run: &(Report, Meta)| {
+        let log: Value = serde_json::from_str(&print(Format::Sarif, run)).expect("JSON");
+        log["runs"][0]["invocations"][0]["executionSuccessful"].clone()
+    };
+    let (report, meta) = demo("bad");
+    let cut_short = Meta {
+        interrupted: true,
+        ..meta.clone()
+    };
+    assert_eq!(successful(&(report, meta)), true);
+    assert_eq!(successful(&(demo("bad").0, cut_short)), false);
 }
 
 #[test]

@@ -136,6 +136,12 @@ pub struct Lint {
     /// Only what is staged in git, as staged
     #[arg(long, conflicts_with = "changed")]
     pub staged: bool,
+    /// Apply the configuration's `exclude` to files named here, too
+    #[arg(long)]
+    pub force_exclude: bool,
+    /// Leave findings that an ignore or the baseline covers out of the output
+    #[arg(long)]
+    pub hide_suppressed: bool,
     /// Name of the manifest on standard input, for its doctype and references
     #[arg(long, value_name = "NAME")]
     pub stdin_filename: Option<PathBuf>,

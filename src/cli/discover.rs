@@ -12,8 +12,14 @@ use crate::exit;
 use crate::lint::Target;
 use crate::manifest::Doctype;
 
-/// Files named on the command line are always linted; directories are walked.
-pub fn targets(paths: &[PathBuf], config: &Config, threads: usize) -> Result<Vec<Target>, Failure> {
+/// Files named on the command line are linted even where `exclude` covers them, unless
+/// `force_exclude` is set: a hook runner names every file. Directories are walked.
+pub fn targets(
+    paths: &[PathBuf],
+    config: &Config,
+    force_exclude: bool,
+    threads: usize,
+) -> Result<Vec<Target>, Failure> {
     let excluded = excludes(config)?;
     let mut targets = Vec::new();
     for path in paths {
@@ -27,7 +33,7 @@ pub fn targets(paths: &[PathBuf], config: &Config, threads: usize) -> Result<Vec
         let is_dir = meta.is_dir() || (meta.is_symlink() && path.is_dir());
         if is_dir && !is_manifest_name(path) {
             walk(path, &excluded, threads, &mut targets);
-        } else {
+        } else if !(force_exclude && excluded.hit(path)) {
             targets.push(Target::named(clean(path)));
         }
     }

@@ -93,6 +93,9 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     if !changed.is_empty() && !global.quiet {
         note(&format!("fixed {} file(s)", changed.len()));
     }
+    if args.hide_suppressed {
+        report.findings.retain(crate::lint::Finding::counts);
+    }
     report::render(args::format(&args.output), &report, &meta, out).map_err(io_failure)?;
     Ok(verdict(&report, &meta))
 }
@@ -335,7 +338,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
     }
     let stdin = paths.iter().position(|p| p.as_os_str() == "-");
     let Some(at) = stdin else {
-        return discover::targets(&paths, config, threads(args));
+        return discover::targets(&paths, config, args.force_exclude, threads(args));
     };
     paths.remove(at);
     let name = args
@@ -344,7 +347,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
         .unwrap_or_else(|| PathBuf::from("stdin.md"));
     let name = discover::clean(&name);
     files.texts.insert(name.clone(), Some(stdin_text()?));
-    let mut targets = discover::targets(&paths, config, threads(args))?;
+    let mut targets = discover::targets(&paths, config, args.force_exclude, threads(args))?;
     targets.retain(|t| t.path != name);
     targets.push(Target::named(name));
     targets.sort_by(|a, b| a.path.cmp(&b.path));

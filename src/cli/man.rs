@@ -1,23 +1,74 @@
-//! `agentproto man`: the manual page, of the binary and of every subcommand.
+//! `agentproto man`: one manual page for the binary and all its subcommands.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
 use super::{Cli, Outcome, io_failure};
 use crate::exit;
 
 pub fn run(out: &mut dyn Write) -> Outcome {
+    let page = page().map_err(io_failure)?;
+    // mandoc warns of breaks around an empty line.
+    let page = String::from_utf8_lossy(&page).replace(".br\n\n.br\n", ".sp\n");
+    out.write_all(page.as_bytes()).map_err(io_failure)?;
+    Ok(exit::CLEAN)
+}
+
+fn page() -> io::Result<Vec<u8>> {
     let mut command = Cli::command();
     command.build();
-    clap_mangen::Man::new(command.clone())
-        .render(out)
-        .map_err(io_failure)?;
-    for sub in command.get_subcommands().filter(|c| !c.is_hide_set()) {
-        let page = clap_mangen::Man::new(sub.clone());
-        page.render_synopsis_section(out).map_err(io_failure)?;
-        page.render_description_section(out).map_err(io_failure)?;
-        page.render_options_section(out).map_err(io_failure)?;
+    let mut page = Vec::new();
+    let mut main = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut main)?;
+    for line in lines(&main) {
+        // The subcommands are on this page; `agentproto-lint(1)` would be another.
+        let line = match line.strip_suffix("(1)") {
+            Some(name) if name.starts_with("agentproto\\-") => name.replacen("\\-", " ", 1),
+            // The date may be empty, not absent.
+            _ if line.starts_with(".TH ") => line.replacen(" 1  ", " 1 \"\" ", 1),
+            _ if line == ".SH EXTRA" => ".SH \"EXIT STATUS\"".to_owned(),
+            _ => line.to_owned(),
+        };
+        writeln!(page, "{}", line.trim_end())?;
     }
-    Ok(exit::CLEAN)
+    for sub in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        subcommand(sub, &mut page)?;
+    }
+    Ok(page)
+}
+
+/// A section per subcommand. What clap would make sections of their own stand below it.
+fn subcommand(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+    if command.get_name() == "help" {
+        return Ok(());
+    }
+    writeln!(page, ".SH \"{}\"", command.get_name().to_uppercase())?;
+    let man = clap_mangen::Man::new(command.clone());
+    let mut parts = Vec::new();
+    man.render_description_section(&mut parts)?;
+    man.render_synopsis_section(&mut parts)?;
+    man.render_options_section(&mut parts)?;
+    let mut said_before = false;
+    for line in lines(&parts) {
+        match line.strip_prefix(".SH ") {
+            // Global options are told once, at the top.
+            Some(title) => {
+                said_before = title.contains("GLOBAL");
+                match title {
+                    "SYNOPSIS" => writeln!(page, ".SS Usage")?,
+                    "OPTIONS" => writeln!(page, ".SS Options")?,
+                    _ => {}
+                }
+            }
+            None if said_before || line.starts_with(".ie") || line.starts_with(".el") => {}
+            None => writeln!(page, "{}", line.trim_end())?,
+        }
+    }
+    Ok(())
+}
+
+fn lines(roff: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(roff);
+    text.lines().map(str::to_owned).collect()
 }

@@ -159,7 +159,7 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
 /// What a walk of one directory finds, without configuration.
 #[doc(hidden)]
 pub fn walk_for_bench(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let targets = discover::targets(&[dir.to_owned()], &config::Config::default(), 1);
+    let targets = discover::targets(&[dir.to_owned()], &config::Config::default(), false, 1);
     targets
         .unwrap_or_default()
         .into_iter()

@@ -33,12 +33,18 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
                 "rules": rules,
             } },
             "columnKind": "unicodeCodePoints",
-            "invocations": [{ "executionSuccessful": true }],
+            "invocations": [{ "executionSuccessful": ran_to_the_end(report, meta) }],
             "properties": { "profile": meta.profile.as_str() },
             "results": results,
         }],
     });
     writeln!(out, "{}", text::pretty(&log)?)
+}
+
+/// Whether the results are all there are; findings are no failure of the run.
+fn ran_to_the_end(report: &Report, meta: &Meta) -> bool {
+    let fault = |f: &Finding| f.rule.slug == "internal-fault";
+    !meta.interrupted && !report.findings.iter().any(fault)
 }
 
 /// Rules in the order of their first finding, and where each stands.

@@ -1,0 +1,121 @@
+"""SARIF: Microsoft's validator with the official schema, and what the schema cannot say."""
+
+import json
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote
+
+from harness import WORK, check, npm, run, samples
+
+# The tool has no page of its own to name yet.
+ACCEPTED = {"SARIF2005"}
+
+
+@check
+def the_official_validator_has_no_complaint():
+    program = next(iter(npm("@microsoft").glob("sarif-multitool-*/Sarif.Multitool")))
+    place = Path(tempfile.mkdtemp(prefix="sarif-", dir=WORK))
+    for i, sample in enumerate(samples()):
+        (place / f"{i}.sarif").write_text(sample.output("sarif"))
+    # Proof that the validator looks at all.
+    (place / "wrong.sarif").write_text('{"version": "2.1.0", "runs": [{"tool": {}}]}')
+    verdict = place / "verdict.json"
+    run(program, "validate", place / "*.sarif", "--output", verdict, "--rule-kind", "Sarif;Ghas",
+        "--level", "Error;Warning")
+    results = json.loads(verdict.read_text())["runs"][0]["results"]
+    complaints = []
+    caught = False
+    for result in results:
+        uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        if uri.endswith("wrong.sarif"):
+            caught = True
+        elif result["ruleId"] not in ACCEPTED:
+            complaints.append(f"{uri} {result['ruleId']} {result['message']}")
+    assert caught, "the validator let a wrong file pass"
+    assert not complaints, "\n".join(complaints)
+
+
+def runs():
+    for sample in samples():
+        yield sample, json.loads(sample.output("sarif"))["runs"][0]
+
+
+@check
+def the_samples_show_every_part():
+    seen = set()
+    for _, run_ in runs():
+        for result in run_["results"]:
+            seen.update(result)
+            seen.update(s["kind"] for s in result.get("suppressions", []))
+    missing = {"fixes", "relatedLocations", "inSource", "external"} - seen
+    assert not missing, missing
+
+
+@check
+def results_are_the_findings_of_the_json_report():
+    levels = {"error": "error", "warning": "warning", "info": "note"}
+    for sample, run_ in runs():
+        findings = sample.findings()
+        assert len(findings) == len(run_["results"]), sample.name
+        for finding, result in zip(findings, run_["results"]):
+            place = result["locations"][0]["physicalLocation"]
+            region = place["region"]
+            assert result["ruleId"] == finding["rule"]
+            assert run_["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == finding["rule"]
+            assert result["level"] == levels[finding["severity"]]
+            assert unquote(place["artifactLocation"]["uri"]) == finding["file"]
+            assert (region["startLine"], region["startColumn"]) == (
+                finding["start"]["line"], finding["start"]["column"])
+            assert ("suppressions" in result) == ("suppressed" in finding)
+
+
+def offset(text, line, column):
+    """Lines and code points, both from 1, to an index."""
+    lines = text.splitlines(keepends=True)
+    return sum(map(len, lines[: line - 1])) + column - 1
+
+
+def cut(text, region):
+    start = offset(text, region["startLine"], region["startColumn"])
+    return start, offset(text, region["endLine"], region["endColumn"])
+
+
+@check
+def regions_in_lines_and_in_bytes_are_the_same_text():
+    for sample, run_ in runs():
+        for result in run_["results"]:
+            for location in result["locations"] + result.get("relatedLocations", []):
+                place = location["physicalLocation"]
+                file = sample.directory / unquote(place["artifactLocation"]["uri"])
+                try:
+                    text = file.read_bytes().decode()
+                except (OSError, UnicodeDecodeError):
+                    continue
+                region = place["region"]
+                start, end = cut(text, region)
+                first = region["byteOffset"]
+                by_bytes = text.encode()[first : first + region["byteLength"]]
+                assert text[start:end].encode() == by_bytes, (sample.name, result["ruleId"], region)
+
+
+@check
+def fixes_are_those_of_the_json_report():
+    compared = 0
+    for sample, run_ in runs():
+        for finding, result in zip(sample.findings(), run_["results"]):
+            assert ("fixes" in result) == (finding["fix"] is not None)
+            for fix in result.get("fixes", []):
+                change = fix["artifactChanges"][0]
+                path = sample.directory / unquote(change["artifactLocation"]["uri"])
+                text = path.read_bytes().decode()
+                ours = text.encode()
+                for e in sorted(finding["fix"]["edits"], key=lambda e: -e["start"]):
+                    ours = ours[: e["start"]] + e["text"].encode() + ours[e["end"] :]
+                theirs = text
+                edits = [(*cut(text, r["deletedRegion"]), r["insertedContent"]["text"])
+                         for r in change["replacements"]]
+                for start, end, new in sorted(edits, reverse=True):
+                    theirs = theirs[:start] + new + theirs[end:]
+                assert theirs.encode() == ours, (sample.name, result["ruleId"])
+                compared += 1
+    assert compared > 3
