@@ -21,7 +21,26 @@ fn repository() -> PathBuf {
 
 fn documents() -> Vec<(&'static str, String)> {
     let read = |name| std::fs::read_to_string(repository().join(name)).expect("a document");
-    DOCUMENTS.map(|name| (name, read(name))).to_vec()
+    DOCUMENTS
+        .map(|name| (name, without_samples(&read(name))))
+        .to_vec()
+}
+
+/// Empties ```` ```text ```` blocks: samples of output and maps are no instructions.
+fn without_samples(text: &str) -> String {
+    let mut inside = false;
+    let mut out = String::new();
+    for line in text.lines() {
+        let fence = line.starts_with("```");
+        if fence {
+            inside = line == "```text";
+        }
+        if !inside || fence {
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out
 }
 
 /// A fenced block of a document.
