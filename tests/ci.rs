@@ -71,6 +71,22 @@ fn suppressed_findings_can_be_left_out() {
 }
 
 #[test]
+fn paths_are_told_relative_to_the_current_directory() {
+    let demo = bad_demo();
+    let top = demo.path().canonicalize().expect("a path");
+    let absolute = top.join(MANIFEST);
+    for format in [
+        "concise", "json", "sarif", "github", "gitlab", "junit", "agent",
+    ] {
+        let output = |path: &str| agentproto(&top, &["lint", "-o", format, path]).1;
+        let (named, told) = (output(absolute.to_str().expect("UTF-8")), output(MANIFEST));
+        let without_time = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+        assert!(told.contains(MANIFEST), "{format}");
+        assert_eq!(without_time(&named), without_time(&told), "{format}");
+    }
+}
+
+#[test]
 fn the_manual_names_every_subcommand_once() {
     let (code, page) = agentproto(&repository(), &["man"]);
     assert_eq!(code, 0);

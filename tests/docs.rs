@@ -160,9 +160,17 @@ fn shell_examples_do_what_they_say() {
 fn configuration_examples_are_accepted() {
     for (name, text) in documents() {
         for block in blocks(&text, "toml") {
+            let config = block.lines.join("\n");
+            let value: serde_json::Value = toml::from_str(&config).expect("TOML");
+            let schema = repository().join("schemas/config.schema.json");
+            let schema = std::fs::read_to_string(schema).expect("a schema");
+            let schema = serde_json::from_str(&schema).expect("JSON");
+            if let Err(error) = jsonschema::validate(&schema, &value) {
+                panic!("{name}:{}: {error}", block.start);
+            }
             let sandbox = Sandbox::new();
             let toml = sandbox.0.path().join("agentproto.toml");
-            std::fs::write(toml, block.lines.join("\n")).expect("written");
+            std::fs::write(toml, config).expect("written");
             let known = "agentproto lint --write-baseline agentproto-baseline.json good";
             let (code, said) = sandbox.shell(&format!("{known} && agentproto lint good"), ".");
             assert_eq!(code, 0, "{name}:{}\n{said}", block.start);

@@ -70,6 +70,9 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         fail_on: fail_on(args, &config),
         exit_zero: args.exit_zero,
         interrupted: signals::interrupted().is_some(),
+        // Services match findings with files by relative paths, and pipelines name theirs
+        // from the root.
+        base: std::env::current_dir().ok(),
         ..Meta::default()
     };
     if args.diff {

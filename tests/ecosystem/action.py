@@ -3,13 +3,11 @@
 import json
 import os
 import re
-import tempfile
-from pathlib import Path
 
 import yaml
 
 from harness import (
-    REPOSITORY, WORK, build_environment, check, clone, demo, edit, findings, npm, run, venv,
+    BINARY, REPOSITORY, build_environment, check, clone, demo, edit, findings, fresh, npm, run, venv,
 )
 
 ACTION = REPOSITORY / "action.yml"
@@ -34,7 +32,7 @@ def step(which, workspace, inputs, temp, checkout):
     )
     for key, value in which.get("env", {}).items():
         env[key] = INPUT.sub(lambda m: values[m.group(1)], value)
-    script = Path(temp) / "step.sh"
+    script = temp / "step.sh"
     script.write_text(which["run"])
     return run("bash", "--noprofile", "--norc", "-eo", "pipefail", script, cwd=workspace, env=env)
 
@@ -43,7 +41,7 @@ def act(workspace, **inputs):
     global BUILT
     build, lint = steps()
     if BUILT is None:
-        temp, checkout = tempfile.mkdtemp(prefix="runner-", dir=WORK), clone()
+        temp, checkout = fresh("runner"), clone()
         result = step(build, workspace, {}, temp, checkout)
         assert result.code == 0, result.all
         BUILT = (temp, checkout)
@@ -52,7 +50,7 @@ def act(workspace, **inputs):
 
 
 def workspace(which):
-    return demo(which, tempfile.mkdtemp(prefix="workspace-", dir=WORK))
+    return demo(which, fresh("workspace"))
 
 
 @check
@@ -103,8 +101,7 @@ def the_configuration_file_decides_what_no_input_says():
 @check
 def known_findings_neither_fail_nor_reach_code_scanning():
     place = workspace("bad")
-    run(Path(BUILT[0]) / "agentproto/bin/agentproto", "lint", "--write-baseline", "known.json",
-        cwd=place, expect=0)
+    run(BINARY, "lint", "--write-baseline", "known.json", cwd=place, expect=0)
     result = act(place, baseline="known.json", sarif_file="lint.sarif")
     assert (result.code, result.out) == (0, ""), result.all
     assert json.loads((place / "lint.sarif").read_text())["runs"][0]["results"] == []
@@ -112,7 +109,7 @@ def known_findings_neither_fail_nor_reach_code_scanning():
 
 @check
 def paths_stand_on_lines_and_are_never_run():
-    place = Path(tempfile.mkdtemp(prefix="workspace-", dir=WORK))
+    place = fresh("workspace")
     demo("good", place / "with a blank")
     demo("bad", place / "second")
     assert act(place, paths="with a blank\n").code == 0

@@ -8,6 +8,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
+import yaml
+
 REPOSITORY = TARGET = WORK = BINARY = None
 CHECKS = []
 
@@ -15,6 +17,8 @@ CHECKS = []
 def prepare(repository, target, work):
     global REPOSITORY, TARGET, WORK, BINARY
     REPOSITORY, TARGET, WORK = repository, target, work
+    shutil.rmtree(work / "tmp", ignore_errors=True)
+    (work / "tmp").mkdir()
     run("cargo", "build", "--quiet", "--locked", cwd=repository, expect=0)
     BINARY = target / "debug" / "agentproto"
 
@@ -93,6 +97,11 @@ def debian_tool(name, *packages):
     return ["env", f"LD_LIBRARY_PATH={libraries}", program]
 
 
+def fresh(name):
+    """An empty directory that the next run removes."""
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=WORK / "tmp"))
+
+
 def clone():
     """The repository at HEAD, as somebody else would get it."""
     path = WORK / "clone"
@@ -137,12 +146,15 @@ class Sample:
 
     def __init__(self, name, directory, *args):
         self.name, self.directory, self.args = name, directory, args
+        self.outputs = {}
 
     def output(self, form):
-        return lint(self.directory, *self.args, output=form).out
+        if form not in self.outputs:
+            self.outputs[form] = lint(self.directory, *self.args, output=form).out
+        return self.outputs[form]
 
     def findings(self):
-        return findings(self.directory, *self.args)
+        return json.loads(self.output("json"))["findings"]
 
     def counted(self):
         return [f for f in self.findings() if "suppressed" not in f]
@@ -155,7 +167,7 @@ def samples():
     """Runs that together show everything a finding can carry."""
     global _samples
     if _samples is None:
-        _samples = list(make_samples(Path(tempfile.mkdtemp(prefix="samples-", dir=WORK))))
+        _samples = list(make_samples(fresh("samples")))
     return _samples
 
 
@@ -165,6 +177,7 @@ def make_samples(top):
     yield Sample("two bundles, relations", REPOSITORY / "fixtures/demo")
     yield Sample("warnings fail", top / "bad", "--fail-on", "warning")
     yield Sample("reference profile", top / "bad", "--profile", "reference")
+    yield Sample("absolute path", top / "bad", top / "bad" / "heron")
 
     odd = demo("bad", top / "odd" / "ünï söl#1 100% 日本, a:b")
     edit(odd / "heron/AGENT-CLI.md", "Patient coding agent", "Pätient 🦀 cödïng agent, 100%:")
@@ -191,3 +204,31 @@ def make_samples(top):
     (broken / "SANDBOX.md").mkdir()
     (broken / "tabs.AGENT-CLI.md").write_text("---\r\n\tname: x\r\n---\r\n")
     yield Sample("broken files", broken)
+
+    yield Sample("every mutant", mutants(top / "mutants"))
+
+
+def mutants(top):
+    """Every mutant of the fixtures that is text, each a bundle of its own."""
+    cases = [c for f in sorted((REPOSITORY / "fixtures/mutants").glob("*.yaml"))
+             for c in yaml.safe_load(f.read_text()) if not c.get("spare") and "odd" not in c]
+    for i, case in enumerate(cases):
+        bundle = top / str(i) / case["bundle"]
+        shutil.copytree(REPOSITORY / "fixtures/base" / case["bundle"], bundle)
+        for new, old in case.get("rename", {}).items():
+            (bundle / new).parent.mkdir(parents=True, exist_ok=True)
+            (bundle / old).rename(bundle / new)
+        for name, text in case.get("files", {}).items():
+            (bundle / name).parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                (bundle / name).unlink()
+            else:
+                (bundle / name).write_bytes(text.encode())
+        edits = case.get("edits", [])
+        if "replace" in case:
+            edits = [{"with": "", **case}, *edits]
+        for change in edits:
+            file = bundle / change["file"]
+            old, new = change["replace"].encode(), change["with"].encode()
+            file.write_bytes(file.read_bytes().replace(old, new, 1))
+    return top

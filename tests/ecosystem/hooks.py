@@ -1,10 +1,8 @@
 """pre-commit with the hooks of this repository."""
 
 import os
-import tempfile
-from pathlib import Path
 
-from harness import REPOSITORY, WORK, build_environment, check, clone, demo, edit, run, venv
+from harness import REPOSITORY, build_environment, check, clone, demo, edit, fresh, run, venv
 
 SOURCE = None
 
@@ -15,7 +13,7 @@ def source():
     if SOURCE is None:
         path = clone()
         rev = run("git", "rev-parse", "HEAD", cwd=path, expect=0).out.strip()
-        SOURCE = (path, rev, tempfile.mkdtemp(prefix="pre-commit-", dir=WORK))
+        SOURCE = (path, rev, fresh("pre-commit"))
     return SOURCE
 
 
@@ -24,9 +22,9 @@ class Project:
 
     def __init__(self, hook):
         path, rev, home = source()
-        self.dir = Path(tempfile.mkdtemp(prefix="project-", dir=WORK))
+        self.dir = fresh("project")
         self.env = build_environment(
-            PRE_COMMIT_HOME=home,
+            PRE_COMMIT_HOME=str(home),
             PATH=f"{venv('')}:{os.environ['PATH']}",
             GIT_CONFIG_GLOBAL=os.devnull,
             GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@example.com",
@@ -106,7 +104,7 @@ def the_fix_hook_mends_what_it_can():
 @check
 def the_toolchain_at_hand_is_used():
     Project("agentproto-lint").run("pre-commit", "install-hooks")
-    environments = [p.name for p in Path(source()[2]).glob("*/rustenv-*")]
+    environments = [p.name for p in source()[2].glob("*/rustenv-*")]
     assert environments == ["rustenv-system"], environments
 
 

@@ -1,11 +1,10 @@
 """SARIF: Microsoft's validator with the official schema, and what the schema cannot say."""
 
 import json
-import tempfile
-from pathlib import Path
+import re
 from urllib.parse import unquote
 
-from harness import WORK, check, npm, run, samples
+from harness import check, fresh, npm, run, samples
 
 # The tool has no page of its own to name yet.
 ACCEPTED = {"SARIF2005"}
@@ -14,7 +13,7 @@ ACCEPTED = {"SARIF2005"}
 @check
 def the_official_validator_has_no_complaint():
     program = next(iter(npm("@microsoft").glob("sarif-multitool-*/Sarif.Multitool")))
-    place = Path(tempfile.mkdtemp(prefix="sarif-", dir=WORK))
+    place = fresh("sarif")
     for i, sample in enumerate(samples()):
         (place / f"{i}.sarif").write_text(sample.output("sarif"))
     # Proof that the validator looks at all.
@@ -71,7 +70,7 @@ def results_are_the_findings_of_the_json_report():
 
 def offset(text, line, column):
     """Lines and code points, both from 1, to an index."""
-    lines = text.splitlines(keepends=True)
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\n|\r|$)", text)
     return sum(map(len, lines[: line - 1])) + column - 1
 
 
