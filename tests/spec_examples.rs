@@ -438,3 +438,13 @@ fn what_the_schema_forbids_is_told_at_its_place() {
         assert!(errors.contains(&mark.to_string()), "{why}: {errors:?}");
     }
 }
+
+#[test]
+fn a_broken_schema_is_cited_by_its_own_spec() {
+    let dir = folder("pricing-snapshot");
+    let rules = RuleSet::profile_defaults(Profile::Spec);
+    let options = Options::new(&rules, &Disk, &dir);
+    let findings = lint_files(&[dir.join("TOOL.md")], &options).findings;
+    let specs: Vec<&str> = findings.iter().map(|f| f.source.spec).collect();
+    assert_eq!(specs, ["AIP-14"]);
+}
