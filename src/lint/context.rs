@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use super::edits::newline;
-use super::finding::{Edit, Finding, Fix, Related, Safety};
+use super::finding::{Edit, Finding, Fix, Related, Safety, source_for};
 use super::index::Index;
 use super::rule::{Profile, Rule, Severity};
 use super::settings::RuleSet;
@@ -247,6 +247,7 @@ pub fn conclude(doc: &Document, draft: Draft<'_>, severity: Severity) -> Finding
     let fix = draft.fix.map(|fix| with_line_breaks_of(doc, fix));
     Finding {
         rule: draft.rule,
+        source: source_for(draft.rule, doc),
         severity,
         message: draft.message,
         help: draft.help,

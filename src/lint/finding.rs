@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::rule::{Rule, Severity};
-use crate::manifest::{Document, Position, Span};
+use super::rule::{Rule, Severity, Source};
+use crate::manifest::{Doctype, Document, Position, Span};
 
 /// A second place that explains the first, possibly in another file.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +50,8 @@ pub struct Fix {
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub rule: &'static Rule,
+    /// The statement behind it: that of the rule, or of the spec whose schema is broken.
+    pub source: Source,
     pub severity: Severity,
     pub message: String,
     pub help: Option<String>,
@@ -63,6 +65,28 @@ pub struct Finding {
     pub fix: Option<Fix>,
     /// Reason given by the inline ignore or `baseline` when the finding does not count.
     pub suppressed: Option<String>,
+}
+
+/// Rules for whatever breaks a schema and has no rule of its own, in any doctype.
+const ANY_SCHEMA: [&str; 5] = [
+    "fm-type",
+    "fm-enum",
+    "fm-range",
+    "fm-required-missing",
+    "fm-unknown-field",
+];
+
+/// Where the statement stands that `rule` holds a document against.
+pub fn source_for(rule: &Rule, doc: &Document) -> Source {
+    match doc.doctype {
+        Some(doctype) if ANY_SCHEMA.contains(&rule.slug) && doctype != Doctype::AgentCli => {
+            Source {
+                spec: doctype.spec(),
+                section: "Schema",
+            }
+        }
+        _ => rule.source,
+    }
 }
 
 impl Finding {

@@ -149,6 +149,12 @@ impl Range {
         self.analysed && self.alternatives.iter().all(|set| !is_satisfiable(set))
     }
 
+    /// The major version after the highest one that is named.
+    pub fn next_major(&self) -> Option<u64> {
+        let named = self.alternatives.iter().flatten().map(|c| c.version.major);
+        named.max()?.checked_add(1)
+    }
+
     /// Any later version fits, whatever it breaks.
     pub fn is_unbounded(&self) -> bool {
         self.alternatives.iter().any(|set| {

@@ -94,7 +94,7 @@ fn fix(kind: FixKind) -> &'static str {
 }
 
 fn source(rule: &Rule) -> String {
-    let mut lines = vec![format!("- {}", citation(rule))];
+    let mut lines = vec![format!("- {}", citation(rule.source, rule.level))];
     lines.push(format!("- Severity: {}", severities(rule)));
     if !rule.doctypes.is_empty() {
         let names: Vec<_> = rule.doctypes.iter().map(|d| d.file_name()).collect();
@@ -139,7 +139,7 @@ pub fn reference() -> String {
         out.push_str(&format!(
             "| [{slug}](#{slug}) | {} | {} | {} | {} |\n",
             rule.severity.as_str(),
-            citation(rule),
+            citation(rule.source, rule.level),
             rule.fix.as_str(),
             rule.title.replace('|', "\\|"),
             slug = rule.slug,

@@ -30,7 +30,11 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         } else {
             place.push_str(&format!(",endLine={}", end.line.max(1)));
         }
-        let title = format!("{}: {}", finding.rule.slug, citation(finding.rule));
+        let title = format!(
+            "{}: {}",
+            finding.rule.slug,
+            citation(finding.source, finding.rule.level)
+        );
         let mut body = message(finding).to_owned();
         if let Some(help) = &finding.help {
             body.push_str("\nhelp: ");

@@ -17,7 +17,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         .map(|(finding, fingerprint)| {
             let begin = finding.start.line.max(1);
             json!({
-                "description": format!("{} [{}]", message(finding), citation(finding.rule)),
+                "description": format!("{} [{}]", message(finding), citation(finding.source, finding.rule.level)),
                 "check_name": finding.rule.slug,
                 "fingerprint": fingerprint,
                 "severity": severity(finding, report),

@@ -168,7 +168,7 @@ impl<'r> Pen<'r> {
                 "{}[{}]: {}",
                 finding.severity.as_str(),
                 finding.rule.slug,
-                citation(finding.rule)
+                citation(finding.source, finding.rule.level)
             )),
             severity: match finding.severity {
                 Severity::Error => miette::Severity::Error,

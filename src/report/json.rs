@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::{Meta, TOOL, Tally, message, text};
-use crate::lint::{Finding, Fix, Related, Report, Rule};
+use crate::lint::{Finding, Fix, Level, Related, Report, Source};
 use crate::manifest::Position;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
@@ -47,7 +47,7 @@ pub(super) fn finding(finding: &Finding, meta: &Meta) -> Map<String, Value> {
     put("start", position(finding.start));
     put("end", position(finding.end));
     put("pointer", finding.pointer.as_str().into());
-    put("source", source(finding.rule));
+    put("source", source(finding.source, finding.rule.level));
     put("fix", finding.fix.as_ref().map_or(Value::Null, fix));
     if !finding.related.is_empty() {
         let related = finding.related.iter().map(|r| related(r, meta)).collect();
@@ -65,12 +65,12 @@ fn position(at: Position) -> Value {
 }
 
 /// Where the statement behind a rule stands.
-pub(super) fn source(rule: &Rule) -> Value {
-    let spec = match rule.source.spec {
+pub(super) fn source(source: Source, level: Level) -> Value {
+    let spec = match source.spec {
         "" => TOOL,
         spec => spec,
     };
-    json!({ "spec": spec, "section": rule.source.section, "level": rule.level.as_str() })
+    json!({ "spec": spec, "section": source.section, "level": level.as_str() })
 }
 
 fn fix(fix: &Fix) -> Value {

@@ -66,7 +66,7 @@ fn case(finding: &Finding, path: &str, report: &Report, meta: &Meta) -> TestCase
         "{path}:{place}: {}[{}] {text}\n{}",
         finding.severity.as_str(),
         finding.rule.slug,
-        citation(finding.rule),
+        citation(finding.source, finding.rule.level),
     );
     if let Some(help) = &finding.help {
         detail.push_str("\nhelp: ");

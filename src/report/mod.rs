@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::lint::{Finding, Profile, Report, Rule, Safety, Severity};
+use crate::lint::{Finding, Level, Profile, Report, Safety, Severity, Source};
 
 /// The name that every machine format gives the tool.
 pub const TOOL: &str = "agentproto";
@@ -274,14 +274,14 @@ pub(crate) fn message(finding: &Finding) -> &str {
 }
 
 /// `AIP-45 §Conformance (MUST)`.
-pub fn citation(rule: &Rule) -> String {
-    let section = match rule.source.section {
+pub fn citation(source: Source, level: Level) -> String {
+    let section = match source.section {
         "" => String::new(),
         section => format!(" §{section}"),
     };
-    let spec = match rule.source.spec {
+    let spec = match source.spec {
         "" => TOOL,
         spec => spec,
     };
-    format!("{spec}{section} ({})", rule.level.as_str())
+    format!("{spec}{section} ({})", level.as_str())
 }

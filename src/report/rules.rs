@@ -20,7 +20,7 @@ pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Re
                 rule.slug.to_owned(),
                 severity.map_or("off", Severity::as_str).to_owned(),
                 rule.fix.as_str().to_owned(),
-                citation(rule),
+                citation(rule.source, rule.level),
                 rule.title.to_owned(),
             ]
         })
@@ -87,7 +87,7 @@ pub fn record(rule: &Rule) -> Fields {
         "title": rule.title,
         "severity": rule.severity.as_str(),
         "level": rule.level.as_str(),
-        "source": finding_json::source(rule),
+        "source": finding_json::source(rule.source, rule.level),
         "decides": rule.decides,
         "doctypes": doctypes,
         "scope": rule.scope.as_str(),

@@ -83,11 +83,15 @@ fn descriptor(rule: &Rule, meta: &Meta) -> Value {
 }
 
 fn help_text(rule: &Rule) -> String {
-    [rule.what, rule.why, &format!("Source: {}.", citation(rule))]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    [
+        rule.what,
+        rule.why,
+        &format!("Source: {}.", citation(rule.source, rule.level)),
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect::<Vec<_>>()
+    .join(" ")
 }
 
 /// `setup-order` → `SetupOrder`, the form that viewers expect of a name.

@@ -90,6 +90,7 @@ pub fn span_of(doc: &Document, needle: &str) -> Span {
 pub fn finding(doc: &Document, rule: &'static Rule, span: Span, message: &str) -> Finding {
     Finding {
         rule,
+        source: rule.source,
         severity: rule.severity,
         message: message.to_owned(),
         help: None,

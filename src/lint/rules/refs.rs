@@ -230,7 +230,7 @@ pub fn missing_help(ctx: &Context<'_>, reference: &Ref<'_>, path: &Path) -> Stri
         );
     }
     format!(
-        "create it, or correct the path; it is read from the folder of this file and names {}",
+        "create that {}, or correct the path, which starts from the folder of this file",
         role.file_name()
     )
 }

@@ -274,6 +274,10 @@ const READ_ONLY_HELP: &str =
 
 /// What leaves the agent without network: an entry of the block, or the block as a whole.
 fn no_egress(block: &Node) -> Option<(Option<&Entry>, &'static str)> {
+    // Without a provider it is no sandbox of AIP-36, and is told as that.
+    if !block.has("provider") {
+        return None;
+    }
     let Some(network) = block.entry("network") else {
         return Some((
             None,

@@ -35,8 +35,8 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
             format!("{what} is above the greatest allowed value {bound}"),
             None,
         ),
-        Keyword::MinItems => (format!("{what} needs at least {bound} item(s)"), None),
-        Keyword::MaxItems => (format!("{what} may have at most {bound} item(s)"), None),
+        Keyword::MinItems => (format!("{what} needs at least {}", items(bound)), None),
+        Keyword::MaxItems => (format!("{what} may have at most {}", items(bound)), None),
         Keyword::UniqueItems => ("this item stands twice in the list".to_owned(), None),
         Keyword::Required => {
             let name = violation.missing.as_deref().unwrap_or("");
@@ -74,6 +74,13 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
     match help {
         Some(help) => draft.help(help),
         None => draft,
+    }
+}
+
+fn items(bound: &str) -> String {
+    match bound {
+        "1" => "one item".to_owned(),
+        _ => format!("{bound} items"),
     }
 }
 

@@ -77,7 +77,7 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
 fn check(ctx: &Context<'_>) {
     let auth = ctx.root.get("auth");
     if let Some(auth) = auth {
-        if let Some((reference, secrets)) = secrets_of(ctx) {
+        if let Some((reference, secrets)) = secrets_file(ctx) {
             secrets_valid(ctx, reference, secrets);
         }
         state_env(ctx, auth);
@@ -98,8 +98,17 @@ fn check(ctx: &Context<'_>) {
     }
 }
 
-/// The SECRETS.md that `auth.ref` leads to.
+/// The inventory that `auth.ref` leads to. A file without a list `secrets` is told as such;
+/// nothing is held to be missing from it.
 pub fn secrets_of<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<Document>)> {
+    secrets_file(ctx).filter(|(_, doc)| {
+        let list = doc.root.as_ref().and_then(|root| root.get("secrets"));
+        list.is_some_and(Node::is_seq)
+    })
+}
+
+/// The SECRETS.md that `auth.ref` leads to.
+fn secrets_file<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<Document>)> {
     let node = ctx.root.at(&["auth", "ref"])?;
     let reference = ctx
         .refs()
@@ -134,6 +143,16 @@ fn secrets_valid<'d>(ctx: &Context<'d>, reference: &Ref<'d>, secrets: &Arc<Docum
     let Some(root) = &secrets.root else {
         return;
     };
+    let name = clip(reference.site.text, 60);
+    if let Some(slots) = root.entry("slots").filter(|_| !root.has("secrets")) {
+        let message = format!("`{name}` lists its secrets as `slots`, which AIP-19 does not have");
+        ctx.report(
+            Draft::new(&AUTH_REF_SECRETS_VALID, reference.site.node, message)
+                .help("lint that file with `--fix` to turn `slots` into `secrets`")
+                .related(secrets, slots.key_span, "the old form"),
+        );
+        return;
+    }
     let open = secrets.front.map_or(Span::default(), |front| front.open);
     let found = shape::violations(
         shape::shapes_for(Doctype::Secrets),
@@ -151,7 +170,7 @@ fn secrets_valid<'d>(ctx: &Context<'d>, reference: &Ref<'d>, secrets: &Arc<Docum
     let what = match (&first.missing, first.entry) {
         (Some(name), _) => format!("`{name}` is missing"),
         (None, Some(entry)) => format!("`{}` may not stand here", entry.key),
-        _ => format!("breaks `{}` of the schema", first.keyword.as_str()),
+        _ => "this value does not fit AIP-19".to_owned(),
     };
     let count = match found.len() {
         1 => "one mistake".to_owned(),
@@ -161,10 +180,7 @@ fn secrets_valid<'d>(ctx: &Context<'d>, reference: &Ref<'d>, secrets: &Arc<Docum
         Draft::new(
             &AUTH_REF_SECRETS_VALID,
             reference.site.node,
-            format!(
-                "`{}` has {count} against AIP-19",
-                clip(reference.site.text, 60)
-            ),
+            format!("`{name}` has {count} against AIP-19"),
         )
         .help("lint that file as well to see them all")
         .related(secrets, span, what),
@@ -587,7 +603,7 @@ fn check_agent(ctx: &Context<'_>) {
             Draft::new(
                 &AUTH_RECOMMENDED,
                 Place::Bytes(open),
-                "AGENT-CLI.md does not say how the agent logs in",
+                "the manifest does not say how the agent logs in (`auth`)",
             )
             .help("add `auth` with a `ref` to a SECRETS.md that lists what the agent needs"),
         );

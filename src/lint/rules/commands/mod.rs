@@ -14,7 +14,7 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::{Edit, Safety};
 use crate::lint::registry::{Check, Family};
-use crate::lint::shape::Violation;
+use crate::lint::shape::{Keyword, Violation};
 use crate::lint::text::{clip, closest_of};
 use crate::manifest::{
     Doctype, Document, Entry, Node, PathKind, ReadError, RefRole, Resolution, Value,
@@ -53,7 +53,32 @@ pub static FAMILY: Family = Family {
     claim: Some(claim),
 };
 
+/// AIP-14: only a tool that changes nothing may run without anybody's approval.
+fn unapproved<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+    let Some(entry) = ctx.root.entry("mutates") else {
+        return false;
+    };
+    if !std::ptr::eq(&entry.value, violation.node) {
+        return false;
+    }
+    let approval = ctx.root.get("approval");
+    let message = match approval {
+        Some(_) => "this tool changes something, so `approval: auto` is not for it",
+        None => "this tool changes something, and without `approval` it runs unasked",
+    };
+    let mut report = Draft::new(violation.rule, entry, message)
+        .help("set `approval: on-mutate` or `always`, or leave `mutates` empty");
+    if let Some(approval) = approval {
+        report = report.nearby(approval.span, "no approval");
+    }
+    ctx.report(report);
+    true
+}
+
 fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+    if violation.keyword == Keyword::MaxItems && ctx.is(Doctype::Tool) {
+        return unapproved(ctx, violation);
+    }
     if violation.rule != &TREE_LEAF_TYPE {
         return false;
     }

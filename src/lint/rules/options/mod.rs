@@ -178,6 +178,8 @@ fn given<'d>(option: &'d Node, key: &str) -> Option<&'d Entry> {
     })
 }
 
+const PATCHES: [&str; 3] = ["bin_args_template", "bin_args_append_when_true", "env"];
+
 fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
     let template = given(option, "bin_args_template");
     let when_true = given(option, "bin_args_append_when_true");
@@ -226,16 +228,22 @@ fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
             .help("put `{value}` where the value belongs, as in `[--depth, \"{value}\"]`"),
         );
     }
+    // A patch under a name that no schema has is told at that name.
+    let misnamed = |e: &Entry| {
+        let patch = e.key.starts_with("bin_arg") || e.key.starts_with("env");
+        patch && !PATCHES.contains(&&*e.key)
+    };
     if template.is_none()
         && when_true.is_none()
         && env.is_none()
+        && !option.entries().iter().any(misnamed)
         && let Some(id) = option.get("id")
     {
         ctx.report(
             Draft::new(
                 &OPTION_INERT,
                 id,
-                "this option reaches neither the arguments nor the environment, so setting it does nothing",
+                "this option changes neither the arguments nor the environment, so a host cannot apply it",
             )
             .help("say how its value is passed: `bin_args_template`, `bin_args_append_when_true` or `env`"),
         );

@@ -9,7 +9,7 @@ use crate::lint::credentials::{is_placeholder, is_secret_name, is_token};
 use crate::lint::edits;
 use crate::lint::finding::{Edit, Safety};
 use crate::lint::registry::{Check, Family};
-use crate::lint::shape::{Keyword, Violation};
+use crate::lint::shape::{Keyword, Violation, draft};
 use crate::lint::text::{closest_of, one_of};
 use crate::manifest::{Doctype, Entry, Node, SANDBOX_PROVIDERS, Span, Value};
 
@@ -68,7 +68,8 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
             (old && lifecycle().is_some_and(|l| std::ptr::eq(l, v.node)))
                 || (is_both(block) && std::ptr::eq(block, v.node) && is_form(key))
         }
-        Keyword::Required => is_both(block) && std::ptr::eq(block, v.node),
+        Keyword::Required if !std::ptr::eq(block, v.node) => false,
+        Keyword::Required => is_both(block) || required(ctx, v),
         Keyword::OneOf => {
             let mounts = block.get("mounts").map_or(&[][..], Node::items);
             let is_source = mounts
@@ -80,6 +81,17 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
         Keyword::Pattern if v.rule == &SB36_MOUNT_AT => true,
         _ => false,
     }
+}
+
+/// A required field, with what to write there.
+fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+    let help = match v.missing.as_deref() {
+        Some("provider") => format!("say where commands run: {}", one_of(&SANDBOX_PROVIDERS)),
+        Some("config") => "add what the provider needs to know, or `config: {}`".to_owned(),
+        _ => return false,
+    };
+    ctx.report(draft(ctx, v).help(help));
+    true
 }
 
 fn is_form(key: &str) -> bool {

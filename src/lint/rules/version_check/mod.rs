@@ -197,7 +197,10 @@ fn range<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
                 node,
                 format!("`{}` accepts every later major version", clip(text, 60)),
             )
-            .help("add an upper bound, such as `<2.0.0`, or use `^`"),
+            .help(match range.next_major() {
+                Some(next) => format!("add an upper bound, such as `<{next}.0.0`"),
+                None => "say from which version to which, as in `>=1.2.0 <2.0.0`".to_owned(),
+            }),
         );
     }
 }
