@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 
 use agentproto::manifest::Document;
 
+/// The floor is to have what the binary has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const FILES: usize = 10_000;
 
 fn main() {

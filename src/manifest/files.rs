@@ -35,15 +35,35 @@ pub trait FileSource: Sync {
 
 pub struct Disk;
 
+/// Opens without waiting: a pipe under a manifest's name must not hold the run up.
+#[cfg(unix)]
+fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    let meta = std::fs::metadata(path)?;
+    if meta.is_dir() {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    std::fs::File::open(path)
+}
+
 impl FileSource for Disk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
         use std::io::Read;
         let fail = |e: std::io::Error| match e.kind() {
             std::io::ErrorKind::NotFound => ReadError::NotFound,
+            std::io::ErrorKind::IsADirectory => ReadError::IsDirectory,
             _ => ReadError::Io(e.to_string()),
         };
-        // A pipe or device under a manifest's name would block for ever once opened.
-        let meta = std::fs::metadata(path).map_err(fail)?;
+        let file = open(path).map_err(fail)?;
+        let meta = file.metadata().map_err(fail)?;
         if meta.is_dir() {
             return Err(ReadError::IsDirectory);
         }
@@ -54,9 +74,7 @@ impl FileSource for Disk {
             return Err(ReadError::TooLarge(meta.len()));
         }
         let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
-        std::fs::File::open(path)
-            .map_err(fail)?
-            .take(MAX_FILE_BYTES + 1)
+        file.take(MAX_FILE_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(fail)?;
         if bytes.len() as u64 > MAX_FILE_BYTES {

@@ -13,7 +13,7 @@ use super::refs::RefRole;
 
 /// Documents kept for the references of their neighbours. Bundles are read one after the
 /// other, so a small memory serves nearly every reference and a large run stays small.
-const CACHE_LIMIT: usize = 256;
+const CACHE_LIMIT: usize = 48;
 
 /// What a reference leads to.
 #[derive(Clone, Debug)]
