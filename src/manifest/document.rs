@@ -8,6 +8,7 @@ use super::doctype::Doctype;
 pub use super::frontmatter::Frontmatter;
 use super::frontmatter::split;
 use super::lines::{LineIndex, Position};
+use super::places::Places;
 use super::tree::{Entry, Node, Span, Value};
 use super::yaml::{self, Oddity};
 
@@ -64,6 +65,7 @@ pub struct Document {
     pub problems: Vec<Problem>,
     pub oddities: Vec<Oddity>,
     lines: OnceLock<LineIndex>,
+    places: Places,
     /// Bytes spent on checking edits of this document; see `lint::edits`.
     pub(crate) edit_checks: AtomicUsize,
 }
@@ -80,6 +82,7 @@ impl Document {
             problems: Vec::new(),
             oddities: Vec::new(),
             lines: OnceLock::new(),
+            places: Places::default(),
             edit_checks: AtomicUsize::new(0),
         };
         let front = match split(&doc.text) {
@@ -145,6 +148,7 @@ impl Document {
                     root: None,
                     oddities: Vec::new(),
                     lines: OnceLock::new(),
+                    places: Places::default(),
                     edit_checks: AtomicUsize::new(0),
                 }
             }
@@ -174,9 +178,29 @@ impl Document {
 
     /// JSON pointer of a node of this document, found by identity.
     pub fn pointer_of(&self, node: &Node) -> Option<String> {
-        let root = self.root.as_ref()?;
-        let mut path = Vec::new();
-        find(root, &mut path, &|n, _| std::ptr::eq(n, node)).then(|| pointer(&path))
+        let mut at = self.root.as_ref()?;
+        let mut pointer = String::new();
+        for index in self.path_of(node)? {
+            pointer.push('/');
+            at = match &at.value {
+                Value::Map(entries) => {
+                    let entry = entries.get(index)?;
+                    pointer.push_str(&entry.key.replace('~', "~0").replace('/', "~1"));
+                    &entry.value
+                }
+                _ => {
+                    pointer.push_str(&index.to_string());
+                    at.items().get(index)?
+                }
+            };
+        }
+        Some(pointer)
+    }
+
+    /// Positions of the children on the way from the root to a node of this document, found
+    /// by identity.
+    pub fn path_of(&self, node: &Node) -> Option<Vec<usize>> {
+        self.places.way(self.root.as_ref()?, node)
     }
 
     /// JSON pointer of the value behind a key of this document, found by identity.
@@ -201,50 +225,4 @@ impl Document {
 
 fn doctype_by_name(path: &Path) -> Option<Doctype> {
     Doctype::from_file_name(path.file_name()?.to_str()?)
-}
-
-enum Step<'a> {
-    Key(&'a str),
-    Index(usize),
-}
-
-/// Depth is bounded by the parser, so recursion is.
-fn find<'a>(node: &'a Node, path: &mut Vec<Step<'a>>, hit: &dyn Fn(&Node, usize) -> bool) -> bool {
-    if hit(node, path.len()) {
-        return true;
-    }
-    match &node.value {
-        Value::Map(entries) => {
-            for entry in entries {
-                path.push(Step::Key(&entry.key));
-                if find(&entry.value, path, hit) {
-                    return true;
-                }
-                path.pop();
-            }
-        }
-        Value::Seq(items) => {
-            for (i, item) in items.iter().enumerate() {
-                path.push(Step::Index(i));
-                if find(item, path, hit) {
-                    return true;
-                }
-                path.pop();
-            }
-        }
-        _ => {}
-    }
-    false
-}
-
-fn pointer(path: &[Step<'_>]) -> String {
-    let mut out = String::new();
-    for step in path {
-        out.push('/');
-        match step {
-            Step::Key(key) => out.push_str(&key.replace('~', "~0").replace('/', "~1")),
-            Step::Index(i) => out.push_str(&i.to_string()),
-        }
-    }
-    out
 }

@@ -8,7 +8,13 @@ use crate::manifest::{Document, Node, Span, Value, comments::comments};
 
 /// Bytes of re-reading that one document may cost. Far beyond what a manifest with a mistake
 /// on every line needs; a huge file with thousands of findings must not take minutes.
-const BUDGET: usize = 16 * 1024 * 1024;
+const BUDGET: usize = 8 * 1024 * 1024;
+
+/// Pays for one edit of the document; `None` where the budget is spent.
+pub(super) fn afford(doc: &Document) -> Option<()> {
+    let spent = doc.edit_checks.fetch_add(doc.text.len(), Ordering::Relaxed);
+    (spent <= BUDGET).then_some(())
+}
 
 /// Edits that make the tree what `change` makes it; `None` where they would do anything else.
 pub(super) fn checked(
@@ -18,10 +24,6 @@ pub(super) fn checked(
 ) -> Option<Vec<Edit>> {
     let front = doc.front?;
     if edits.iter().any(|e| !front.yaml.contains(e.span)) {
-        return None;
-    }
-    let spent = doc.edit_checks.fetch_add(doc.text.len(), Ordering::Relaxed);
-    if spent > BUDGET {
         return None;
     }
     let mut wanted = doc.root.clone()?;
@@ -78,31 +80,6 @@ fn same(a: &Node, b: &Node) -> bool {
         }
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
         (a, b) => a == b,
-    }
-}
-
-/// Steps from the root to a node of the tree, found by identity.
-pub(super) fn path_to(root: &Node, target: &Node) -> Option<Vec<usize>> {
-    let mut path = Vec::new();
-    descend(root, target, &mut path).then_some(path)
-}
-
-fn descend(node: &Node, target: &Node, path: &mut Vec<usize>) -> bool {
-    if std::ptr::eq(node, target) {
-        return true;
-    }
-    let mut visit = |i: usize, child: &Node| {
-        path.push(i);
-        let hit = descend(child, target, path);
-        if !hit {
-            path.pop();
-        }
-        hit
-    };
-    match &node.value {
-        Value::Seq(items) => items.iter().enumerate().any(|(i, n)| visit(i, n)),
-        Value::Map(entries) => entries.iter().enumerate().any(|(i, e)| visit(i, &e.value)),
-        _ => false,
     }
 }
 
