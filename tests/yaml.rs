@@ -1,5 +1,10 @@
 //! The two YAML readers against each other, and against serde_yaml as an independent oracle.
 
+#[path = "yaml/meaning.rs"]
+mod meaning;
+#[path = "yaml/spans.rs"]
+mod spans;
+
 use agentproto::manifest::yaml::{parse, parse_quick, parse_with_library};
 use agentproto::manifest::{Node, Value, to_json};
 use proptest::prelude::*;

@@ -1,31 +1,40 @@
-//! Any text as any doctype: rules end without panic, their places lie inside the file, and
-//! fixes never make it worse.
+//! Any text as any doctype: rules end without panic, their places lie inside the files, their
+//! pointers lead somewhere, and every format renders them.
 #![no_main]
 
-use agentproto::lint::{Options, Profile, RuleSet, Severity, fix, lint_files};
-use agentproto::manifest::{Disk, Overlay};
+mod bundle;
+
+use agentproto::lint::{Options, lint_files};
+use agentproto::report::{Format, Meta, render};
+use bundle::Bundle;
 use libfuzzer_sys::fuzz_target;
 
-const NAMES: [&str; 8] = [
-    "CLI.md", "AGENT-CLI.md", "ACP.md", "SANDBOX.md", "SECRETS.md", "RUNNER.md", "TOOL.md", "OPERATOR.md",
-];
-
 fuzz_target!(|data: &[u8]| {
-    let Some((first, rest)) = data.split_first() else { return };
-    let Ok(text) = std::str::from_utf8(rest) else { return };
-    let name = NAMES[usize::from(*first) % NAMES.len()];
-    let path = std::path::PathBuf::from("bundle").join(name);
-    let mut files = Overlay::new(&Disk);
-    files.texts.insert(path.clone(), Some(format!("---\n{text}\n---\n")));
-    let rules = RuleSet::profile_defaults(Profile::Default);
-    let options = Options::new(&rules, &files, "bundle");
-    let before = lint_files(std::slice::from_ref(&path), &options);
-    for finding in &before.findings {
+    let Some(bundle) = Bundle::new(data) else {
+        return;
+    };
+    let options = Options::new(&bundle.rules, &bundle.files, "bundle");
+    let report = lint_files(std::slice::from_ref(&bundle.path), &options);
+    for finding in &report.findings {
         assert!(finding.rule.slug != "internal-fault");
-        if let Some(doc) = before.source(&finding.file) {
-            assert!(doc.text.get(finding.span.range()).is_some());
+        let doc = report
+            .source(&finding.file)
+            .expect("the text of every finding is kept");
+        assert!(doc.text.get(finding.span.range()).is_some(), "{finding:#?}");
+        if !finding.pointer.is_empty() {
+            assert!(doc.at_pointer(&finding.pointer).is_some(), "{finding:#?}");
+        }
+        for related in &finding.related {
+            let doc = report
+                .source(&related.file)
+                .expect("the text of every place is kept");
+            assert!(doc.text.get(related.span.range()).is_some(), "{finding:#?}");
+        }
+        for edit in finding.fix.iter().flat_map(|fix| &fix.edits) {
+            assert!(doc.text.get(edit.span.range()).is_some(), "{finding:#?}");
         }
     }
-    let outcome = fix::fix_documents(std::slice::from_ref(&path), &options, true);
-    assert!(outcome.report.count(Severity::Error) <= before.count(Severity::Error));
+    for format in Format::ALL {
+        render(format, &report, &Meta::default(), &mut std::io::sink()).expect("a sink takes all");
+    }
 });

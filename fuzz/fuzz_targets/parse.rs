@@ -1,19 +1,96 @@
-//! Any bytes: parsing ends, spans are sound, and the two YAML readers agree.
+//! Any bytes: parsing ends, spans are sound, the two YAML readers agree, and comments lie
+//! outside of scalars.
 #![no_main]
 
-use agentproto::manifest::Document;
-use agentproto::manifest::yaml::{parse_quick, parse_with_library};
+use agentproto::manifest::comments::comments;
+use agentproto::manifest::yaml::{Parsed, parse_quick, parse_with_library};
+use agentproto::manifest::{Document, Node, OddityKind, Span, Value, to_json};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let doc = Document::from_bytes("AGENT-CLI.md", data.to_vec());
     for problem in &doc.problems {
-        assert!(doc.text.get(problem.span.range()).is_some());
+        inside(&doc.text, problem.span);
+        if let Some((span, _)) = &problem.related {
+            inside(&doc.text, *span);
+        }
+    }
+    for comment in comments(&doc) {
+        assert!(doc.slice(comment).starts_with('#'));
+    }
+    if let Some(root) = &doc.root {
+        to_json(root);
     }
     if let Some(front) = doc.front {
         let source = doc.slice(front.yaml);
-        if let Some(quick) = parse_quick(source, 0) {
-            assert_eq!(quick, parse_with_library(source, 0));
-        }
+        readers(source);
+    }
+    // Most inputs have no fences; their whole text is YAML as good as any.
+    if doc.front.is_none() {
+        readers(&doc.text);
     }
 });
+
+fn readers(source: &str) {
+    let full = parse_with_library(source, 0);
+    spans(source, &full);
+    if let Some(quick) = parse_quick(source, 0) {
+        // Debug text, because `.nan` differs from itself.
+        let same = quick == full || format!("{quick:?}") == format!("{full:?}");
+        assert!(same, "\nquick {quick:#?}\nlibrary {full:#?}");
+    }
+}
+
+fn inside(text: &str, span: Span) {
+    assert!(text.get(span.range()).is_some(), "{span:?}");
+}
+
+fn spans(source: &str, parsed: &Parsed) {
+    for oddity in &parsed.oddities {
+        inside(source, oddity.span);
+    }
+    for problem in &parsed.problems {
+        inside(source, problem.span);
+    }
+    // Aliases show one text at several places; children then lie outside of their parents.
+    let nested = !parsed
+        .oddities
+        .iter()
+        .any(|o| matches!(o.kind, OddityKind::Alias | OddityKind::MergeKey));
+    if let Some(root) = &parsed.root {
+        node(source, root, nested);
+    }
+}
+
+fn node(source: &str, parent: &Node, nested: bool) {
+    inside(source, parent.span);
+    let mut before = parent.span.start;
+    let mut next = |span: Span| {
+        inside(source, span);
+        if nested {
+            assert!(
+                parent.span.contains(span),
+                "{:?} {span:?} {parent:#?}",
+                parent.span
+            );
+            assert!(before <= span.start, "not in order: {parent:#?}");
+            before = span.end;
+        }
+    };
+    match &parent.value {
+        Value::Seq(items) => {
+            for item in items {
+                next(item.span);
+                node(source, item, nested);
+            }
+        }
+        Value::Map(entries) => {
+            for entry in entries {
+                next(entry.key_span);
+                next(entry.value.span);
+                node(source, &entry.value, nested);
+            }
+        }
+        _ => {}
+    }
+}

@@ -14,20 +14,20 @@ use super::finding::Edit;
 use crate::manifest::comments::{comments, line_end, line_start, next_line};
 use crate::manifest::{Document, Entry, KeyKind, Node, OddityKind, Span, Style, Value};
 pub use check::apply_edits;
-use check::{affordable, checked, node_at};
+use check::{afford, checked, node_at};
 pub use quoting::string;
 use quoting::{double, string_as};
 
 /// Gives a scalar another text, in its own quotes where these can hold it.
 pub fn set_scalar(doc: &Document, node: &Node, text: &str) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     let edit = replace_scalar(doc, node, string_as(node.style, text))?;
     become_value(doc, node, vec![edit], Value::Str(SmolStr::new(text)))
 }
 
 /// Turns a plain scalar that YAML reads as another type into a string: `123` → `"123"`.
 pub fn quote(doc: &Document, node: &Node) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     if node.style != Style::Plain || node.span.is_empty() {
         return None;
     }
@@ -38,7 +38,7 @@ pub fn quote(doc: &Document, node: &Node) -> Option<Vec<Edit>> {
 
 /// Replaces a value by YAML text as it stands (one line).
 pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     if yaml.contains(['\n', '\r']) {
         return None;
     }
@@ -75,7 +75,7 @@ pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
 }
 
 pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     let written = doc.slice(entry.key_span);
     if written.is_empty() || written.contains('\n') || has_oddity(doc, entry.key_span) {
         return None;
@@ -89,7 +89,7 @@ pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>
         span: entry.key_span,
         text: string_as(style, name),
     }];
-    let mut path = doc.root.as_ref()?.steps_to(&entry.value)?;
+    let mut path = doc.path_of(&entry.value)?;
     let last = path.pop()?;
     checked(doc, edits, |root| {
         let Value::Map(entries) = &mut node_at(root, &path)?.value else {
@@ -105,7 +105,7 @@ pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>
 /// Removes a key with its value, and in block style its line(s). Comments stay behind.
 /// The only entry of a block mapping stays: nothing would be left to be a mapping.
 pub fn remove_entry(doc: &Document, map: &Node, entry: &Entry) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     let entries = map.entries();
     let at = entries.iter().position(|e| std::ptr::eq(e, entry))?;
     let before = at.checked_sub(1).and_then(|i| entries.get(i));
@@ -133,7 +133,7 @@ pub fn remove_entry(doc: &Document, map: &Node, entry: &Entry) -> Option<Vec<Edi
 
 /// Removes an item of a list. The last one leaves `[]`.
 pub fn remove_item(doc: &Document, list: &Node, item: &Node) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     let items = list.items();
     let at = items.iter().position(|n| std::ptr::eq(n, item))?;
     let before = at.checked_sub(1).and_then(|i| items.get(i));
@@ -167,7 +167,7 @@ pub fn remove_item(doc: &Document, list: &Node, item: &Node) -> Option<Vec<Edit>
 
 /// Appends a string to a list of scalars, in the list's own style.
 pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     let items = list.items();
     if !list.is_seq() {
         return None;
@@ -188,7 +188,7 @@ pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>>
         }
         _ => return None,
     };
-    let path = doc.root.as_ref()?.steps_to(list)?;
+    let path = doc.path_of(list)?;
     checked(doc, edits, |root| {
         let Value::Seq(items) = &mut node_at(root, &path)?.value else {
             return None;
@@ -201,7 +201,7 @@ pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>>
 /// Adds a key at the end of a mapping (which may be the root). `yaml` is one line, or
 /// several lines indented relative to the key.
 pub fn add_entry(doc: &Document, map: &Node, key: &str, yaml: &str) -> Option<Vec<Edit>> {
-    affordable(doc)?;
+    afford(doc)?;
     if !map.is_map() {
         return None;
     }
@@ -238,7 +238,7 @@ pub fn add_entry(doc: &Document, map: &Node, key: &str, yaml: &str) -> Option<Ve
     if added.key != key || !parsed.problems.is_empty() {
         return None;
     }
-    let path = doc.root.as_ref()?.steps_to(map)?;
+    let path = doc.path_of(map)?;
     checked(doc, edits, |root| {
         let Value::Map(entries) = &mut node_at(root, &path)?.value else {
             return None;
@@ -271,7 +271,7 @@ fn has_oddity(doc: &Document, span: Span) -> bool {
 }
 
 fn become_value(doc: &Document, node: &Node, edits: Vec<Edit>, value: Value) -> Option<Vec<Edit>> {
-    let path = doc.root.as_ref()?.steps_to(node)?;
+    let path = doc.path_of(node)?;
     checked(doc, edits, |root| {
         node_at(root, &path)?.value = value;
         Some(())
@@ -279,7 +279,7 @@ fn become_value(doc: &Document, node: &Node, edits: Vec<Edit>, value: Value) -> 
 }
 
 fn remove_child(doc: &Document, parent: &Node, at: usize, edits: Vec<Edit>) -> Option<Vec<Edit>> {
-    let path = doc.root.as_ref()?.steps_to(parent)?;
+    let path = doc.path_of(parent)?;
     checked(doc, edits, |root| {
         match &mut node_at(root, &path)?.value {
             Value::Map(entries) if at < entries.len() => drop(entries.remove(at)),

@@ -1,20 +1,34 @@
 //! Wording helpers that many rules share.
 
+/// Longer texts are no words that one mistypes, and comparing two takes the product of their
+/// lengths.
+const LONGEST_WORD: usize = 100;
+/// More candidates than a reader could know.
+const MOST_CANDIDATES: usize = 500;
+
 /// The candidate that a mistyped word was probably meant to be.
 pub fn closest_of<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    if word.len() > LONGEST_WORD {
+        return None;
+    }
     let lower = word.to_lowercase();
+    let length = word.chars().count();
     candidates
         .into_iter()
+        .take(MOST_CANDIDATES)
+        .filter(|candidate| candidate.len() <= LONGEST_WORD)
         .filter_map(|candidate| {
-            let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
-            let longest = word.chars().count().max(candidate.chars().count());
+            let other = candidate.chars().count();
             // A third of the letters may be wrong, but never all of a short word.
-            let close = distance * 3 <= longest.max(3)
-                || (longest > 4 && candidate.to_lowercase() == lower);
-            close.then_some((distance, candidate))
+            let most = length.max(other).max(3) / 3;
+            if length.abs_diff(other) > most {
+                return None;
+            }
+            let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+            (distance <= most).then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -50,6 +64,7 @@ mod tests {
         assert_eq!(closest_of("Darwin", words), Some("darwin"));
         assert_eq!(closest_of("solaris", words), None);
         assert_eq!(closest_of("x", ["ab"]), None);
+        assert_eq!(closest_of(&"x".repeat(101), ["x"]), None);
     }
 
     #[test]

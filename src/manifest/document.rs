@@ -8,6 +8,7 @@ use super::doctype::Doctype;
 pub use super::frontmatter::Frontmatter;
 use super::frontmatter::split;
 use super::lines::{LineIndex, Position};
+use super::places::Places;
 use super::tree::{Entry, Node, Span, Value};
 use super::yaml::{self, Oddity};
 
@@ -64,6 +65,7 @@ pub struct Document {
     pub problems: Vec<Problem>,
     pub oddities: Vec<Oddity>,
     lines: OnceLock<LineIndex>,
+    places: Places,
     /// Bytes spent on checking edits of this document; see `lint::edits`.
     pub(crate) edit_checks: AtomicUsize,
 }
@@ -80,6 +82,7 @@ impl Document {
             problems: Vec::new(),
             oddities: Vec::new(),
             lines: OnceLock::new(),
+            places: Places::default(),
             edit_checks: AtomicUsize::new(0),
         };
         let front = match split(&doc.text) {
@@ -145,6 +148,7 @@ impl Document {
                     root: None,
                     oddities: Vec::new(),
                     lines: OnceLock::new(),
+                    places: Places::default(),
                     edit_checks: AtomicUsize::new(0),
                 }
             }
@@ -174,25 +178,29 @@ impl Document {
 
     /// JSON pointer of a node of this document, found by identity.
     pub fn pointer_of(&self, node: &Node) -> Option<String> {
-        let root = self.root.as_ref()?;
-        let mut at = root;
-        let mut out = String::new();
-        for step in root.steps_to(node)? {
-            out.push('/');
+        let mut at = self.root.as_ref()?;
+        let mut pointer = String::new();
+        for index in self.path_of(node)? {
+            pointer.push('/');
             at = match &at.value {
                 Value::Map(entries) => {
-                    let entry = entries.get(step)?;
-                    out.push_str(&entry.key.replace('~', "~0").replace('/', "~1"));
+                    let entry = entries.get(index)?;
+                    pointer.push_str(&entry.key.replace('~', "~0").replace('/', "~1"));
                     &entry.value
                 }
-                Value::Seq(items) => {
-                    out.push_str(&step.to_string());
-                    items.get(step)?
+                _ => {
+                    pointer.push_str(&index.to_string());
+                    at.items().get(index)?
                 }
-                _ => return None,
             };
         }
-        Some(out)
+        Some(pointer)
+    }
+
+    /// Positions of the children on the way from the root to a node of this document, found
+    /// by identity.
+    pub fn path_of(&self, node: &Node) -> Option<Vec<usize>> {
+        self.places.way(self.root.as_ref()?, node)
     }
 
     /// JSON pointer of the value behind a key of this document, found by identity.

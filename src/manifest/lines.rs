@@ -8,19 +8,37 @@ pub struct Position {
     pub byte: u32,
 }
 
+/// Bytes between two marks of a text with long lines.
+const STRIDE: usize = 1024;
+
 /// Start of each line. Built only when a place has to be shown.
 #[derive(Debug)]
 pub struct LineIndex {
     starts: Vec<u32>,
+    /// Characters before each multiple of `STRIDE`, where a line is longer than that: a
+    /// whole manifest on one line must not be counted through for each place on it.
+    marks: Vec<u32>,
 }
 
 impl LineIndex {
     pub fn new(text: &str) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
-        let starts = std::iter::once(0)
+        let starts: Vec<u32> = std::iter::once(0)
             .chain(newlines.map(|(i, _)| i as u32 + 1))
             .collect();
-        LineIndex { starts }
+        let mut ends = starts.iter().skip(1).copied().chain([text.len() as u32]);
+        let long = starts
+            .iter()
+            .any(|start| ends.next().unwrap_or(0).saturating_sub(*start) as usize > STRIDE);
+        let mut marks = Vec::new();
+        if long {
+            let mut before = 0;
+            for from in (0..text.len()).step_by(STRIDE) {
+                marks.push(before);
+                before += characters(text, from, from + STRIDE);
+            }
+        }
+        LineIndex { starts, marks }
     }
 
     pub fn position(&self, text: &str, byte: u32) -> Position {
@@ -30,14 +48,23 @@ impl LineIndex {
             .partition_point(|s| *s <= byte)
             .saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or(0) as usize;
-        let column = text.get(start..byte as usize).map_or(0, |before| {
-            before.chars().filter(|c| *c != '\u{feff}').count()
-        });
         Position {
             line: line as u32 + 1,
-            column: column as u32 + 1,
+            column: self.columns(text, start, byte as usize) + 1,
             byte,
         }
+    }
+
+    fn columns(&self, text: &str, start: usize, end: usize) -> u32 {
+        if end - start > STRIDE
+            && let Some(first) = self.marks.get(start / STRIDE)
+            && let Some(last) = self.marks.get(end / STRIDE)
+        {
+            let head = first + characters(text, start / STRIDE * STRIDE, start);
+            let whole = last + characters(text, end / STRIDE * STRIDE, end);
+            return whole.saturating_sub(head);
+        }
+        characters(text, start, end)
     }
 
     /// Byte offset at which a line (from 1) starts.
@@ -47,5 +74,47 @@ impl LineIndex {
 
     pub fn line_count(&self) -> usize {
         self.starts.len()
+    }
+}
+
+/// Characters that start in a range of bytes; byte order marks take no column.
+fn characters(text: &str, from: usize, to: usize) -> u32 {
+    let bytes = text.as_bytes();
+    let range = from..to.min(bytes.len());
+    let starts = bytes.get(range.clone()).unwrap_or_default();
+    let starts = starts.iter().filter(|b| **b & 0xc0 != 0x80).count();
+    let marks = memchr::memchr_iter(0xef, bytes.get(range).unwrap_or_default())
+        .filter(|i| {
+            bytes
+                .get(from + i..)
+                .is_some_and(|rest| rest.starts_with("\u{feff}".as_bytes()))
+        })
+        .count();
+    (starts - marks) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_counted_like_short_ones() {
+        let text = format!(
+            "\u{feff}é\n{}\n{}\u{feff}x\n",
+            "aé\u{feff}ü→😀".repeat(700),
+            "b".repeat(3000)
+        );
+        let index = LineIndex::new(&text);
+        assert!(!index.marks.is_empty());
+        let (mut line, mut column) = (1, 1);
+        for (at, c) in text.char_indices() {
+            let found = index.position(&text, at as u32);
+            assert_eq!((found.line, found.column), (line, column), "byte {at}");
+            match c {
+                '\n' => (line, column) = (line + 1, 1),
+                '\u{feff}' => {}
+                _ => column += 1,
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@ mod files;
 mod frontmatter;
 mod json;
 mod lines;
+mod places;
 pub mod range;
 mod refs;
 mod tree;

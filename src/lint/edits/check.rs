@@ -8,11 +8,12 @@ use crate::manifest::{Document, Node, Span, Value, comments::comments};
 
 /// Bytes of re-reading that one document may cost. Far beyond what a manifest with a mistake
 /// on every line needs; a huge file with thousands of findings must not take minutes.
-const BUDGET: usize = 4 * 1024 * 1024;
+const BUDGET: usize = 8 * 1024 * 1024;
 
-/// `None` once the document has cost enough; asked before any work.
-pub(super) fn affordable(doc: &Document) -> Option<()> {
-    (doc.edit_checks.load(Ordering::Relaxed) <= BUDGET).then_some(())
+/// Pays for one edit of the document; `None` where the budget is spent.
+pub(super) fn afford(doc: &Document) -> Option<()> {
+    let spent = doc.edit_checks.fetch_add(doc.text.len(), Ordering::Relaxed);
+    (spent <= BUDGET).then_some(())
 }
 
 /// Edits that make the tree what `change` makes it; `None` where they would do anything else.
@@ -25,7 +26,6 @@ pub(super) fn checked(
     if edits.iter().any(|e| !front.yaml.contains(e.span)) {
         return None;
     }
-    doc.edit_checks.fetch_add(doc.text.len(), Ordering::Relaxed);
     let mut wanted = doc.root.clone()?;
     change(&mut wanted)?;
     let text = apply_edits(&doc.text, &edits)?;

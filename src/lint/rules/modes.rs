@@ -5,7 +5,7 @@ use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
 use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
-use crate::lint::shape::Violation;
+use crate::lint::shape::{Violation, repeated_texts};
 use crate::lint::text::closest_of;
 use crate::manifest::{Doctype, Node};
 
@@ -236,22 +236,13 @@ pub fn mend_id(text: &str, joiner: char) -> Option<String> {
 
 /// Reports every id that stands twice in a list of modes or options.
 pub fn unique_ids<'d>(ctx: &Context<'d>, rule: &'static Rule, list: &'d Node, what: &str) {
-    let items = list.items();
-    for (i, item) in items.iter().enumerate() {
-        let Some(id) = item.get("id") else {
-            continue;
-        };
-        let Some(text) = id.as_str() else {
-            continue;
-        };
-        let earlier = items.iter().take(i).filter_map(|other| other.get("id"));
-        if let Some(first) = earlier.clone().find(|other| other.as_str() == Some(text)) {
-            ctx.report(
-                Draft::new(rule, id, format!("the {what} `{text}` is declared twice"))
-                    .help("give one of them another id, or remove it")
-                    .nearby(first.span, "first here"),
-            );
-        }
+    for (id, first) in repeated_texts(list.items().iter().filter_map(|item| item.get("id"))) {
+        let text = id.as_str().unwrap_or("");
+        ctx.report(
+            Draft::new(rule, id, format!("the {what} `{text}` is declared twice"))
+                .help("give one of them another id, or remove it")
+                .nearby(first.span, "first here"),
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! Judging a node against a shape.
 
 use super::compile::{Additional, Const, FRACTION, INTEGER, Shape, ShapeId, Shapes, type_bit};
+use super::equality::repeats;
 use crate::lint::context::Place;
 use crate::lint::rule::Rule;
 use crate::lint::rules::document as general;
@@ -215,12 +216,10 @@ impl<'d> Judge<'d> {
             self.broken(shape, Keyword::MaxItems, node, vec![most.to_string()]);
         }
         if shape.unique {
-            for (i, item) in items.iter().enumerate() {
-                if let Some(first) = items[..i].iter().find(|other| same(other, item)) {
-                    self.broken(shape, Keyword::UniqueItems, item, Vec::new());
-                    if let Some(last) = self.found.last_mut() {
-                        last.node = first;
-                    }
+            for (item, first) in repeats(items) {
+                self.broken(shape, Keyword::UniqueItems, item, Vec::new());
+                if let Some(last) = self.found.last_mut() {
+                    last.node = first;
                 }
             }
         }
@@ -514,22 +513,6 @@ fn equals(constant: &Const, node: &Node) -> bool {
         (Const::Int(a), Value::Int(b)) => a == b,
         (Const::Str(a), Value::Str(b)) => **a == **b,
         _ => false,
-    }
-}
-
-/// Equality of values, whatever their places and styles.
-pub fn same(a: &Node, b: &Node) -> bool {
-    match (&a.value, &b.value) {
-        (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,
-        (Value::Seq(a), Value::Seq(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-        }
-        (Value::Map(a), Value::Map(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .all(|x| b.iter().any(|y| x.key == y.key && same(&x.value, &y.value)))
-        }
-        (a, b) => a == b,
     }
 }
 

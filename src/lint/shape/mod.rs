@@ -7,9 +7,11 @@
 //! oracle of the tests: both must agree on every document.
 
 mod compile;
+mod equality;
 mod evaluate;
 mod wording;
 
 pub use compile::{SCHEMAS, Shape, ShapeId, Shapes, shapes_for};
-pub use evaluate::{Keyword, Violation, is_valid, same, violations};
+pub use equality::{repeated_texts, repeats, same};
+pub use evaluate::{Keyword, Violation, is_valid, violations};
 pub use wording::{dotted, draft, subject};

@@ -1,11 +1,15 @@
 //! saphyr-parser's events → spanned tree, with budgets.
 
+mod text;
+
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as CharSpan, Tag};
 use smol_str::SmolStr;
 
+use self::text::{ByteOffsets, Text};
+use super::keys::Keys;
 use super::scalar::{differs_in_yaml11, resolve};
 use super::{MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
 use crate::manifest::document::{Problem, ProblemKind};
@@ -44,6 +48,7 @@ pub fn parse(source: &str, base: usize) -> Parsed {
 struct Collection {
     start: u32,
     anchor: usize,
+    flow: bool,
     kind: CollectionKind,
 }
 
@@ -51,20 +56,39 @@ enum CollectionKind {
     Seq(Vec<Node>),
     Map {
         entries: Vec<Entry>,
-        key: Option<(SmolStr, Span, KeyKind)>,
-        /// Keys that `<<` brought in; the mapping's own keys override them.
-        merged: Vec<SmolStr>,
+        key: Option<Key>,
+        keys: Keys,
+        merged: Merged,
     },
 }
 
+struct Key {
+    name: SmolStr,
+    span: Span,
+    kind: KeyKind,
+    /// A plain `<<`.
+    merges: bool,
+}
+
+/// Which entries of a mapping `<<` brought in, by position.
+#[derive(Default)]
+struct Merged {
+    entries: HashSet<usize>,
+    /// Those that a key of the mapping itself overrides. They leave when it is complete:
+    /// taking each out at once would shift all that follow.
+    overridden: HashSet<usize>,
+}
+
 struct Builder<'s> {
-    source: &'s str,
+    text: Text<'s>,
     base: usize,
     offsets: ByteOffsets,
     stack: Vec<Collection>,
     root: Option<Node>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    /// Nodes kept for aliases.
+    copied: usize,
     /// End of the last token, relative to the source.
     last_end: usize,
     problems: Vec<Problem>,
@@ -74,13 +98,14 @@ struct Builder<'s> {
 impl<'s> Builder<'s> {
     fn new(source: &'s str, base: usize) -> Self {
         Builder {
-            source,
+            text: Text { source },
             base,
             offsets: ByteOffsets::new(source),
             stack: Vec::new(),
             root: None,
             anchors: HashMap::new(),
             nodes: 0,
+            copied: 0,
             last_end: 0,
             problems: Vec::new(),
             oddities: Vec::new(),
@@ -104,6 +129,15 @@ impl<'s> Builder<'s> {
         }
     }
 
+    fn byte(&self, at: u32) -> Option<u8> {
+        self.text.bytes().get(self.relative(at)).copied()
+    }
+
+    /// A place in the file as one in the source.
+    fn relative(&self, at: u32) -> usize {
+        (at as usize).saturating_sub(self.base)
+    }
+
     fn place(&self, span: CharSpan) -> Span {
         Span::new(
             self.base + self.offsets.byte(span.start.index()),
@@ -118,11 +152,8 @@ impl<'s> Builder<'s> {
             Event::Scalar(text, style, anchor, tag) => {
                 let node = self.scalar(text, style, tag.as_deref(), place);
                 self.note_anchor(anchor, place);
-                self.last_end = node.span.end as usize - self.base;
-                if anchor > 0 {
-                    self.anchors.insert(anchor, node.clone());
-                }
-                self.push(node)
+                self.last_end = self.relative(node.span.end);
+                self.remember(anchor, &node) && self.push(node)
             }
             Event::SequenceStart(anchor, tag) => self.open(
                 anchor,
@@ -134,7 +165,8 @@ impl<'s> Builder<'s> {
                 let kind = CollectionKind::Map {
                     entries: Vec::new(),
                     key: None,
-                    merged: Vec::new(),
+                    keys: Keys::default(),
+                    merged: Merged::default(),
                 };
                 self.open(anchor, tag.as_deref(), place, kind)
             }
@@ -144,14 +176,24 @@ impl<'s> Builder<'s> {
                     kind: OddityKind::Alias,
                     span: place,
                 });
-                self.last_end = place.end as usize - self.base;
-                let mut node = self.anchors.get(&id).cloned().unwrap_or(Node {
+                self.last_end = self.relative(place.end);
+                let mut node = Node {
                     span: place,
                     style: Style::Plain,
                     value: Value::Null,
-                });
-                node.span = place;
-                self.nodes += count(&node).saturating_sub(1);
+                };
+                // The copy is made only where the budgets have room for it.
+                if let Some(anchored) = self.anchors.get(&id) {
+                    self.nodes += count(anchored) - 1;
+                    if self.nodes >= MAX_NODES {
+                        return self.too_many(place);
+                    }
+                    if self.stack.len() + height(anchored) > MAX_DEPTH {
+                        return self.too_deep(place);
+                    }
+                    node.style = anchored.style;
+                    node.value = anchored.value.clone();
+                }
                 self.push(node)
             }
             _ => true,
@@ -182,56 +224,64 @@ impl<'s> Builder<'s> {
             });
         }
         if self.stack.len() >= MAX_DEPTH {
-            self.problems.push(Problem::new(
-                ProblemKind::TooDeep,
-                place,
-                format!("the frontmatter is nested deeper than {MAX_DEPTH} levels"),
-            ));
-            return false;
+            return self.too_deep(place);
         }
-        self.last_end = place.end as usize - self.base;
+        let end = self.relative(place.end);
+        let flow = self.text.has_bracket(self.relative(place.start), end);
+        let mut start = place.start;
+        let mut token_end = end;
+        if place.is_empty() && matches!(kind, CollectionKind::Seq(_)) {
+            start = self.first_dash(start);
+            token_end = self.relative(start) + 1;
+        }
+        self.last_end = token_end;
         self.stack.push(Collection {
-            start: place.start,
+            start,
             anchor,
+            flow,
             kind,
         });
         true
     }
 
+    /// The library places a list that is not indented under its key behind its first dash,
+    /// or behind the comment that follows it.
+    fn first_dash(&self, start: u32) -> u32 {
+        let under_key = matches!(
+            self.stack.last().map(|c| &c.kind),
+            Some(CollectionKind::Map { .. })
+        );
+        if !under_key {
+            return start;
+        }
+        let dash = self.text.dash(self.last_end, self.relative(start));
+        dash.map_or(start, |at| (self.base + at) as u32)
+    }
+
     fn close(&mut self, place: Span) -> bool {
-        let Some(mut collection) = self.stack.pop() else {
+        let Some(collection) = self.stack.pop() else {
             return true;
         };
-        let (first, last) = match &collection.kind {
-            CollectionKind::Seq(items) => (
-                items.first().map(|n| n.span.start),
-                items.last().map(|n| n.span.end),
-            ),
-            CollectionKind::Map { entries, .. } => (
-                entries.first().map(|e| e.key_span.start),
-                entries.last().map(|e| e.span().end),
-            ),
+        let last = match &collection.kind {
+            CollectionKind::Seq(items) => items.last().map(|n| n.span.end),
+            CollectionKind::Map { entries, .. } => entries.last().map(|e| e.span().end),
         };
-        let byte = |at: u32| self.source.as_bytes().get(at as usize - self.base);
-        // A block collection whose first member is in flow style starts with a bracket, too.
-        let flow =
-            matches!(byte(collection.start), Some(b'[' | b'{')) && first != Some(collection.start);
-        let (style, end) = if !flow {
+        let (style, end) = if !collection.flow {
             (Style::Block, last.unwrap_or(collection.start))
-        } else if !place.is_empty() && matches!(byte(place.start), Some(b']' | b'}')) {
+        } else if !place.is_empty() && matches!(self.byte(place.start), Some(b']' | b'}')) {
             (Style::Flow, place.start + 1)
         } else {
             // Behind a trailing comma the library names the place of the comma.
             let from = last.unwrap_or(collection.start + 1);
-            (Style::Flow, self.closing_bracket(from))
+            let end = self.text.closing_bracket(self.relative(from));
+            (Style::Flow, (self.base + end) as u32)
         };
-        if style == Style::Block && matches!(collection.kind, CollectionKind::Seq(_)) {
-            collection.start = self.first_dash(collection.start);
-        }
-        self.last_end = end as usize - self.base;
+        self.last_end = self.relative(end);
         let value = match collection.kind {
             CollectionKind::Seq(items) => Value::Seq(items),
-            CollectionKind::Map { entries, .. } => Value::Map(entries),
+            CollectionKind::Map {
+                entries, merged, ..
+            } => Value::Map(merged.without_overridden(entries)),
         };
         let node = Node {
             span: Span {
@@ -241,49 +291,39 @@ impl<'s> Builder<'s> {
             style,
             value,
         };
-        if collection.anchor > 0 {
-            self.anchors.insert(collection.anchor, node.clone());
-        }
-        self.push(node)
+        self.remember(collection.anchor, &node) && self.push(node)
     }
 
-    /// The library starts a sequence that is not indented under its key behind the dash.
-    fn first_dash(&self, start: u32) -> u32 {
-        let at = start as usize - self.base;
-        let bytes = self.source.as_bytes();
-        let is_dash = |i: usize| {
-            bytes.get(i) == Some(&b'-')
-                && matches!(bytes.get(i + 1), None | Some(b' ' | b'\n' | b'\r' | b'\t'))
-        };
-        if is_dash(at) {
-            return start;
+    /// Keeps a copy of an anchored node for its aliases. Anchors inside each other copy the
+    /// same nodes again and again, so the copies have a budget, too.
+    fn remember(&mut self, anchor: usize, node: &Node) -> bool {
+        if anchor == 0 {
+            return true;
         }
-        let gap = bytes.get(..at).map_or(0, |before| {
-            before
-                .iter()
-                .rev()
-                .take_while(|b| b.is_ascii_whitespace())
-                .count()
-        });
-        match at.checked_sub(gap + 1) {
-            Some(before) if is_dash(before) => (self.base + before) as u32,
-            _ => start,
+        self.copied += count(node);
+        if self.copied > MAX_NODES {
+            return self.too_many(node.span);
         }
+        self.anchors.insert(anchor, node.clone());
+        true
     }
 
-    fn closing_bracket(&self, from: u32) -> u32 {
-        let start = from as usize - self.base;
-        let rest = self.source.as_bytes().get(start..).unwrap_or_default();
-        let mut comment = false;
-        for (i, byte) in rest.iter().enumerate() {
-            match byte {
-                b'\n' => comment = false,
-                b'#' => comment = true,
-                b']' | b'}' if !comment => return from + i as u32 + 1,
-                _ => {}
-            }
-        }
-        from
+    fn too_deep(&mut self, at: Span) -> bool {
+        self.problems.push(Problem::new(
+            ProblemKind::TooDeep,
+            at,
+            format!("the frontmatter is nested deeper than {MAX_DEPTH} levels (aliases expanded)"),
+        ));
+        false
+    }
+
+    fn too_many(&mut self, at: Span) -> bool {
+        self.problems.push(Problem::new(
+            ProblemKind::TooManyNodes,
+            at,
+            format!("the frontmatter has more than {MAX_NODES} values (aliases expanded)"),
+        ));
+        false
     }
 
     fn scalar(
@@ -296,8 +336,8 @@ impl<'s> Builder<'s> {
         let (style, span) = match style {
             ScalarStyle::Plain if text.is_empty() => (Style::Plain, self.missing_value(place)),
             ScalarStyle::Plain => (Style::Plain, place),
-            ScalarStyle::SingleQuoted => (Style::SingleQuoted, self.quoted_scalar(place, b'\'')),
-            ScalarStyle::DoubleQuoted => (Style::DoubleQuoted, self.quoted_scalar(place, b'"')),
+            ScalarStyle::SingleQuoted => (Style::SingleQuoted, self.quoted_scalar(place)),
+            ScalarStyle::DoubleQuoted => (Style::DoubleQuoted, self.quoted_scalar(place)),
             ScalarStyle::Literal => (Style::Literal, self.block_scalar(place, b'|')),
             ScalarStyle::Folded => (Style::Folded, self.block_scalar(place, b'>')),
         };
@@ -331,57 +371,31 @@ impl<'s> Builder<'s> {
 
     /// The library's span of a quoted scalar may run on over a comment; ours ends with the
     /// closing quote.
-    fn quoted_scalar(&self, place: Span, quote: u8) -> Span {
-        let bytes = self.source.as_bytes();
-        let (start, end) = (
-            place.start as usize - self.base,
-            place.end as usize - self.base,
-        );
-        let Some(open) = bytes
-            .get(start..end)
-            .and_then(|b| b.iter().position(|b| *b == quote))
-        else {
-            return place;
-        };
-        let mut at = start + open + 1;
-        while at < end {
-            match bytes.get(at) {
-                Some(b'\\') if quote == b'"' => at += 1,
-                Some(b) if *b == quote && quote == b'\'' && bytes.get(at + 1) == Some(&quote) => {
-                    at += 1
-                }
-                Some(b) if *b == quote => return Span::new(self.base + start, self.base + at + 1),
-                _ => {}
-            }
-            at += 1;
-        }
-        place
+    fn quoted_scalar(&self, place: Span) -> Span {
+        let (start, end) = (self.relative(place.start), self.relative(place.end));
+        let end = self.text.quoted_end(start, end).unwrap_or(end);
+        Span::new(self.base + start, self.base + end)
     }
 
     /// The library puts a missing value before its colon, behind it, or behind the comment
     /// that follows; ours stands directly behind the `:` or `-`.
     fn missing_value(&self, place: Span) -> Span {
-        let at = place.start as usize - self.base;
-        let behind = match self.stack.last().map(|c| &c.kind) {
-            Some(CollectionKind::Map { key: Some(key), .. }) => {
-                let end = key.1.end as usize - self.base;
-                let rest = self.source.get(end..).unwrap_or("");
-                let gap = rest.len() - rest.trim_start().len();
-                match rest.get(gap..) {
-                    Some(rest) if rest.starts_with(':') => end + gap + 1,
-                    _ => end,
-                }
-            }
-            Some(CollectionKind::Seq(_)) => {
-                let head = self.source.get(..at).unwrap_or("");
-                let start = head.rfind('\n').map_or(0, |i| i + 1);
-                let line = head.get(start..).unwrap_or("");
-                let empty = |i: &usize| {
-                    let rest = line.get(i + 1..).unwrap_or("").trim_start();
-                    rest.is_empty() || rest.starts_with('#')
+        let at = self.relative(place.start);
+        let behind = match self.stack.last() {
+            Some(Collection {
+                kind: CollectionKind::Map { key: Some(key), .. },
+                ..
+            }) => self.text.behind_colon(self.relative(key.span.end)),
+            Some(Collection {
+                kind: CollectionKind::Seq(items),
+                start,
+                ..
+            }) => {
+                let from = match items.last() {
+                    Some(_) => self.last_end,
+                    None => self.relative(*start),
                 };
-                let mut dashes = line.match_indices('-').map(|(i, _)| i);
-                dashes.find(empty).map_or(at, |i| start + i + 1)
+                self.text.dash(from, at).map_or(at, |dash| dash + 1)
             }
             _ => at,
         };
@@ -391,32 +405,18 @@ impl<'s> Builder<'s> {
     /// The library's span of a block scalar is its text with the blank lines behind it;
     /// ours runs from the indicator to the end of the last line with text.
     fn block_scalar(&self, place: Span, indicator: u8) -> Span {
-        let (start, end) = (
-            place.start as usize - self.base,
-            place.end as usize - self.base,
-        );
-        let bytes = self.source.as_bytes();
-        let from = self.last_end.min(start);
-        let header = bytes
-            .get(from..start)
-            .and_then(|gap| gap.iter().position(|b| *b == indicator))
-            .map_or(start, |i| from + i);
-        let text_end = self
-            .source
-            .get(header..end)
-            .map_or(end, |s| header + s.trim_end().len());
-        Span::new(self.base + header, self.base + text_end)
+        let (start, end) = (self.relative(place.start), self.relative(place.end));
+        let header = self.text.block_header(self.last_end, start, indicator);
+        let header = header.unwrap_or(start);
+        let text = self.text.source.get(header..end).unwrap_or("");
+        let end = header + text.trim_end().len();
+        Span::new(self.base + header, self.base + end)
     }
 
     fn push(&mut self, node: Node) -> bool {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            self.problems.push(Problem::new(
-                ProblemKind::TooManyNodes,
-                node.span,
-                format!("the frontmatter has more than {MAX_NODES} values (aliases expanded)"),
-            ));
-            return false;
+            return self.too_many(node.span);
         }
         let Some(parent) = self.stack.last_mut() else {
             self.root.get_or_insert(node);
@@ -427,30 +427,36 @@ impl<'s> Builder<'s> {
             CollectionKind::Map {
                 entries,
                 key,
+                keys,
                 merged,
             } => {
-                let Some((name, span, kind)) = key.take() else {
+                let Some(key) = key.take() else {
                     *key = Some(as_key(&node, &mut self.problems));
                     return true;
                 };
-                if name == "<<" && kind == KeyKind::Str {
+                if key.merges {
                     self.oddities.push(Oddity {
                         kind: OddityKind::MergeKey,
-                        span,
+                        span: key.span,
                     });
-                    merge(entries, merged, &node);
+                    merge(entries, keys, merged, &node);
                     return true;
                 }
-                if let Some(at) = entries.iter().position(|e| e.key == name) {
-                    if !merged.contains(&name) {
-                        let first = entries[at].key_span;
-                        self.problems.push(duplicate_key(&name, span, first));
+                if let Some(at) = keys.find(entries, &key.name) {
+                    if !merged.entries.contains(&at) {
+                        let first = entries.get(at).map_or(key.span, |e| e.key_span);
+                        self.problems
+                            .push(duplicate_key(&key.name, key.span, first));
                         return true;
                     }
-                    merged.retain(|m| *m != name);
-                    entries.remove(at);
+                    merged.overridden.insert(at);
                 }
-                entries.push(entry(name, span, kind, node));
+                entries.push(Entry {
+                    key: key.name,
+                    key_span: key.span,
+                    key_kind: key.kind,
+                    value: node,
+                });
             }
         }
         true
@@ -458,13 +464,18 @@ impl<'s> Builder<'s> {
 
     fn syntax_error(&mut self, error: &ScanError) {
         let at = self.base + self.offsets.byte(error.marker().index());
-        let span = Span::empty(at.min(self.base + self.source.len()));
+        let span = Span::empty(at.min(self.base + self.text.source.len()));
+        // The library reads ahead, and has a limit of its own for what it reads there.
+        if error.info().contains("recursion limit") {
+            self.too_deep(span);
+            return;
+        }
         let mut problem = Problem::new(
             ProblemKind::Syntax,
             span,
             format!("the frontmatter is not valid YAML: {}", error.info()),
         );
-        if let Some(open) = unclosed_bracket(self.source) {
+        if let Some(open) = self.text.unclosed_bracket() {
             problem = problem.related(
                 Span::new(self.base + open, self.base + open + 1),
                 "this bracket is never closed",
@@ -483,28 +494,31 @@ pub(super) fn duplicate_key(name: &str, second: Span, first: Span) -> Problem {
     .related(first, format!("`{name}` is first set here"))
 }
 
-fn entry(key: SmolStr, key_span: Span, key_kind: KeyKind, value: Node) -> Entry {
-    Entry {
-        key,
-        key_span,
-        key_kind,
-        value,
+impl Merged {
+    fn without_overridden(self, entries: Vec<Entry>) -> Vec<Entry> {
+        if self.overridden.is_empty() {
+            return entries;
+        }
+        let all = entries.into_iter().enumerate();
+        all.filter(|(i, _)| !self.overridden.contains(i))
+            .map(|(_, entry)| entry)
+            .collect()
     }
 }
 
-fn merge(entries: &mut Vec<Entry>, merged: &mut Vec<SmolStr>, source: &Node) {
+fn merge(entries: &mut Vec<Entry>, keys: &mut Keys, merged: &mut Merged, source: &Node) {
     for map in std::iter::once(source).chain(source.items()) {
         for from in map.entries() {
-            if !entries.iter().any(|e| e.key == from.key) {
-                merged.push(from.key.clone());
+            if keys.find(entries, &from.key).is_none() {
+                merged.entries.insert(entries.len());
                 entries.push(from.clone());
             }
         }
     }
 }
 
-fn as_key(node: &Node, problems: &mut Vec<Problem>) -> (SmolStr, Span, KeyKind) {
-    let (text, kind) = match &node.value {
+fn as_key(node: &Node, problems: &mut Vec<Problem>) -> Key {
+    let (name, kind) = match &node.value {
         Value::Str(s) => (s.clone(), KeyKind::Str),
         Value::Int(i) => (SmolStr::new(i.to_string()), KeyKind::Int),
         Value::Null => (SmolStr::new_static("null"), KeyKind::Other),
@@ -519,101 +533,29 @@ fn as_key(node: &Node, problems: &mut Vec<Problem>) -> (SmolStr, Span, KeyKind) 
             (SmolStr::new_static("?"), KeyKind::Other)
         }
     };
-    (text, node.span, kind)
+    let merges = node.style == Style::Plain && name == "<<";
+    Key {
+        name,
+        span: node.span,
+        kind,
+        merges,
+    }
 }
 
+/// Nodes as `push` counts them: keys are nodes, too.
 fn count(node: &Node) -> usize {
     1 + match &node.value {
         Value::Seq(items) => items.iter().map(count).sum(),
-        Value::Map(entries) => entries.iter().map(|e| count(&e.value)).sum::<usize>(),
+        Value::Map(entries) => entries.iter().map(|e| 1 + count(&e.value)).sum::<usize>(),
         _ => 0,
     }
 }
 
-/// First `[` or `{` that stays open, or that is closed by the other kind: where a reader has
-/// to look when the parser only complains at the end of the file.
-fn unclosed_bracket(source: &str) -> Option<usize> {
-    let mut open: Vec<(usize, u8)> = Vec::new();
-    let mut quote = None;
-    let mut comment = false;
-    let mut previous = b'\n';
-    for (i, byte) in source.bytes().enumerate() {
-        match (quote, byte) {
-            (None, b'\n') => comment = false,
-            (None, _) if comment => {}
-            (None, b'#') if matches!(previous, b' ' | b'\t' | b'\n') => comment = true,
-            // A backslash hides a quote in double quotes only.
-            (Some(q), b) if b == q && (previous != b'\\' || q == b'\'') => quote = None,
-            (Some(_), b'\n') if open.is_empty() => quote = None,
-            (Some(_), _) => {}
-            (None, b'"' | b'\'') if matches!(previous, b' ' | b'[' | b'{' | b',' | b'\n') => {
-                quote = Some(byte);
-            }
-            (None, b'[' | b'{') if !open.is_empty() || matches!(previous, b' ' | b'\n') => {
-                open.push((i, byte))
-            }
-            (None, b']' | b'}') => {
-                if let Some((at, opener)) = open.pop()
-                    && (opener == b'[') != (byte == b']')
-                {
-                    return Some(at);
-                }
-            }
-            _ => {}
-        }
-        previous = byte;
-    }
-    open.first().map(|(at, _)| *at)
-}
-
-/// The library counts characters; we count bytes.
-struct ByteOffsets {
-    /// Characters before each non-ASCII character's end, with the surplus of bytes so far.
-    shifts: Vec<(u32, u32)>,
-    len: usize,
-}
-
-impl ByteOffsets {
-    fn new(source: &str) -> Self {
-        let mut shifts = Vec::new();
-        if !source.is_ascii() {
-            let mut surplus = 0;
-            for (chars, c) in source.chars().enumerate() {
-                let extra = c.len_utf8() as u32 - 1;
-                if extra > 0 {
-                    surplus += extra;
-                    shifts.push((chars as u32 + 1, surplus));
-                }
-            }
-        }
-        ByteOffsets {
-            shifts,
-            len: source.len(),
-        }
-    }
-
-    fn byte(&self, char_index: usize) -> usize {
-        let before = self
-            .shifts
-            .partition_point(|(at, _)| *at as usize <= char_index);
-        let surplus = match before.checked_sub(1).and_then(|i| self.shifts.get(i)) {
-            Some((_, surplus)) => *surplus as usize,
-            None => 0,
-        };
-        (char_index + surplus).min(self.len)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unclosed_bracket;
-
-    #[test]
-    fn the_bracket_to_mend_is_found() {
-        assert_eq!(unclosed_bracket("a: [1, 2]\nb: {}\n"), None);
-        assert_eq!(unclosed_bracket("a: [1, 2\nb: {}\n"), Some(3));
-        assert_eq!(unclosed_bracket("a: {b: [1, 2}\n"), Some(7));
-        assert_eq!(unclosed_bracket("# see [1\na: 'x[\\'\nb: [\n"), Some(21));
-        assert_eq!(unclosed_bracket("a: \"[\\\"[\"\n"), None);
+/// Collections inside each other.
+fn height(node: &Node) -> usize {
+    match &node.value {
+        Value::Seq(items) => 1 + items.iter().map(height).max().unwrap_or(0),
+        Value::Map(entries) => 1 + entries.iter().map(|e| height(&e.value)).max().unwrap_or(0),
+        _ => 0,
     }
 }

@@ -5,6 +5,7 @@
 //! several times faster, and gives up at the first sign of anything else. A property test
 //! holds the two to the same result.
 
+mod keys;
 mod library;
 mod quick;
 mod scalar;

@@ -9,8 +9,9 @@
 use memchr::{memchr, memchr2, memchr3};
 use smol_str::SmolStr;
 
+use super::keys::Keys;
 use super::scalar::{differs_in_yaml11, resolve};
-use super::{MAX_DEPTH, Oddity, OddityKind, Parsed};
+use super::{MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
 use crate::manifest::tree::{Entry, KeyKind, Node, Span, Style, Value};
 
 pub fn parse(source: &str, base: usize) -> Option<Parsed> {
@@ -24,6 +25,7 @@ pub fn parse(source: &str, base: usize) -> Option<Parsed> {
         at: 0,
         indent: None,
         depth: 0,
+        nodes: 1,
         oddities: Vec::new(),
     };
     reader.next_line_from(0)?;
@@ -71,6 +73,8 @@ struct Reader<'s> {
     /// `None` at the end of the text.
     indent: Option<usize>,
     depth: usize,
+    /// The root, and for each collection its items, or its keys and values.
+    nodes: usize,
     oddities: Vec<Oddity>,
 }
 
@@ -95,6 +99,12 @@ impl<'s> Reader<'s> {
         while self.peek() == Some(b' ') {
             self.at += 1;
         }
+    }
+
+    /// Nodes that the collection at hand has more of; `None` where the budget is spent.
+    fn count(&mut self, more: usize) -> Option<()> {
+        self.nodes += more;
+        (self.nodes <= MAX_NODES).then_some(())
     }
 
     /// Moves to the next line that has content, from the start of a line.
@@ -201,6 +211,7 @@ impl<'s> Reader<'s> {
             if self.indent.is_some_and(|next| next > indent) {
                 return None;
             }
+            self.count(1)?;
             items.push(item);
         }
         let end = items.last()?.span.end;
@@ -233,9 +244,10 @@ impl<'s> Reader<'s> {
     fn block_map(&mut self, indent: usize) -> Option<Node> {
         let start = self.at;
         let mut entries: Vec<Entry> = Vec::with_capacity(4);
+        let mut keys = Keys::default();
         while self.indent == Some(indent) && !self.at_dash() {
             let (key, key_span, key_kind) = self.key()?;
-            if entries.iter().any(|e| e.key == key) {
+            if keys.find(&entries, &key).is_some() {
                 return None;
             }
             let colon_end = self.at;
@@ -248,6 +260,7 @@ impl<'s> Reader<'s> {
             if self.indent.is_some_and(|next| next > indent) {
                 return None;
             }
+            self.count(2)?;
             entries.push(Entry {
                 key,
                 key_span,
@@ -503,6 +516,10 @@ impl<'s> Reader<'s> {
                 if column.is_none_or(|c| at - line > c) && at > line {
                     return None;
                 }
+                // The library gives a last line without a break one of its own.
+                if end.is_none() && at > line {
+                    return None;
+                }
                 if end.is_none() {
                     break;
                 }
@@ -613,6 +630,7 @@ impl<'s> Reader<'s> {
                 break;
             }
             items.push(self.flow_value(indent)?);
+            self.count(1)?;
             self.flow_gap(indent)?;
             match self.peek()? {
                 b',' => self.at += 1,
@@ -632,6 +650,7 @@ impl<'s> Reader<'s> {
         let start = self.at;
         self.at += 1;
         let mut entries: Vec<Entry> = Vec::new();
+        let mut keys = Keys::default();
         loop {
             self.flow_gap(indent)?;
             if self.peek()? == b'}' {
@@ -648,11 +667,12 @@ impl<'s> Reader<'s> {
                 Value::Int(i) => (SmolStr::new(i.to_string()), KeyKind::Int),
                 _ => return None,
             };
-            if (name == "<<" && !quoted) || entries.iter().any(|e| e.key == name) {
+            if (name == "<<" && !quoted) || keys.find(&entries, &name).is_some() {
                 return None;
             }
             self.flow_gap(indent)?;
             let value = self.flow_value(indent)?;
+            self.count(2)?;
             entries.push(Entry {
                 key: name,
                 key_span: key.span,

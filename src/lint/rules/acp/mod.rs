@@ -9,7 +9,7 @@ use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
 use crate::lint::rules::document::FM_TYPE;
-use crate::lint::shape::{self, Violation};
+use crate::lint::shape::{self, Violation, repeated_texts};
 use crate::lint::text::closest_of;
 use crate::manifest::{Doctype, Entry, Node, RefRole, Resolution, Style, Value};
 
@@ -441,23 +441,19 @@ fn mcp_servers<'d>(ctx: &Context<'d>, aip44: &'d Node) {
     // At tier `sandboxed` MCP is on unless the map says otherwise.
     let by_tier = aip44.str_at(&["tier"]) == Some("sandboxed")
         && !agent.is_some_and(|a| a.has("mcpCapabilities"));
-    for (i, server) in servers.iter().enumerate() {
-        if let Some(name) = server.get("name")
-            && let Some(text) = name.as_str()
-        {
-            let earlier = servers.iter().take(i).filter_map(|s| s.get("name"));
-            if let Some(first) = earlier.into_iter().find(|n| n.as_str() == Some(text)) {
-                ctx.report(
-                    Draft::new(
-                        &ACP_MCP_SERVER_NAME_UNIQUE,
-                        name,
-                        format!("another MCP server is called `{text}` too"),
-                    )
-                    .help("give each server its own name")
-                    .nearby(first.span, "first here"),
-                );
-            }
-        }
+    for (name, first) in repeated_texts(servers.iter().filter_map(|s| s.get("name"))) {
+        let text = name.as_str().unwrap_or("");
+        ctx.report(
+            Draft::new(
+                &ACP_MCP_SERVER_NAME_UNIQUE,
+                name,
+                format!("another MCP server is called `{text}` too"),
+            )
+            .help("give each server its own name")
+            .nearby(first.span, "first here"),
+        );
+    }
+    for server in servers {
         let (Some(agent), Some(transport)) = (agent, server.get("transport")) else {
             continue;
         };

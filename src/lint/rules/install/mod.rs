@@ -61,9 +61,6 @@ const MANAGERS: [&str; 10] = [
     "brew", "apt", "dnf", "pacman", "choco", "scoop", "npm", "pip", "cargo", "go",
 ];
 
-/// More than any real list; what comes after is still judged, but not pair by pair.
-const MOST_PAIRS: usize = 100;
-
 fn methods<'d>(ctx: &Context<'d>) -> &'d [Node] {
     ctx.root.get("install").map_or(&[], Node::items)
 }
@@ -71,7 +68,7 @@ fn methods<'d>(ctx: &Context<'d>) -> &'d [Node] {
 fn check(ctx: &Context<'_>) {
     bin(ctx);
     let methods = methods(ctx);
-    for (i, method) in methods.iter().enumerate() {
+    for method in methods {
         match method.str_at(&["method"]) {
             Some("curl") => {
                 fetched(ctx, method, &INSTALL_CURL_NO_SHA256);
@@ -84,9 +81,9 @@ fn check(ctx: &Context<'_>) {
             Some("vendored") => vendored(ctx, method),
             _ => {}
         }
-        if i < MOST_PAIRS {
-            duplicate(ctx, methods, i);
-        }
+    }
+    for (method, first) in shape::repeats(methods) {
+        duplicate(ctx, method, first);
     }
     if let Some(entry) = ctx.root.entry("install") {
         all_experimental(ctx, entry, methods);
@@ -339,14 +336,10 @@ fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
     );
 }
 
-fn duplicate<'d>(ctx: &Context<'d>, methods: &'d [Node], at: usize) {
-    let Some(method) = methods.get(at).filter(|m| !m.entries().is_empty()) else {
+fn duplicate<'d>(ctx: &Context<'d>, method: &'d Node, first: &'d Node) {
+    if method.entries().is_empty() {
         return;
-    };
-    let earlier = methods.get(..at).unwrap_or(&[]);
-    let Some(first) = earlier.iter().find(|other| shape::same(other, method)) else {
-        return;
-    };
+    }
     let edits = ctx
         .root
         .get("install")

@@ -5,6 +5,7 @@ use super::type_of;
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
+use crate::lint::shape::repeated_texts;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, Value};
 
@@ -28,23 +29,22 @@ fn choices<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
     if kind != "enum" {
         return on_non_enum(ctx, option, kind);
     }
-    for (i, (text, item)) in list.strings().enumerate() {
-        if let Some((_, first)) = list.strings().take(i).find(|(other, _)| *other == text) {
-            ctx.report(
-                Draft::new(
-                    &OPTION_ENUM_DUPLICATES,
-                    item,
-                    format!("`{text}` stands twice in `enum`"),
-                )
-                .help("remove one of them")
-                .nearby(first.span, "first here")
-                .fix_if(
-                    Safety::Safe,
-                    "Remove the second one",
-                    edits::remove_item(ctx.doc, list, item),
-                ),
-            );
-        }
+    for (item, first) in repeated_texts(list.items()) {
+        let text = item.as_str().unwrap_or("");
+        ctx.report(
+            Draft::new(
+                &OPTION_ENUM_DUPLICATES,
+                item,
+                format!("`{text}` stands twice in `enum`"),
+            )
+            .help("remove one of them")
+            .nearby(first.span, "first here")
+            .fix_if(
+                Safety::Safe,
+                "Remove the second one",
+                edits::remove_item(ctx.doc, list, item),
+            ),
+        );
     }
 }
 

@@ -443,6 +443,9 @@ fn remove(ctx: &Context<'_>, block: &Node, holder: &Entry, entry: &Entry) -> Opt
     }
 }
 
+/// More mounts than a sandbox has; what they may hide is looked for among the first ones.
+const MOST_MOUNTS: usize = 500;
+
 fn mounts<'d>(ctx: &Context<'d>, block: &'d Node) {
     let mounts = block.get("mounts").map_or(&[][..], Node::items);
     for (i, mount) in mounts.iter().enumerate() {
@@ -470,9 +473,9 @@ fn mounts<'d>(ctx: &Context<'d>, block: &'d Node) {
             );
             continue;
         }
-        let earlier = mounts.iter().take(i).filter_map(|m| m.get("at"));
+        let earlier = mounts.iter().take(i.min(MOST_MOUNTS));
         let hidden = earlier
-            .into_iter()
+            .filter_map(|m| m.get("at"))
             .find(|other| other.as_str().is_some_and(|other| covers(path, other)));
         if let Some(hidden) = hidden {
             ctx.report(

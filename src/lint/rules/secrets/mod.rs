@@ -10,7 +10,7 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::credentials::is_token;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
-use crate::lint::shape::{self, Keyword, Violation};
+use crate::lint::shape::{self, Keyword, Violation, repeated_texts};
 use crate::manifest::{Doctype, Entry, Node, Value};
 
 pub static FAMILY: Family = Family {
@@ -168,23 +168,19 @@ fn check(ctx: &Context<'_>) {
     if let Some(slots) = slots {
         legacy(ctx, slots);
     }
-    for (i, entry) in secrets.iter().enumerate() {
-        if let Some(slug) = entry.get("slug")
-            && let Some(text) = slug.as_str()
-        {
-            let earlier = secrets.iter().take(i).filter_map(|e| e.get("slug"));
-            if let Some(first) = earlier.into_iter().find(|s| s.as_str() == Some(text)) {
-                ctx.report(
-                    Draft::new(
-                        &SEC_SLUG_UNIQUE,
-                        slug,
-                        format!("the slug `{text}` is declared twice"),
-                    )
-                    .help("merge the two entries, or rename one")
-                    .nearby(first.span, "first here"),
-                );
-            }
-        }
+    for (slug, first) in repeated_texts(secrets.iter().filter_map(|e| e.get("slug"))) {
+        let text = slug.as_str().unwrap_or("");
+        ctx.report(
+            Draft::new(
+                &SEC_SLUG_UNIQUE,
+                slug,
+                format!("the slug `{text}` is declared twice"),
+            )
+            .help("merge the two entries, or rename one")
+            .nearby(first.span, "first here"),
+        );
+    }
+    for entry in secrets {
         if let Some(backend) = entry.get("backend")
             && backend.as_str().is_some_and(|text| text.contains("://"))
         {

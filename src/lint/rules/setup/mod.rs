@@ -4,12 +4,14 @@ mod catalog;
 
 pub use catalog::*;
 
+use std::collections::HashMap;
+
 use super::auth::{secrets_in, secrets_of, secrets_place};
 use crate::lint::context::{Context, Draft, Place};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
-use crate::lint::shape::{Keyword, Violation};
+use crate::lint::shape::{Keyword, Violation, repeated_texts};
 use crate::lint::text::{clip, closest_of, one_of};
 use crate::manifest::{Doctype, Entry, Node};
 
@@ -200,40 +202,32 @@ fn check(ctx: &Context<'_>) {
         return;
     };
     let steps = setup.items();
+    for (id, first) in repeated_texts(steps.iter().filter_map(|step| step.get("id"))) {
+        unique(ctx, id, first);
+    }
+    let order = Order::of(steps);
     for (at, step) in steps.iter().enumerate() {
-        let (earlier, _) = steps.split_at(at);
-        unique(ctx, step, earlier);
         prompt(ctx, step);
         persist(ctx, step);
         oauth(ctx, step);
         repeatable(ctx, step);
         for text in texts(step) {
-            inputs(ctx, text, step, earlier, steps);
+            inputs(ctx, text, at, &order);
         }
     }
 }
 
-fn unique<'d>(ctx: &Context<'d>, step: &'d Node, earlier: &'d [Node]) {
-    let Some(node) = step.get("id") else {
-        return;
-    };
-    let Some(id) = node.as_str() else {
-        return;
-    };
-    let first = earlier
-        .iter()
-        .find_map(|s| s.get("id").filter(|other| other.as_str() == Some(id)));
-    if let Some(first) = first {
-        ctx.report(
-            Draft::new(
-                &SETUP_ID_UNIQUE,
-                node,
-                format!("two steps have the id `{}`", clip(id, 64)),
-            )
-            .help("give each step an id of its own")
-            .nearby(first.span, "first here"),
-        );
-    }
+fn unique<'d>(ctx: &Context<'d>, id: &'d Node, first: &'d Node) {
+    let text = clip(id.as_str().unwrap_or(""), 64);
+    ctx.report(
+        Draft::new(
+            &SETUP_ID_UNIQUE,
+            id,
+            format!("two steps have the id `{text}`"),
+        )
+        .help("give each step an id of its own")
+        .nearby(first.span, "first here"),
+    );
 }
 
 fn prompt<'d>(ctx: &Context<'d>, step: &'d Node) {
@@ -560,44 +554,71 @@ fn texts(step: &Node) -> impl Iterator<Item = &Node> {
     .flatten()
 }
 
-fn inputs<'d>(
-    ctx: &Context<'d>,
-    node: &'d Node,
-    step: &'d Node,
-    earlier: &'d [Node],
+/// The steps, and where each id first stands.
+struct Order<'d> {
     steps: &'d [Node],
-) {
+    first: HashMap<&'d str, usize>,
+    /// The first step with the id that has a value.
+    valued: HashMap<&'d str, usize>,
+}
+
+impl<'d> Order<'d> {
+    fn of(steps: &'d [Node]) -> Self {
+        let (mut first, mut valued) = (HashMap::new(), HashMap::new());
+        for (at, step) in steps.iter().enumerate() {
+            if let Some(id) = step.str_at(&["id"]) {
+                first.entry(id).or_insert(at);
+                if has_value(step) {
+                    valued.entry(id).or_insert(at);
+                }
+            }
+        }
+        Order {
+            steps,
+            first,
+            valued,
+        }
+    }
+}
+
+fn has_value(step: &Node) -> bool {
+    step.str_at(&["kind"]) != Some("oauth")
+}
+
+fn inputs<'d>(ctx: &Context<'d>, node: &'d Node, at: usize, order: &Order<'d>) {
+    let earlier = order.steps.get(..at).unwrap_or_default();
+    let own = order.steps.get(at).and_then(|step| step.str_at(&["id"]));
     let mut rest = node.as_str().unwrap_or("");
     while let Some((_, after)) = rest.split_once("${input.") {
         let Some((name, behind)) = after.split_once('}') else {
             return;
         };
         rest = behind;
-        let is = |s: &&Node| s.str_at(&["id"]) == Some(name);
-        let has_value = |s: &&Node| s.str_at(&["kind"]) != Some("oauth");
-        if earlier.iter().filter(has_value).any(|s| is(&s)) {
+        if order.valued.get(name).is_some_and(|first| *first < at) {
             continue;
         }
+        let first = order.first.get(name).copied();
+        let step = |i: usize| order.steps.get(i);
         let shown = clip(name, 64);
         let known = || {
             earlier
                 .iter()
-                .filter(has_value)
+                .filter(|s| has_value(s))
                 .filter_map(|s| s.str_at(&["id"]))
         };
-        let (message, help, other) = if step.str_at(&["id"]) == Some(name) {
+        let (message, help, other) = if own == Some(name) {
             (
                 format!("`${{input.{shown}}}` is the value of this very step"),
                 "within `persist`, write `${value}`".to_owned(),
                 None,
             )
-        } else if let Some(other) = earlier.iter().find(is) {
+        } else if let Some(other) = first.filter(|i| *i < at).and_then(step) {
             (
                 format!("`${{input.{shown}}}` names a step of kind `oauth`, which has no value"),
                 "its tokens are in the secret that it names".to_owned(),
                 Some((other, "this step")),
             )
-        } else if let Some(other) = steps.iter().find(is) {
+        } else if let Some(other) = first.and_then(step) {
             (
                 format!("`${{input.{shown}}}` names a step that runs later"),
                 "move that step up; steps run in the order in which they stand".to_owned(),

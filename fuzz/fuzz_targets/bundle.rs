@@ -1,0 +1,90 @@
+//! A bundle that lives in memory, with one file of it under test.
+
+use std::path::{Path, PathBuf};
+
+use agentproto::lint::{Profile, RuleSet};
+use agentproto::manifest::{FileSource, Overlay, PathKind, ReadError};
+
+const NAMES: [&str; 8] = [
+    "CLI.md",
+    "AGENT-CLI.md",
+    "ACP.md",
+    "SANDBOX.md",
+    "SECRETS.md",
+    "RUNNER.md",
+    "TOOL.md",
+    "OPERATOR.md",
+];
+
+/// What references of the file under test can lead to.
+const NEIGHBOURS: [(&str, &str); 4] = [
+    (
+        "AGENT-CLI.md",
+        include_str!("../../fixtures/base/harbor/AGENT-CLI.md"),
+    ),
+    (
+        "harbor.ACP.md",
+        include_str!("../../fixtures/base/harbor/harbor.ACP.md"),
+    ),
+    (
+        "SECRETS.md",
+        include_str!("../../fixtures/base/harbor/SECRETS.md"),
+    ),
+    (
+        "SANDBOX.md",
+        include_str!("../../fixtures/base/harbor/SANDBOX.md"),
+    ),
+];
+
+/// A run must not depend on the disk of whoever fuzzes.
+struct Nothing;
+
+impl FileSource for Nothing {
+    fn read(&self, _: &Path) -> Result<Vec<u8>, ReadError> {
+        Err(ReadError::NotFound)
+    }
+    fn kind(&self, _: &Path) -> Option<PathKind> {
+        None
+    }
+    fn list(&self, _: &Path) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+pub struct Bundle {
+    pub path: PathBuf,
+    pub files: Overlay<'static>,
+    pub rules: RuleSet,
+}
+
+impl Bundle {
+    /// The first byte names the doctype (3 bits), the profile and whether the rest is the
+    /// whole file or what stands between its fences; ASCII digits and letters do.
+    pub fn new(data: &[u8]) -> Option<Self> {
+        let (first, rest) = data.split_first()?;
+        let text = std::str::from_utf8(rest).ok()?;
+        let name = NAMES[usize::from(first & 7)];
+        let path = PathBuf::from("bundle").join(name);
+        let text = if first & 8 == 0 {
+            text.to_owned()
+        } else {
+            format!("---\n{text}\n---\n")
+        };
+        let profile = if first & 64 == 0 {
+            Profile::Default
+        } else {
+            Profile::Reference
+        };
+        let mut files = Overlay::new(&Nothing);
+        for (name, text) in NEIGHBOURS {
+            let path = PathBuf::from("bundle").join(name);
+            files.texts.insert(path, Some(text.to_owned()));
+        }
+        files.texts.insert(path.clone(), Some(text));
+        Some(Bundle {
+            path,
+            files,
+            rules: RuleSet::profile_defaults(profile),
+        })
+    }
+}

@@ -1,0 +1,61 @@
+//! Any text as any doctype, mended by safe fixes and by all: never more errors, never less
+//! readable, no comment lost, and a second run has nothing to do.
+#![no_main]
+
+mod bundle;
+
+use agentproto::lint::{Options, Severity, fix_documents, lint_files};
+use agentproto::manifest::comments::comments;
+use agentproto::manifest::{Document, Overlay};
+use bundle::Bundle;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(bundle) = Bundle::new(data) else {
+        return;
+    };
+    for unsafe_too in [false, true] {
+        mend(&bundle, unsafe_too);
+    }
+});
+
+fn mend(bundle: &Bundle, unsafe_too: bool) {
+    let paths = std::slice::from_ref(&bundle.path);
+    let options = Options::new(&bundle.rules, &bundle.files, "bundle");
+    let before = lint_files(paths, &options);
+    let outcome = fix_documents(paths, &options, unsafe_too);
+    let errors = outcome.report.count(Severity::Error);
+    assert!(errors <= before.count(Severity::Error));
+    let Some(changed) = outcome.changed.first() else {
+        return;
+    };
+
+    let old = Document::parse(&bundle.path, changed.old.clone());
+    let new = Document::parse(&bundle.path, changed.new.clone());
+    assert!(new.root.is_some() >= old.root.is_some(), "{}", new.text);
+    assert!(new.problems.len() <= old.problems.len(), "{}", new.text);
+    let kept = comment_texts(&new);
+    for comment in comment_texts(&old) {
+        // A fence set anew may leave a comment to the body.
+        let there = kept.contains(&comment)
+            || (!old.problems.is_empty() && new.text.contains(&comment));
+        assert!(there, "{comment} is lost:\n{}", new.text);
+    }
+
+    let mut files = Overlay::new(&bundle.files);
+    files
+        .texts
+        .insert(bundle.path.clone(), Some(changed.new.clone()));
+    let options = Options::new(&bundle.rules, &files, "bundle");
+    let again = fix_documents(paths, &options, unsafe_too);
+    assert_eq!(again.changed, [], "a second run changes more");
+    assert_eq!(again.report.count(Severity::Error), errors);
+}
+
+/// An ignore that is of no use may go; all other comments are the author's.
+fn comment_texts(doc: &Document) -> Vec<String> {
+    let own = comments(doc).into_iter().map(|span| doc.slice(span));
+    own.filter(|text| !text.contains("agentproto:"))
+        .map(str::to_owned)
+        .collect()
+}

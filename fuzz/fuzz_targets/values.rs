@@ -1,0 +1,60 @@
+//! Texts that serde_yaml and we both read, without anchors, tags and merges: the same tree
+//! and the same texts. Plain scalars that either side takes for another type are passed over:
+//! there the YAML versions differ, and ours has tests of its own.
+#![no_main]
+
+use agentproto::manifest::yaml::parse;
+use agentproto::manifest::{Node, OddityKind, Style, Value};
+use libfuzzer_sys::fuzz_target;
+use serde_yaml::Value as Theirs;
+
+fuzz_target!(|source: &str| {
+    // A last line without a break is a line for us and none for serde_yaml.
+    if !source.ends_with('\n') {
+        return;
+    }
+    let parsed = parse(source, 0);
+    let odd = parsed.oddities.iter().any(|o| o.kind != OddityKind::Yaml11);
+    if odd || !parsed.problems.is_empty() {
+        return;
+    }
+    let Some(ours) = parsed.root else { return };
+    let Ok(theirs) = serde_yaml::from_str::<Theirs>(source) else {
+        return;
+    };
+    if let Err(at) = same(&ours, &theirs) {
+        panic!("{at}\n{source}\nours {ours:#?}\ntheirs {theirs:#?}");
+    }
+});
+
+fn same(ours: &Node, theirs: &Theirs) -> Result<(), String> {
+    let equal = match (&ours.value, theirs) {
+        (Value::Str(a), Theirs::String(b)) => a == b,
+        (Value::Seq(a), Theirs::Sequence(b)) => {
+            for (a, b) in a.iter().zip(b) {
+                same(a, b)?;
+            }
+            a.len() == b.len()
+        }
+        (Value::Map(a), Theirs::Mapping(b)) => {
+            for (entry, (key, value)) in a.iter().zip(b) {
+                if let Some(key) = key.as_str()
+                    && key != entry.key
+                {
+                    return Err(format!("key {key:?} is {:?}", entry.key));
+                }
+                same(&entry.value, value)?;
+            }
+            a.len() == b.len()
+        }
+        (Value::Seq(_) | Value::Map(_), _) | (_, Theirs::Sequence(_) | Theirs::Mapping(_)) => false,
+        (Value::Str(_), _) => ours.style == Style::Plain,
+        (_, Theirs::String(_)) => ours.style == Style::Plain,
+        _ => true,
+    };
+    if equal {
+        Ok(())
+    } else {
+        Err(format!("{:?} against {theirs:?}", ours.value))
+    }
+}
