@@ -30,8 +30,10 @@ impl LineIndex {
             .partition_point(|s| *s <= byte)
             .saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or(0) as usize;
+        // A byte order mark takes no column.
         let column = text.get(start..byte as usize).map_or(0, |before| {
-            before.chars().filter(|c| *c != '\u{feff}').count()
+            let mark = start == 0 && before.starts_with('\u{feff}');
+            before.chars().count() - usize::from(mark)
         });
         Position {
             line: line as u32 + 1,

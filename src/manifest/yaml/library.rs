@@ -7,7 +7,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as CharSpan, Tag
 use smol_str::SmolStr;
 
 use super::scalar::{differs_in_yaml11, resolve};
-use super::{MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
+use super::{Keys, MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
 use crate::manifest::document::{Problem, ProblemKind};
 use crate::manifest::tree::{Entry, KeyKind, Node, Span, Style, Value};
 
@@ -51,6 +51,7 @@ enum CollectionKind {
     Seq(Vec<Node>),
     Map {
         entries: Vec<Entry>,
+        keys: Keys,
         key: Option<(SmolStr, Span, KeyKind)>,
         /// Keys that `<<` brought in; the mapping's own keys override them.
         merged: Vec<SmolStr>,
@@ -133,6 +134,7 @@ impl<'s> Builder<'s> {
             Event::MappingStart(anchor, tag) => {
                 let kind = CollectionKind::Map {
                     entries: Vec::new(),
+                    keys: Keys::default(),
                     key: None,
                     merged: Vec::new(),
                 };
@@ -151,7 +153,11 @@ impl<'s> Builder<'s> {
                     value: Value::Null,
                 });
                 node.span = place;
-                self.nodes += count(&node).saturating_sub(1);
+                let (nodes, depth) = size(&node);
+                self.nodes += nodes.saturating_sub(1);
+                if self.stack.len() + depth > MAX_DEPTH {
+                    return self.too_deep(place);
+                }
                 self.push(node)
             }
             _ => true,
@@ -182,12 +188,7 @@ impl<'s> Builder<'s> {
             });
         }
         if self.stack.len() >= MAX_DEPTH {
-            self.problems.push(Problem::new(
-                ProblemKind::TooDeep,
-                place,
-                format!("the frontmatter is nested deeper than {MAX_DEPTH} levels"),
-            ));
-            return false;
+            return self.too_deep(place);
         }
         self.last_end = place.end as usize - self.base;
         self.stack.push(Collection {
@@ -196,6 +197,16 @@ impl<'s> Builder<'s> {
             kind,
         });
         true
+    }
+
+    /// Nothing may recurse further than the limit, whoever reads the tree.
+    fn too_deep(&mut self, place: Span) -> bool {
+        self.problems.push(Problem::new(
+            ProblemKind::TooDeep,
+            place,
+            format!("the frontmatter is nested deeper than {MAX_DEPTH} levels"),
+        ));
+        false
     }
 
     fn close(&mut self, place: Span) -> bool {
@@ -414,7 +425,9 @@ impl<'s> Builder<'s> {
             self.problems.push(Problem::new(
                 ProblemKind::TooManyNodes,
                 node.span,
-                format!("the frontmatter has more than {MAX_NODES} values (aliases expanded)"),
+                format!(
+                    "the frontmatter has more than {MAX_NODES} keys and values (aliases expanded)"
+                ),
             ));
             return false;
         }
@@ -426,6 +439,7 @@ impl<'s> Builder<'s> {
             CollectionKind::Seq(items) => items.push(node),
             CollectionKind::Map {
                 entries,
+                keys,
                 key,
                 merged,
             } => {
@@ -438,10 +452,12 @@ impl<'s> Builder<'s> {
                         kind: OddityKind::MergeKey,
                         span,
                     });
-                    merge(entries, merged, &node);
+                    merge(entries, keys, merged, &node);
                     return true;
                 }
-                if let Some(at) = entries.iter().position(|e| e.key == name) {
+                if keys.has(entries, &name)
+                    && let Some(at) = entries.iter().position(|e| e.key == name)
+                {
                     if !merged.contains(&name) {
                         let first = entries[at].key_span;
                         self.problems.push(duplicate_key(&name, span, first));
@@ -492,10 +508,10 @@ fn entry(key: SmolStr, key_span: Span, key_kind: KeyKind, value: Node) -> Entry 
     }
 }
 
-fn merge(entries: &mut Vec<Entry>, merged: &mut Vec<SmolStr>, source: &Node) {
+fn merge(entries: &mut Vec<Entry>, keys: &mut Keys, merged: &mut Vec<SmolStr>, source: &Node) {
     for map in std::iter::once(source).chain(source.items()) {
         for from in map.entries() {
-            if !entries.iter().any(|e| e.key == from.key) {
+            if !keys.has(entries, &from.key) {
                 merged.push(from.key.clone());
                 entries.push(from.clone());
             }
@@ -522,11 +538,16 @@ fn as_key(node: &Node, problems: &mut Vec<Problem>) -> (SmolStr, Span, KeyKind) 
     (text, node.span, kind)
 }
 
-fn count(node: &Node) -> usize {
-    1 + match &node.value {
-        Value::Seq(items) => items.iter().map(count).sum(),
-        Value::Map(entries) => entries.iter().map(|e| count(&e.value)).sum::<usize>(),
-        _ => 0,
+/// Nodes, and levels of collections.
+fn size(node: &Node) -> (usize, usize) {
+    let with = |(nodes, depth): (usize, usize), child: &Node| {
+        let (more, levels) = size(child);
+        (nodes + more, depth.max(levels + 1))
+    };
+    match &node.value {
+        Value::Seq(items) => items.iter().fold((1, 1), with),
+        Value::Map(entries) => entries.iter().map(|e| &e.value).fold((1, 1), with),
+        _ => (1, 0),
     }
 }
 

@@ -11,13 +11,38 @@ mod scalar;
 
 pub use scalar::{differs_in_yaml11, resolve as resolve_plain};
 
+use std::collections::HashSet;
+
+use smol_str::SmolStr;
+
 use super::document::Problem;
-use super::tree::{Node, Span};
+use super::tree::{Entry, Node, Span};
 
 /// Deeper nesting is refused: no manifest needs it, and recursion must end.
 pub const MAX_DEPTH: usize = 128;
-/// More nodes (aliases expanded) are refused: a small file must not become a large tree.
-pub const MAX_NODES: usize = 200_000;
+/// More nodes (keys count, aliases are expanded) are refused: a small file must not become a
+/// large tree, and a rule that compares the items of a list with each other must end soon.
+pub const MAX_NODES: usize = 10_000;
+/// Mappings up to this size are searched, larger ones get a set of their keys.
+const FEW_KEYS: usize = 32;
+
+/// Tells whether a mapping has a key already. Manifests have small mappings, for which a set
+/// would only cost.
+#[derive(Default)]
+struct Keys(HashSet<SmolStr>);
+
+impl Keys {
+    /// `entries` are those of one mapping, which only grows between calls.
+    fn has(&mut self, entries: &[Entry], key: &str) -> bool {
+        if entries.len() <= FEW_KEYS {
+            return entries.iter().any(|e| e.key == key);
+        }
+        let known = self.0.len();
+        self.0
+            .extend(entries.iter().skip(known).map(|e| e.key.clone()));
+        self.0.contains(key)
+    }
+}
 
 /// YAML that is legal but that other readers see differently, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use memchr::{memchr, memchr2, memchr3};
 use smol_str::SmolStr;
 
 use super::scalar::{differs_in_yaml11, resolve};
-use super::{MAX_DEPTH, Oddity, OddityKind, Parsed};
+use super::{Keys, MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
 use crate::manifest::tree::{Entry, KeyKind, Node, Span, Style, Value};
 
 pub fn parse(source: &str, base: usize) -> Option<Parsed> {
@@ -24,6 +24,7 @@ pub fn parse(source: &str, base: usize) -> Option<Parsed> {
         at: 0,
         indent: None,
         depth: 0,
+        nodes: 1,
         oddities: Vec::new(),
     };
     reader.next_line_from(0)?;
@@ -71,6 +72,7 @@ struct Reader<'s> {
     /// `None` at the end of the text.
     indent: Option<usize>,
     depth: usize,
+    nodes: usize,
     oddities: Vec<Oddity>,
 }
 
@@ -81,6 +83,12 @@ impl<'s> Reader<'s> {
 
     fn byte(&self, at: usize) -> Option<u8> {
         self.bytes.get(at).copied()
+    }
+
+    /// `None` once the budget is spent; the library words that.
+    fn spend(&mut self, nodes: usize) -> Option<()> {
+        self.nodes += nodes;
+        (self.nodes <= MAX_NODES).then_some(())
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
@@ -201,6 +209,7 @@ impl<'s> Reader<'s> {
             if self.indent.is_some_and(|next| next > indent) {
                 return None;
             }
+            self.spend(1)?;
             items.push(item);
         }
         let end = items.last()?.span.end;
@@ -233,11 +242,13 @@ impl<'s> Reader<'s> {
     fn block_map(&mut self, indent: usize) -> Option<Node> {
         let start = self.at;
         let mut entries: Vec<Entry> = Vec::with_capacity(4);
+        let mut keys = Keys::default();
         while self.indent == Some(indent) && !self.at_dash() {
             let (key, key_span, key_kind) = self.key()?;
-            if entries.iter().any(|e| e.key == key) {
+            if keys.has(&entries, &key) {
                 return None;
             }
+            self.spend(2)?;
             let colon_end = self.at;
             self.skip_spaces();
             let value = match self.peek()? {
@@ -612,6 +623,7 @@ impl<'s> Reader<'s> {
             if self.peek()? == b']' {
                 break;
             }
+            self.spend(1)?;
             items.push(self.flow_value(indent)?);
             self.flow_gap(indent)?;
             match self.peek()? {
@@ -632,6 +644,7 @@ impl<'s> Reader<'s> {
         let start = self.at;
         self.at += 1;
         let mut entries: Vec<Entry> = Vec::new();
+        let mut keys = Keys::default();
         loop {
             self.flow_gap(indent)?;
             if self.peek()? == b'}' {
@@ -648,9 +661,10 @@ impl<'s> Reader<'s> {
                 Value::Int(i) => (SmolStr::new(i.to_string()), KeyKind::Int),
                 _ => return None,
             };
-            if (name == "<<" && !quoted) || entries.iter().any(|e| e.key == name) {
+            if (name == "<<" && !quoted) || keys.has(&entries, &name) {
                 return None;
             }
+            self.spend(2)?;
             self.flow_gap(indent)?;
             let value = self.flow_value(indent)?;
             entries.push(Entry {
