@@ -121,6 +121,10 @@ enum ReadFailure {
 fn read(path: &Path) -> Result<Config, ReadFailure> {
     let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ReadFailure::Absent,
+        std::io::ErrorKind::InvalidData => ReadFailure::Bad(Failure::new(
+            exit::DATA,
+            format!("{}: is not UTF-8", path.display()),
+        )),
         _ => ReadFailure::Bad(Failure::new(
             exit::IO,
             format!("{}: cannot be read: {error}", path.display()),

@@ -1,6 +1,7 @@
 //! Command-line paths → the files to lint.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -10,7 +11,7 @@ use super::Failure;
 use super::config::Config;
 use crate::exit;
 use crate::lint::Target;
-use crate::manifest::Doctype;
+use crate::manifest::{Doctype, normalize};
 
 /// Files named on the command line are linted even where `exclude` covers them, unless
 /// `force_exclude` is set: a hook runner names every file. Directories are walked.
@@ -45,6 +46,7 @@ pub fn targets(
             .then(b.named.cmp(&a.named))
     });
     targets.dedup_by(|a, b| a.path == b.path);
+    without_doubles(&mut targets);
     Ok(targets)
 }
 
@@ -66,10 +68,36 @@ fn is_manifest_name(path: &Path) -> bool {
         .is_some_and(|n| Doctype::from_file_name(n).is_some())
 }
 
-/// `./x` is shown as `x`.
+/// One file has one path, which references to it have as well: `./x` and `y/../x` are `x`,
+/// unless `y` is a link that leads elsewhere.
 pub fn clean(path: &Path) -> PathBuf {
-    path.strip_prefix(".")
-        .map_or_else(|_| path.to_owned(), Path::to_owned)
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return path
+            .strip_prefix(".")
+            .map_or_else(|_| path.to_owned(), Path::to_owned);
+    }
+    let short = normalize(path);
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    if real(&short) == real(path) {
+        short
+    } else {
+        path.to_owned()
+    }
+}
+
+/// The same file by a relative and by an absolute path is linted once.
+fn without_doubles(targets: &mut Vec<Target>) {
+    let mixed = |t: &&Target| t.path.is_absolute();
+    let absolute = targets.iter().filter(mixed).count();
+    if absolute == 0 || absolute == targets.len() {
+        return;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let mut seen = HashSet::new();
+    for target in targets.iter().filter(|t| !t.path.is_absolute()) {
+        seen.insert(normalize(&here.join(&target.path)));
+    }
+    targets.retain(|t| !t.path.is_absolute() || !seen.contains(&t.path));
 }
 
 fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) {
@@ -157,17 +185,30 @@ fn error_path(error: &ignore::Error) -> Option<PathBuf> {
 }
 
 /// `exclude` of the configuration, matched like .gitignore lines at the file's directory.
-pub struct Excludes(Option<(PathBuf, Gitignore)>);
+pub struct Excludes(Option<Globs>);
 
 impl Excludes {
     pub fn hit(&self, path: &Path) -> bool {
-        let Some((here, globs)) = &self.0 else {
-            return false;
-        };
-        let absolute = here.join(path);
-        globs
-            .matched_path_or_any_parents(absolute.strip_prefix(globs.path()).unwrap_or(path), false)
-            .is_ignore()
+        self.0.as_ref().is_some_and(|globs| globs.hit(path))
+    }
+}
+
+/// Globs of the configuration; they say nothing about files outside its directory.
+pub struct Globs {
+    here: PathBuf,
+    lines: Gitignore,
+}
+
+impl Globs {
+    pub fn hit(&self, path: &Path) -> bool {
+        let absolute = normalize(&self.here.join(path));
+        absolute
+            .strip_prefix(self.lines.path())
+            .is_ok_and(|inside| {
+                self.lines
+                    .matched_path_or_any_parents(inside, false)
+                    .is_ignore()
+            })
     }
 }
 
@@ -175,16 +216,13 @@ pub fn excludes(config: &Config) -> Result<Excludes, Failure> {
     if config.lint.exclude.is_empty() {
         return Ok(Excludes(None));
     }
-    globs(&config.dir, &config.lint.exclude, "exclude").map(|g| {
-        let here = std::env::current_dir().unwrap_or_default();
-        Excludes(Some((here, g)))
-    })
+    globs(&config.dir, &config.lint.exclude, "exclude").map(|globs| Excludes(Some(globs)))
 }
 
 /// Compiles globs of the configuration.
-pub fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Gitignore, Failure> {
-    let root = std::env::current_dir().unwrap_or_default().join(dir);
-    let mut builder = GitignoreBuilder::new(root);
+pub fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Globs, Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let mut builder = GitignoreBuilder::new(normalize(&here.join(dir)));
     for pattern in patterns {
         builder.add_line(None, pattern).map_err(|error| {
             Failure::new(
@@ -193,10 +231,11 @@ pub fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Gitignore, 
             )
         })?;
     }
-    builder.build().map_err(|error| {
+    let lines = builder.build().map_err(|error| {
         Failure::new(
             exit::CONFIG,
             format!("`{field}` in the configuration: {error}"),
         )
-    })
+    })?;
+    Ok(Globs { here, lines })
 }

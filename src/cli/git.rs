@@ -1,5 +1,6 @@
 //! What git says has changed. Called as argv, never through a shell.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,15 +16,25 @@ pub fn changed(reference: &str) -> Result<Vec<PathBuf>, Failure> {
             format!("`{reference}` is not a git revision"),
         ));
     }
-    let mut paths = names(&[
+    let differing = names(&[
         "diff",
         "--name-only",
         "-z",
         "--relative",
+        "--no-ext-diff",
         "--diff-filter=d",
         reference,
         "--",
-    ])?;
+    ]);
+    let mut paths = match differing {
+        Err(_) if names(&["rev-parse", "--git-dir"]).is_ok() => {
+            return Err(Failure::new(
+                exit::USAGE,
+                format!("git knows no revision `{reference}`"),
+            ));
+        }
+        differing => differing?,
+    };
     paths.extend(names(&[
         "ls-files",
         "--others",
@@ -35,26 +46,42 @@ pub fn changed(reference: &str) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// Staged paths with their staged texts; what is not UTF-8 is left to the file itself.
-pub fn staged() -> Result<Vec<(PathBuf, String)>, Failure> {
-    let paths = names(&[
-        "diff",
-        "--cached",
-        "--name-only",
-        "-z",
-        "--relative",
-        "--diff-filter=d",
-        "--",
-    ])?;
-    let mut texts = Vec::new();
-    for path in paths
+/// The index, where it is not what the disk has.
+pub struct Staged {
+    /// Added or changed since the last commit.
+    pub paths: Vec<PathBuf>,
+    /// Texts as staged; `None` where the index has no such file.
+    pub texts: BTreeMap<PathBuf, Option<String>>,
+}
+
+/// What would be committed. References lead to staged texts too, so files that are only
+/// edited, deleted or untracked on disk are covered by what the index says of them.
+pub fn staged() -> Result<Staged, Failure> {
+    let diff = |more: &[&str]| {
+        let mut args = vec!["diff", "--name-only", "-z", "--relative", "--no-ext-diff"];
+        args.extend(more);
+        names(&args)
+    };
+    let is_markdown = |path: &PathBuf| path.extension().is_some_and(|e| e == "md");
+    let mut paths = diff(&["--cached", "--diff-filter=d", "--"])?;
+    paths.retain(is_markdown);
+    paths.sort();
+    let removed = diff(&["--cached", "--diff-filter=D", "--"])?;
+    let untracked = names(&["ls-files", "--others", "--exclude-standard", "-z"])?;
+    let mut texts: BTreeMap<PathBuf, Option<String>> = removed
         .into_iter()
-        .filter(|p| p.extension().is_some_and(|e| e == "md"))
-    {
-        let bytes = show(&path, "")?;
-        texts.push((path, String::from_utf8_lossy(&bytes).into_owned()));
+        .chain(untracked)
+        .filter(is_markdown)
+        .map(|path| (path, None))
+        .collect();
+    let edited = diff(&["--"])?;
+    for path in paths.iter().chain(edited.iter().filter(|p| is_markdown(p))) {
+        // What is no text is judged as it lies on disk.
+        if let Ok(text) = String::from_utf8(show(path, "")?) {
+            texts.insert(path.clone(), Some(text));
+        }
     }
-    Ok(texts)
+    Ok(Staged { paths, texts })
 }
 
 /// Text of a file at a revision; `None` where it did not exist.
@@ -76,8 +103,19 @@ fn names(args: &[&str]) -> Result<Vec<PathBuf>, Failure> {
     Ok(out
         .split(|b| *b == 0)
         .filter(|name| !name.is_empty())
-        .map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
+        .map(path_of)
         .collect())
+}
+
+#[cfg(unix)]
+fn path_of(name: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(OsStr::from_bytes(name))
+}
+
+#[cfg(not(unix))]
+fn path_of(name: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(name).into_owned())
 }
 
 fn output(args: &[&OsStr]) -> Result<Vec<u8>, Failure> {

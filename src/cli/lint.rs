@@ -1,22 +1,20 @@
 //! `agentproto lint`.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ignore::gitignore::Gitignore;
-
 use super::args::{self, Global, Lint};
 use super::config::{self, Config, ProfileName, SeverityName, SeveritySetting};
-use super::{Failure, Outcome, discover, git, io_failure, signals, terminal};
+use super::discover::{self, Globs};
+use super::{Failure, Outcome, git, io_failure, root, signals, terminal};
 use crate::exit;
 use crate::lint::rules::registry_wide;
 use crate::lint::{
     Baseline, BaselineError, Changed, Options, Profile, Report, Rule, RuleSet, Severity, Target,
     UnknownRule, fix_targets, lint_targets, matching,
 };
-use crate::manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, replace_file};
+use crate::manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, normalize, replace_file};
 use crate::report::{self, Meta};
 
 pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -32,24 +30,28 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         )
         .hint("`--diff` shows what the fixes would change"));
     }
+    if args.diff && !matches!(args.output.as_str(), "human" | "concise") {
+        return Err(Failure::new(
+            exit::USAGE,
+            format!("`--diff` prints a diff, which is not `{}`", args.output),
+        )
+        .hint("without `--diff` the findings of this format carry their edits"));
+    }
     let mut files = Overlay::new(&Disk);
     let targets = targets(args, &config, &mut files)?;
     let per_file = per_file(&config)?;
-    let here = std::env::current_dir().unwrap_or_default();
     let skip = |file: &Path, rule: &'static Rule| {
-        per_file.iter().any(|(globs, slugs)| {
-            let absolute = here.join(file);
-            let inside = absolute.strip_prefix(globs.path()).unwrap_or(file);
-            slugs.contains(&rule.slug)
-                && globs.matched_path_or_any_parents(inside, false).is_ignore()
-        })
+        per_file
+            .iter()
+            .any(|(globs, slugs)| slugs.contains(&rule.slug) && globs.hit(file))
     };
+    let root = root::of(&places(args));
     signals::watch();
     let options = Options {
         threads: threads(args),
         stop: Some(&signals::STOP),
         skip: (!per_file.is_empty()).then_some(&skip),
-        ..Options::new(&rules, &files, root(&config))
+        ..Options::new(&rules, &files, root.clone())
     };
     let fixing = args.fix || args.unsafe_fixes || args.diff;
     let (mut report, changed) = if fixing {
@@ -58,8 +60,9 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     } else {
         (lint_targets(&targets, &options), Vec::new())
     };
-    if let Some(reference) = &args.changed {
-        compare_with_base(reference, &mut report, &rules);
+    let base = args.changed.as_deref().or(args.staged.then_some("HEAD"));
+    if let Some(reference) = base {
+        compare_with_base(reference, &mut report, &options);
     }
     let meta = Meta {
         profile: rules.profile(),
@@ -75,12 +78,21 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         base: std::env::current_dir().ok(),
         ..Meta::default()
     };
+    if global.verbose {
+        remarks(&config, &root, &report, &meta);
+    }
     if args.diff {
         return show_diff(&changed, &meta, out);
     }
     write_fixed(&changed)?;
-    if let Some(file) = &args.write_baseline {
-        return write_baseline(file, &report, global);
+    if let (Some(file), None) = (&args.write_baseline, signals::interrupted()) {
+        write_baseline(file, &report, global)?;
+        // What is in the baseline from now on counts no more.
+        report.findings.clear();
+        if args.output == "jsonl" {
+            report::jsonl::render(&report, &meta, out).map_err(io_failure)?;
+        }
+        return Ok(exit::CLEAN);
     }
     let known = known_findings(args, &config)?;
     if let Some(baseline) = known {
@@ -101,6 +113,24 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     report::render(args::format(&args.output), &report, &meta, out).map_err(io_failure)?;
     Ok(verdict(&report, &meta))
+}
+
+/// What `--verbose` tells.
+fn remarks(config: &Config, root: &Path, report: &Report, meta: &Meta) {
+    match &config.path {
+        Some(path) => note(&format!("configuration: {}", meta.path(path))),
+        None => note("configuration: none"),
+    }
+    note(&format!("references may go as far as {}", root.display()));
+    for file in &report.files {
+        note(&format!("read {}", meta.path(file)));
+    }
+    let suppressed = report.findings.iter().filter(|f| !f.counts()).count();
+    note(&format!(
+        "{} read, {suppressed} suppressed, {} ms",
+        report::text::count(report.files.len(), "file", "files"),
+        meta.elapsed_ms()
+    ));
 }
 
 /// A remark for people; never part of the results.
@@ -156,7 +186,7 @@ fn write_fixed(changed: &[Changed]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_baseline(file: &Path, report: &Report, global: &Global) -> Outcome {
+fn write_baseline(file: &Path, report: &Report, global: &Global) -> Result<(), Failure> {
     let baseline = Baseline::of(report, file);
     baseline.write(file).map_err(baseline_failure)?;
     if !global.quiet {
@@ -167,7 +197,7 @@ fn write_baseline(file: &Path, report: &Report, global: &Global) -> Outcome {
             file.display()
         ));
     }
-    Ok(exit::CLEAN)
+    Ok(())
 }
 
 fn known_findings(args: &Lint, config: &Config) -> Result<Option<Baseline>, Failure> {
@@ -198,7 +228,7 @@ fn baseline_failure(error: BaselineError) -> Failure {
 }
 
 /// `[[lint.per-file]]`: which rules do not apply to which paths.
-fn per_file(config: &Config) -> Result<Vec<(Gitignore, Vec<&'static str>)>, Failure> {
+fn per_file(config: &Config) -> Result<Vec<(Globs, Vec<&'static str>)>, Failure> {
     let mut settings = Vec::new();
     for per_file in &config.lint.per_file {
         let globs = discover::globs(&config.dir, &per_file.paths, "per-file.paths")?;
@@ -217,18 +247,21 @@ fn per_file(config: &Config) -> Result<Vec<(Gitignore, Vec<&'static str>)>, Fail
     Ok(settings)
 }
 
-/// Rules that need the revision before: only `--changed` knows one.
-fn compare_with_base(reference: &str, report: &mut Report, rules: &RuleSet) {
+/// Rules that need the revision before: only `--changed` and `--staged` know one.
+fn compare_with_base(reference: &str, report: &mut Report, options: &Options<'_>) {
     let mut found = Vec::new();
     for path in &report.files {
         let Some(old) = git::text_at(reference, path) else {
             continue;
         };
-        let Ok(new) = std::fs::read_to_string(path) else {
+        let Ok(new) = options.files.read(path) else {
             continue;
         };
-        let (old, new) = (Document::parse(path, old), Document::parse(path, new));
-        let findings = registry_wide::compare_with_base(&old, &new, rules);
+        let (old, new) = (Document::parse(path, old), Document::from_bytes(path, new));
+        let mut findings = registry_wide::compare_with_base(&old, &new, options.rules);
+        if let Some(skip) = options.skip {
+            findings.retain(|f| !skip(&f.file, f.rule));
+        }
         if !findings.is_empty() && report.source(path).is_none() {
             let at = report.sources.partition_point(|(p, _)| p < path);
             report
@@ -263,16 +296,6 @@ fn threads(args: &Lint) -> usize {
     args.threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
         .max(1)
-}
-
-/// References may go as far as the repository, or the configuration's directory, or here.
-fn root(config: &Config) -> PathBuf {
-    let here = std::env::current_dir().unwrap_or_default();
-    here.ancestors()
-        .find(|dir| dir.join(".git").exists())
-        .map(Path::to_owned)
-        .or_else(|| config.path.as_ref().map(|_| here.join(&config.dir)))
-        .unwrap_or(here)
 }
 
 fn rule_set(args: &Lint, config: &Config) -> Result<RuleSet, Failure> {
@@ -311,6 +334,16 @@ fn rule_set(args: &Lint, config: &Config) -> Result<RuleSet, Failure> {
     Ok(rules)
 }
 
+/// What the run is about, as far as its root is concerned.
+fn places(args: &Lint) -> Vec<PathBuf> {
+    let named = args.paths.iter().map(|path| match &args.stdin_filename {
+        Some(name) if path.as_os_str() == "-" => name.clone(),
+        _ if path.as_os_str() == "-" => PathBuf::from("."),
+        _ => path.clone(),
+    });
+    named.collect()
+}
+
 fn fail_on(args: &Lint, config: &Config) -> Severity {
     let configured = config.lint.fail_on.map(|s| match s {
         SeverityName::Error => Severity::Error,
@@ -324,11 +357,9 @@ fn fail_on(args: &Lint, config: &Config) -> Severity {
 /// What to lint; texts that are not on disk go into the overlay.
 fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<Target>, Failure> {
     if args.staged {
-        let staged: BTreeMap<PathBuf, String> = git::staged()?.into_iter().collect();
-        let targets = narrow(args, config, staged.keys())?;
-        files
-            .texts
-            .extend(staged.into_iter().map(|(path, text)| (path, Some(text))));
+        let staged = git::staged()?;
+        let targets = narrow(args, config, staged.paths.iter())?;
+        files.texts.extend(staged.texts);
         return Ok(targets);
     }
     if let Some(reference) = &args.changed {
@@ -364,13 +395,24 @@ fn narrow<'p>(
     changed: impl Iterator<Item = &'p PathBuf>,
 ) -> Result<Vec<Target>, Failure> {
     let excluded = discover::excludes(config)?;
-    let below: Vec<PathBuf> = args.paths.iter().map(|p| discover::clean(p)).collect();
-    let inside = |path: &Path| {
-        below.is_empty()
-            || below
-                .iter()
-                .any(|b| b.as_os_str().is_empty() || path.starts_with(b))
-    };
+    let here = std::env::current_dir().unwrap_or_default();
+    let mut below = Vec::with_capacity(args.paths.len());
+    for path in &args.paths {
+        let absolute = normalize(&here.join(path));
+        if !absolute.starts_with(&here) {
+            return Err(Failure::new(
+                exit::USAGE,
+                format!(
+                    "{}: git is asked about the current directory, and this lies outside",
+                    path.display()
+                ),
+            )
+            .hint("change into the repository, or leave the path out"));
+        }
+        below.push(absolute);
+    }
+    let inside =
+        |path: &Path| below.is_empty() || below.iter().any(|b| here.join(path).starts_with(b));
     Ok(changed
         .filter(|p| discover::is_candidate(p) && inside(p) && !excluded.hit(p))
         .map(|p| discover::target(p))

@@ -11,15 +11,17 @@ mod explain;
 mod git;
 mod lint;
 mod man;
+mod root;
 mod rules;
 mod signals;
 mod terminal;
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter};
@@ -84,13 +86,19 @@ pub fn main() -> ExitCode {
                 exit::CLEAN
             };
             let _ = error.print();
+            if code == exit::USAGE && asks_for_events(std::env::args_os().skip(1)) {
+                usage_events(&error);
+            }
             return ExitCode::from(code);
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());
     let outcome = run(&cli, &mut out);
-    let outcome = match out.flush().map_err(io_failure) {
-        Err(failure) if outcome.is_ok() => Err(failure),
+    let outcome = match out.flush() {
+        // Who stops reading does not change the verdict.
+        Err(error) if outcome.is_ok() && error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(io_failure(error))
+        }
         _ => outcome,
     };
     ExitCode::from(match outcome {
@@ -127,19 +135,52 @@ fn complain(cli: &Cli, failure: &Failure, out: &mut dyn Write) {
         let _ = writeln!(err, "  {}", crate::report::text::plain(hint));
     }
     if let Some(command) = machine_mode(&cli.command) {
-        let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-        let code = format!("EXIT_{}", failure.code);
-        let error = aoi::Failure {
-            code: &code,
-            category: failure.category(),
-            message: &failure.message,
-            retryable: failure.code == exit::TEMPORARY,
-            hint: failure.hint.as_deref(),
-        };
-        let _ = emitter.meta(command);
-        let _ = emitter.error(&error);
-        let _ = emitter.summary(false, Duration::ZERO, aoi::Fields::new());
+        failure_events(command, failure, out);
     }
+}
+
+fn failure_events(command: &str, failure: &Failure, out: &mut dyn Write) {
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    let code = format!("EXIT_{}", failure.code);
+    let error = aoi::Failure {
+        code: &code,
+        category: failure.category(),
+        message: &failure.message,
+        retryable: failure.code == exit::TEMPORARY,
+        hint: failure.hint.as_deref(),
+    };
+    let _ = emitter.meta(command);
+    let _ = emitter.error(&error);
+    let _ = emitter.summary(false, Duration::ZERO, aoi::Fields::new());
+}
+
+/// Whether a command line that could not be understood asks for machine mode all the same.
+fn asks_for_events(args: impl Iterator<Item = OsString>) -> bool {
+    let args: Vec<OsString> = args.take_while(|arg| arg != "--").collect();
+    let one = |arg: &OsString| {
+        let forms = ["--output=jsonl", "--format=jsonl", "-o=jsonl", "-ojsonl"];
+        forms.iter().any(|form| arg == form)
+    };
+    let two = |pair: &[OsString]| {
+        matches!(pair, [name, value] if value == "jsonl"
+            && ["--output", "--format", "-o"].iter().any(|n| name == n))
+    };
+    args.iter().any(one) || args.windows(2).any(two)
+}
+
+/// A reader of events gets its frame even where the command line is wrong.
+fn usage_events(error: &clap::Error) {
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(first);
+    let failure = Failure::new(exit::USAGE, message).hint("`agentproto --help` lists commands");
+    let command = Cli::command();
+    let named = std::env::args_os().nth(1).unwrap_or_default();
+    let name = command
+        .get_subcommands()
+        .find(|c| *c.get_name() == named)
+        .map_or("agentproto", |c| c.get_name());
+    failure_events(name, &failure, &mut io::stdout().lock());
 }
 
 /// The command's name where it was asked for AOI events.

@@ -5,6 +5,7 @@
 
 mod directive;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use directive::{Directive, MARK, directives};
@@ -78,7 +79,18 @@ struct Judge<'d> {
     doc: &'d Document,
     rules: &'d RuleSet,
     ignores: Vec<Ignore<'d>>,
+    /// Rule and line (`None`: the whole file) → the ignores that speak about it.
+    index: HashMap<(&'static str, Option<u32>), Covering>,
     malformed: Vec<directive::Malformed>,
+}
+
+/// Ignores of one rule at one place.
+#[derive(Default)]
+struct Covering {
+    /// The one whose reason holds.
+    first: Option<usize>,
+    /// Those not yet known to be of use, with the name in question.
+    unused: Vec<(usize, usize)>,
 }
 
 /// A directive with, for each of its names, the rule and whether it was of use.
@@ -90,7 +102,7 @@ struct Ignore<'d> {
 impl<'d> Judge<'d> {
     fn new(doc: &'d Document, rules: &'d RuleSet) -> Self {
         let found = directives(doc);
-        let ignores = found
+        let ignores: Vec<Ignore<'d>> = found
             .good
             .into_iter()
             .map(|directive| Ignore {
@@ -102,10 +114,23 @@ impl<'d> Judge<'d> {
                 directive,
             })
             .collect();
+        let mut index: HashMap<_, Covering> = HashMap::new();
+        for (at, ignore) in ignores.iter().enumerate() {
+            for (name, (rule, _)) in ignore.named.iter().enumerate() {
+                // Named twice, a rule is ignored once.
+                let again = ignore.named.iter().take(name).any(|(r, _)| r == rule);
+                if let Some(rule) = rule.filter(|_| !again) {
+                    let covering = index.entry((rule.slug, ignore.directive.line)).or_default();
+                    covering.first.get_or_insert(at);
+                    covering.unused.push((at, name));
+                }
+            }
+        }
         Judge {
             doc,
             rules,
             ignores,
+            index,
             malformed: found.malformed,
         }
     }
@@ -133,30 +158,31 @@ impl<'d> Judge<'d> {
 
     fn mark(&mut self, findings: &mut [Finding]) {
         for finding in findings {
-            let mut lines = None;
-            for ignore in &mut self.ignores {
-                let Some((_, used)) = ignore
-                    .named
-                    .iter_mut()
-                    .find(|(rule, _)| *rule == Some(finding.rule))
-                else {
+            let lines = lines_of(self.doc, finding);
+            let places = lines.into_iter().map(Some).chain([None]);
+            let mut first: Option<usize> = None;
+            for place in places {
+                let Some(covering) = self.index.get_mut(&(finding.rule.slug, place)) else {
                     continue;
                 };
-                let covers = match ignore.directive.line {
-                    None => true,
-                    Some(line) => lines
-                        .get_or_insert_with(|| lines_of(self.doc, finding))
-                        .contains(&line),
-                };
-                if covers {
-                    *used = true;
-                    finding
-                        .suppressed
-                        .get_or_insert_with(|| match ignore.directive.reason {
-                            "" => "ignored inline".to_owned(),
-                            reason => reason.split_whitespace().collect::<Vec<_>>().join(" "),
-                        });
+                first = first.into_iter().chain(covering.first).min();
+                for (ignore, name) in covering.unused.drain(..) {
+                    if let Some((_, used)) = self
+                        .ignores
+                        .get_mut(ignore)
+                        .and_then(|i| i.named.get_mut(name))
+                    {
+                        *used = true;
+                    }
                 }
+            }
+            if let Some(ignore) = first.and_then(|i| self.ignores.get(i)) {
+                finding
+                    .suppressed
+                    .get_or_insert_with(|| match ignore.directive.reason {
+                        "" => "ignored inline".to_owned(),
+                        reason => reason.split_whitespace().collect::<Vec<_>>().join(" "),
+                    });
             }
         }
     }

@@ -4,20 +4,24 @@ use std::io::{self, Write};
 
 use super::text::plain;
 use super::{Meta, counted, message};
-use crate::lint::Report;
+use crate::lint::{Finding, Report};
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     for finding in counted(report) {
-        writeln!(
-            out,
-            "{}:{}:{}: {}[{}] {}",
-            plain(&meta.path(&finding.file)),
-            finding.start.line,
-            finding.start.column,
-            finding.severity.as_str(),
-            finding.rule.slug,
-            plain(message(finding)),
-        )?;
+        line(finding, meta, out)?;
     }
     Ok(())
+}
+
+pub(super) fn line(finding: &Finding, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{}:{}:{}: {}[{}] {}",
+        plain(&meta.path(&finding.file)),
+        finding.start.line,
+        finding.start.column,
+        finding.severity.as_str(),
+        finding.rule.slug,
+        plain(message(finding)),
+    )
 }

@@ -13,12 +13,14 @@ use miette::{
 use super::secrets::Masks;
 use super::snippet::{CONTEXT, Frame, Mark, Snippet};
 use super::text::{count, plain, plain_lines};
-use super::{Meta, Tally, by_file, citation, counted, message};
+use super::{Meta, Tally, by_file, citation, concise, counted, message};
 use crate::lint::{Finding, Related, Report, Safety, Severity};
 
 /// Narrower terminals wrap what is made for this.
 const MIN_WIDTH: usize = 40;
 const MAX_WIDTH: usize = 140;
+/// Nobody reads more pictures than this of one file; further findings get a line each.
+const MAX_DRAWN: usize = 100;
 /// Columns that line numbers, bars and arrows take.
 const GUTTER: usize = 14;
 
@@ -29,13 +31,20 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         let tally = Tally::of(findings.iter().copied());
         let path = plain(&meta.path(file)).into_owned();
         writeln!(out, "{} ({})\n", pen.bold(&path), tally.words())?;
-        for finding in findings {
+        let (drawn, listed) = findings.split_at(findings.len().min(MAX_DRAWN));
+        for finding in drawn {
             writeln!(
                 out,
                 "{}",
                 pen.finding(finding, report, meta)
                     .map_err(io::Error::other)?
             )?;
+        }
+        for finding in listed {
+            concise::line(finding, meta, out)?;
+        }
+        if !listed.is_empty() {
+            writeln!(out)?;
         }
     }
     if let Some(first) = findings.first() {

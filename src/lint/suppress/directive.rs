@@ -29,6 +29,9 @@ pub struct Malformed {
 pub struct Directives<'d> {
     pub good: Vec<Directive<'d>>,
     pub malformed: Vec<Malformed>,
+    /// Where the last comment on a line of its own was, and the line that it speaks about:
+    /// what stands between the two need not be gone through again.
+    ahead: Option<(Span, u32)>,
 }
 
 pub fn directives(doc: &Document) -> Directives<'_> {
@@ -53,15 +56,48 @@ impl<'d> Directives<'d> {
         };
         let at = at + (inner.len() - order.len());
         match parse(order, at, body) {
-            Ok(parts) => self.good.push(Directive {
-                span,
-                line: (!parts.whole_file).then(|| target_line(doc, span)),
-                list: parts.list,
-                names: parts.names,
-                reason: parts.reason,
-            }),
+            Ok(parts) => {
+                let line = (!parts.whole_file).then(|| self.target_line(doc, span));
+                self.good.push(Directive {
+                    span,
+                    line,
+                    list: parts.list,
+                    names: parts.names,
+                    reason: parts.reason,
+                });
+            }
             Err(why) => self.malformed.push(Malformed { span, why }),
         }
+    }
+
+    /// The comment's own line, or, where it stands alone, the next line that says something.
+    fn target_line(&mut self, doc: &Document, comment: Span) -> u32 {
+        let text = &doc.text;
+        let end = doc
+            .front
+            .map_or(text.len(), |front| front.yaml.end as usize);
+        let mut at = comment.start as usize;
+        let alone = text
+            .get(line_start(text, at)..at)
+            .is_some_and(|head| head.trim().is_empty());
+        if !alone {
+            return doc.position(comment.start).line;
+        }
+        if let Some((gap, line)) = self.ahead
+            && gap.contains(comment)
+        {
+            return line;
+        }
+        loop {
+            at = next_line(text, at);
+            let line = text.get(at..line_end(text, at)).unwrap_or("").trim();
+            if at >= end || !(line.is_empty() || line.starts_with('#')) {
+                break;
+            }
+        }
+        let line = doc.position(at as u32).line;
+        self.ahead = Some((Span::new(comment.start as usize, at), line));
+        line
     }
 }
 
@@ -117,28 +153,6 @@ fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
         names,
         reason: reason.trim(),
     })
-}
-
-/// The comment's own line, or, where it stands alone, the next line that says something.
-fn target_line(doc: &Document, comment: Span) -> u32 {
-    let text = &doc.text;
-    let end = doc
-        .front
-        .map_or(text.len(), |front| front.yaml.end as usize);
-    let mut at = comment.start as usize;
-    let alone = text
-        .get(line_start(text, at)..at)
-        .is_some_and(|head| head.trim().is_empty());
-    if alone {
-        loop {
-            at = next_line(text, at);
-            let line = text.get(at..line_end(text, at)).unwrap_or("").trim();
-            if at >= end || !(line.is_empty() || line.starts_with('#')) {
-                break;
-            }
-        }
-    }
-    doc.position(at as u32).line
 }
 
 /// HTML comments that start a line of the Markdown body, outside fenced code.

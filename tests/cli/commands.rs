@@ -1,0 +1,183 @@
+//! Every subcommand besides `lint`.
+
+use agentproto::lint::registry;
+
+use super::support::{Dir, Ran, text};
+
+#[test]
+fn help_and_version() {
+    let dir = Dir::new();
+    let help = dir.run(&["--help"]).exits(0).out;
+    for command in [
+        "lint",
+        "explain",
+        "rules",
+        "coverage",
+        "schema",
+        "capabilities",
+        "completions",
+        "man",
+    ] {
+        assert!(help.contains(&format!("\n  {command}")), "{help}");
+        dir.run(&[command, "--help"]).exits(0);
+    }
+    let version = format!("agentproto {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(dir.run(&["--version"]).exits(0).out, version);
+    let ran = dir.run(&["lnit"]).exits(64);
+    assert!(
+        ran.err.contains("lint") && ran.out.is_empty(),
+        "{}",
+        ran.err
+    );
+    dir.run(&[]).exits(64);
+}
+
+#[test]
+fn every_rule_is_explained() {
+    let dir = Dir::new();
+    let slugs: Vec<&str> = registry::rules().map(|r| r.slug).collect();
+    // A process each would take long; the renderer is the same for all.
+    for rule in registry::rules() {
+        let mut page = Vec::new();
+        agentproto::report::docs::explain_human(rule, &mut page).expect("written");
+        let page = String::from_utf8(page).expect("UTF-8");
+        assert!(
+            page.contains(rule.slug) && page.contains(rule.what),
+            "{page}"
+        );
+    }
+    for slug in slugs.iter().step_by(40) {
+        let page = dir.run(&["explain", slug]).exits(0).out;
+        assert!(page.contains(slug), "{page}");
+        let json = dir.run(&["explain", slug, "-o", "json"]).exits(0).json();
+        assert_eq!(json["slug"], *slug, "{json}");
+    }
+    let ran = dir.run(&["explain", "tag-unique"]).exits(64);
+    assert!(
+        ran.err.contains("did you mean `tags-unique`?"),
+        "{}",
+        ran.err
+    );
+    dir.run(&["explain"]).exits(64);
+}
+
+#[test]
+fn rules_are_listed_with_all_their_fields() {
+    let dir = Dir::new();
+    let json = dir.run(&["rules", "--output", "json"]).exits(0).json();
+    let rules = json["rules"].as_array().expect("a list");
+    assert_eq!(rules.len(), registry::rules().count());
+    for rule in rules {
+        for field in ["slug", "title", "severity", "level", "scope", "fix"] {
+            assert!(!text(&rule[field]).is_empty(), "{rule}");
+        }
+        for field in ["spec", "section", "level"] {
+            assert!(rule["source"][field].is_string(), "{rule}");
+        }
+        for profile in ["default", "spec", "reference"] {
+            let severity = &rule["profiles"][profile];
+            assert!(severity.is_string() || severity.is_null(), "{rule}");
+        }
+        assert!(
+            rule["doctypes"].is_array() && rule["decides"].is_array(),
+            "{rule}"
+        );
+        if rule["level"] == "derived" {
+            assert_ne!(rule["profiles"]["spec"], "error", "{rule}");
+        }
+    }
+    let human = dir.run(&["rules"]).exits(0).out;
+    assert!(registry::rules().all(|r| human.contains(r.slug)));
+}
+
+#[test]
+fn coverage_is_a_table() {
+    let dir = Dir::new();
+    let human = dir.run(&["coverage"]).exits(0).out;
+    assert!(human.contains("statements are decided by rules"), "{human}");
+    let all = dir.run(&["coverage", "-o", "json"]).exits(0).json();
+    let all = all["requirements"].as_array().expect("a list").len();
+    let gaps = dir
+        .run(&["coverage", "--gaps", "-o", "json"])
+        .exits(0)
+        .json();
+    let gaps = gaps["requirements"].as_array().expect("a list").clone();
+    assert!(
+        gaps.len() < all
+            && gaps
+                .iter()
+                .all(|g| g["decided_by"] == serde_json::json!([]))
+    );
+    let one = dir
+        .run(&["coverage", "--spec", "AIP-45", "-o", "json"])
+        .exits(0)
+        .json();
+    let one = one["requirements"].as_array().expect("a list").clone();
+    assert!(!one.is_empty() && one.iter().all(|r| r["spec"] == "AIP-45"));
+    dir.run(&["coverage", "--spec", "AIP-0"]).exits(64);
+}
+
+/// Nothing of the surroundings is needed: no PATH, no HOME, no settings.
+fn bare(dir: &Dir, args: &[&str]) -> Ran {
+    dir.command(args)
+        .env_clear()
+        .output()
+        .expect("it runs")
+        .into()
+}
+
+#[test]
+fn discovery_works_in_an_empty_environment() {
+    let dir = Dir::new();
+    dir.write("agentproto.toml", "this is no TOML");
+    let capabilities = bare(&dir, &["capabilities", "--output", "json"])
+        .exits(0)
+        .json();
+    assert_eq!(capabilities["tool"], "agentproto");
+    let commands = capabilities["commands"].as_array().expect("a list");
+    for command in commands {
+        let name = text(&command["name"]);
+        bare(&dir, &[name, "--help"]).exits(0);
+    }
+    bare(&dir, &["capabilities"]).exits(0).json();
+    let schema = bare(&dir, &["schema", "--output", "json"]).exits(0).json();
+    jsonschema::validator_for(&schema).expect("the events have a schema");
+    let list = bare(&dir, &["schema", "--name", "list"]).exits(0).json();
+    for name in list["schemas"].as_array().expect("a list") {
+        let schema = bare(&dir, &["schema", "--name", text(name)])
+            .exits(0)
+            .json();
+        assert!(schema["$schema"].is_string(), "{name}");
+    }
+    bare(&dir, &["schema", "--schema-version", "1"]).exits(0);
+    bare(&dir, &["schema", "--schema-version", "9"]).exits(64);
+    let ran = bare(&dir, &["schema", "--name", "event"]).exits(64);
+    assert!(ran.err.contains("did you mean `events`?"), "{}", ran.err);
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let dir = Dir::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = dir.run(&["completions", shell]).exits(0).out;
+        for word in ["agentproto", "stdin-filename", "capabilities"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    dir.run(&["completions", "tcsh"]).exits(64);
+}
+
+#[test]
+fn the_manual_has_every_command() {
+    let man = Dir::new().run(&["man"]).exits(0).out;
+    assert!(man.contains(".TH"), "{man}");
+    for word in [
+        "lint",
+        "explain",
+        "coverage",
+        "write\\-baseline",
+        "stdin\\-filename",
+    ] {
+        assert!(man.contains(word), "{word}");
+    }
+}

@@ -1,0 +1,222 @@
+//! `--changed` and `--staged`, in real repositories.
+
+use std::process::Command;
+
+use super::support::{Dir, FLAWS};
+
+const MANIFEST: &str = "heron/AGENT-CLI.md";
+
+fn git(dir: &Dir, args: &[&str]) {
+    let output = Command::new("git")
+        .current_dir(dir.path())
+        .args([
+            "-c",
+            "user.name=Heron",
+            "-c",
+            "user.email=heron@heron.example",
+        ])
+        .args([
+            "-c",
+            "commit.gpgsign=false",
+            "-c",
+            "init.defaultBranch=main",
+        ])
+        .args(args)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .expect("git runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {args:?}: {said}");
+}
+
+fn commit(dir: &Dir, message: &str) {
+    git(dir, &["add", "-A"]);
+    git(dir, &["commit", "-qm", message]);
+}
+
+/// Two bundles, committed; the second has a mistake from the start.
+fn repository() -> Dir {
+    let dir = Dir::heron();
+    dir.bundle("old");
+    dir.replace("old/AGENT-CLI.md", "bin: heron\n", "bin: heron\nodd: 1\n");
+    git(&dir, &["init", "-q"]);
+    commit(&dir, "herons");
+    dir
+}
+
+fn flaw(dir: &Dir) {
+    dir.replace(MANIFEST, "tags: [coding,", "tags: [coding, coding,");
+}
+
+#[test]
+fn only_what_changed_is_linted() {
+    let dir = repository();
+    assert!(dir.found(&["--changed"]).is_empty());
+    flaw(&dir);
+    assert_eq!(dir.found(&["--changed"]), FLAWS[1..]);
+    assert_eq!(dir.found(&["--changed=HEAD"]), FLAWS[1..]);
+    // New files count, ignored ones do not.
+    dir.write("new/CLI.md", "# Nothing\n");
+    dir.write("tmp/CLI.md", "# Nothing\n");
+    dir.write(".gitignore", "/tmp/\n");
+    assert_eq!(
+        dir.found(&["--changed"]),
+        [FLAWS[1], "fm-missing@new/CLI.md"]
+    );
+    assert_eq!(dir.found(&["--changed", "new"]), ["fm-missing@new/CLI.md"]);
+    let absolute = dir.at("new");
+    let absolute = absolute.to_str().expect("UTF-8");
+    assert_eq!(
+        dir.found(&["--changed", absolute]),
+        ["fm-missing@new/CLI.md"]
+    );
+    dir.lint(&["--changed", ".."]).exits(64);
+    commit(&dir, "more");
+    assert!(dir.found(&["--changed"]).is_empty());
+    assert_eq!(
+        dir.found(&["--changed=HEAD~1"]),
+        [FLAWS[1], "fm-missing@new/CLI.md"]
+    );
+    // What is gone is not asked for.
+    std::fs::remove_file(dir.at("new/CLI.md")).expect("removed");
+    assert_eq!(dir.found(&["--changed=HEAD~1"]), FLAWS[1..]);
+}
+
+#[test]
+fn revisions_are_checked() {
+    let dir = repository();
+    let ran = dir.lint(&["--changed=nowhere"]).exits(64);
+    assert!(
+        ran.err.contains("git knows no revision `nowhere`"),
+        "{}",
+        ran.err
+    );
+    dir.lint(&["--changed=--output=x"]).exits(64);
+    assert!(!dir.at("x").exists());
+    dir.lint(&["--changed", "--staged"]).exits(64);
+    let ran = Dir::heron().lint(&["--changed"]).exits(69);
+    assert!(ran.err.contains("git: "), "{}", ran.err);
+}
+
+#[test]
+fn staged_texts_are_judged_not_the_disk() {
+    let dir = repository();
+    assert!(dir.found(&["--staged"]).is_empty());
+    let good = dir.read(MANIFEST);
+    flaw(&dir);
+    assert!(dir.found(&["--staged"]).is_empty(), "nothing is staged yet");
+    git(&dir, &["add", MANIFEST]);
+    dir.write(MANIFEST, &good);
+    assert_eq!(
+        dir.found(&["--staged"]),
+        FLAWS[1..],
+        "the index has the mistake"
+    );
+    flaw(&dir);
+    dir.write(
+        MANIFEST,
+        &good.replace("bin: heron\n", "bin: heron\n# note\n"),
+    );
+    git(&dir, &["add", MANIFEST]);
+    flaw(&dir);
+    assert!(
+        dir.found(&["--staged"]).is_empty(),
+        "only the disk has the mistake"
+    );
+    dir.lint(&["--staged", "--fix"]).exits(64);
+}
+
+#[test]
+fn references_lead_into_the_index() {
+    let dir = repository();
+    dir.replace(MANIFEST, "bin: heron\n", "bin: heron\n# note\n");
+    git(&dir, &["add", MANIFEST]);
+    // A neighbour spoilt on disk only is still good in the index.
+    dir.replace("heron/ACP.md", "kind: server", "kind: gardener");
+    std::fs::remove_file(dir.at("heron/SANDBOX.md")).expect("removed");
+    assert!(dir.found(&["--staged"]).is_empty());
+    // A neighbour that exists on disk only would not be committed.
+    dir.write("heron/NEW.SANDBOX.md", &dir.read("old/SANDBOX.md"));
+    dir.replace(MANIFEST, "./SANDBOX.md", "./NEW.SANDBOX.md");
+    git(&dir, &["add", MANIFEST]);
+    assert_eq!(
+        dir.found(&["--staged"]),
+        ["ref-missing-file@heron/AGENT-CLI.md"]
+    );
+    git(&dir, &["add", "heron/NEW.SANDBOX.md"]);
+    assert!(dir.found(&["--staged"]).is_empty());
+}
+
+#[test]
+fn revisions_are_compared() {
+    let dir = repository();
+    dir.replace(
+        MANIFEST,
+        "range: \">=1.3.0 <2.0.0\"",
+        "range: \">=2.0.0 <3.0.0\"",
+    );
+    let bump = ["range-major-bump@heron/AGENT-CLI.md"];
+    assert!(
+        dir.found(&[MANIFEST]).is_empty(),
+        "one revision alone tells nothing"
+    );
+    assert_eq!(dir.found(&["--changed"]), bump);
+    assert_eq!(
+        dir.found(&["--changed", "--ignore", "range-major-bump"]),
+        [""; 0]
+    );
+    git(&dir, &["add", MANIFEST]);
+    assert_eq!(dir.found(&["--staged"]), bump);
+    dir.replace(MANIFEST, "version: 1.0.0", "version: 2.0.0");
+    assert!(dir.found(&["--changed"]).is_empty());
+    commit(&dir, "major");
+    assert!(dir.found(&["--changed=HEAD~1"]).is_empty());
+}
+
+#[test]
+fn a_new_shape_asks_for_a_new_version() {
+    let dir = Dir::new();
+    let from = super::support::fixtures().join("base/forge");
+    copy(&from, &dir.at("forge"));
+    git(&dir, &["init", "-q"]);
+    commit(&dir, "forge");
+    let pip = "  - method: pip\n    package: forge-wheel\n    user: true\n";
+    dir.replace("forge/CLI.md", pip, "");
+    let found = dir.found(&["--changed"]);
+    assert!(
+        found.contains(&"shape-version-bump@forge/CLI.md".to_owned()),
+        "{found:?}"
+    );
+    dir.replace("forge/CLI.md", "version: 1.4.0", "version: 1.5.0");
+    let found = dir.found(&["--changed"]);
+    assert!(!found.iter().any(|f| f.starts_with("shape-")), "{found:?}");
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).expect("created");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).expect("copied");
+        }
+    }
+}
+
+#[test]
+fn changes_below_the_current_directory_count() {
+    let dir = repository();
+    flaw(&dir);
+    dir.replace("old/AGENT-CLI.md", "odd: 1", "odd: 2");
+    let mut command = dir.command(&["lint", "--changed", "-o", "concise"]);
+    let output = command
+        .current_dir(dir.at("heron"))
+        .output()
+        .expect("it runs");
+    let ran = super::support::Ran::from(output).exits(1);
+    assert!(ran.out.starts_with("AGENT-CLI.md:"), "{}", ran.out);
+    assert_eq!(ran.out.lines().count(), 1);
+}

@@ -1,0 +1,11 @@
+//! The command line as people and scripts call it, in directories of its own.
+
+mod commands;
+mod config;
+mod fixing;
+mod git;
+mod outputs;
+mod paths;
+mod selection;
+mod signals;
+mod support;

@@ -1,0 +1,240 @@
+//! Every output format, from the binary.
+
+use serde_json::Value;
+
+use super::support::{Dir, text};
+
+const FORMATS: [&str; 9] = [
+    "human", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit", "agent",
+];
+
+fn schema(dir: &Dir, name: &str) -> jsonschema::Validator {
+    let schema = dir.run(&["schema", "--name", name]).exits(0).json();
+    jsonschema::validator_for(&schema).expect("a schema")
+}
+
+#[track_caller]
+fn valid(validator: &jsonschema::Validator, value: &Value) {
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|e| e.to_string())
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}\n{value:#}");
+}
+
+#[test]
+fn every_format_says_the_same_by_exit_code() {
+    for format in FORMATS {
+        Dir::heron().lint(&["--output", format]).exits(0);
+        let dir = Dir::flawed();
+        let ran = dir.lint(&["-o", format]).exits(1);
+        assert!(ran.out.contains("tags-unique"), "{format}: {}", ran.out);
+        assert!(
+            !ran.out.contains('\u{1b}'),
+            "{format} has no colour in a pipe"
+        );
+        assert!(ran.err.is_empty(), "{format}: {}", ran.err);
+        dir.lint(&["--format", format, "--exit-zero"]).exits(0);
+    }
+    let ran = Dir::heron().lint(&["-o", "xml"]).exits(64);
+    assert!(ran.err.contains("jsonl"), "{}", ran.err);
+}
+
+#[test]
+fn json_meets_its_schema() {
+    let dir = Dir::flawed();
+    let validator = schema(&dir, "lint-report");
+    let report = dir.lint(&["-o", "json"]).exits(1).json();
+    valid(&validator, &report);
+    assert_eq!(report["schema"], "agentproto.lint/v1");
+    assert_eq!(report["summary"]["files"], 5);
+    assert_eq!(report["summary"]["errors"], 2);
+    let tag = &report["findings"][1];
+    assert_eq!(tag["pointer"], "/tags/1");
+    assert_eq!(tag["fix"]["safety"], "safe");
+    let source = dir.read("heron/AGENT-CLI.md");
+    let range = |at: &str| tag[at]["byte"].as_u64().expect("a number") as usize;
+    assert_eq!(&source[range("start")..range("end")], "coding");
+    valid(&validator, &Dir::heron().lint(&["-o", "json"]).json());
+}
+
+#[test]
+fn events_meet_their_schema() {
+    let dir = Dir::flawed();
+    let validator = schema(&dir, "events");
+    for args in [
+        &["lint", "-o", "jsonl"] as &[&str],
+        &["lint", "-o", "jsonl", "nowhere"],
+        &["lint", "-o", "jsonl", "--select", "nope"],
+        &["lint", "--output=jsonl", "--bogus"],
+        &["rules", "-o", "jsonl"],
+        &["explain", "tags-unique", "-o", "jsonl"],
+        &["explain", "tag-unique", "-o", "jsonl"],
+        &["coverage", "-o", "jsonl"],
+        &["schema", "-o", "jsonl"],
+        &["capabilities", "-o", "jsonl"],
+    ] {
+        let lines = dir.run(args).lines();
+        let kinds: Vec<&str> = lines.iter().map(|l| text(&l["type"])).collect();
+        assert_eq!(kinds.first(), Some(&"aoi:meta"), "{args:?}");
+        assert_eq!(kinds.last(), Some(&"aoi:summary"), "{args:?}");
+        for kind in ["aoi:meta", "aoi:summary"] {
+            assert_eq!(kinds.iter().filter(|k| **k == kind).count(), 1, "{args:?}");
+        }
+        // Lists of hundreds have one shape.
+        for line in lines.iter().take(20).chain(lines.last()) {
+            valid(&validator, line);
+        }
+    }
+    let lines = dir.lint(&["-o", "jsonl"]).exits(1).lines();
+    assert_eq!(lines.len(), 4);
+    let summary = &lines[3];
+    assert_eq!(
+        (&summary["ok"], &summary["error_count"]),
+        (&false.into(), &2.into())
+    );
+    assert_eq!(
+        dir.lint(&["-o", "jsonl", "--exit-zero"]).lines()[3]["ok"],
+        true
+    );
+}
+
+#[test]
+fn sarif_has_the_fields_that_services_read() {
+    let sarif = Dir::flawed().lint(&["-o", "sarif"]).exits(1).json();
+    assert_eq!(sarif["version"], "2.1.0");
+    let run = &sarif["runs"][0];
+    assert_eq!(run["tool"]["driver"]["name"], "agentproto");
+    let results = run["results"].as_array().expect("results");
+    assert_eq!(results.len(), 2);
+    for result in results {
+        let id = text(&result["ruleId"]);
+        let index = result["ruleIndex"].as_u64().expect("an index") as usize;
+        assert_eq!(run["tool"]["driver"]["rules"][index]["id"], id);
+        assert_eq!(result["level"], "error");
+        let place = &result["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "heron/AGENT-CLI.md");
+        assert!(place["region"]["startLine"].as_u64() > Some(1));
+        assert!(result["partialFingerprints"].is_object());
+    }
+}
+
+#[test]
+fn reports_of_services_have_their_shape() {
+    let dir = Dir::flawed();
+    let junit = dir.lint(&["-o", "junit"]).exits(1).out;
+    assert!(junit.starts_with("<?xml"), "{junit}");
+    let count = |what: &str| junit.matches(what).count();
+    assert!(
+        junit.contains("failures=\"2\"") && count("<failure") == 2,
+        "{junit}"
+    );
+    assert_eq!(
+        count("<testsuite "),
+        count("</testsuite>") + count("<testsuite />")
+    );
+    assert_balanced(&junit);
+    let gitlab = dir.lint(&["-o", "gitlab"]).exits(1).json();
+    let issues = gitlab.as_array().expect("a list");
+    assert_eq!(issues.len(), 2);
+    for issue in issues {
+        assert!(!text(&issue["fingerprint"]).is_empty() && !text(&issue["description"]).is_empty());
+        assert_eq!(issue["location"]["path"], "heron/AGENT-CLI.md");
+        assert!(issue["location"]["lines"]["begin"].as_u64() > Some(1));
+    }
+    let github = dir.lint(&["-o", "github"]).exits(1).out;
+    let notes = github
+        .lines()
+        .filter(|l| l.starts_with("::error file=heron/AGENT-CLI.md,line="));
+    assert_eq!(notes.count(), 2, "{github}");
+    assert_eq!(
+        Dir::heron().lint(&["-o", "gitlab"]).json(),
+        Value::Array(Vec::new())
+    );
+}
+
+/// Elements open and close in pairs.
+fn assert_balanced(xml: &str) {
+    let mut open = Vec::new();
+    for tag in xml.split('<').skip(1) {
+        let tag = tag.split('>').next().expect("an element");
+        let name = |t: &str| t.split([' ', '/']).next().unwrap_or("").to_owned();
+        if let Some(closing) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name(closing)), "{xml}");
+        } else if !tag.starts_with(['?', '!']) && !tag.ends_with('/') {
+            open.push(name(tag));
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn colour_follows_flag_then_environment() {
+    let dir = Dir::flawed();
+    let coloured = |args: &[&str], env: &[(&str, &str)]| {
+        let mut command = dir.command(&[&["lint"], args].concat());
+        command.envs(env.iter().copied());
+        let ran = super::support::Ran::from(command.output().expect("it runs"));
+        ran.out.contains("\u{1b}[")
+    };
+    assert!(!coloured(&[], &[]));
+    assert!(coloured(&["--color", "always"], &[]));
+    assert!(coloured(&["--color", "always"], &[("NO_COLOR", "1")]));
+    assert!(coloured(&[], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!coloured(
+        &[],
+        &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]
+    ));
+    assert!(!coloured(&[], &[("CLICOLOR_FORCE", "0")]));
+    assert!(!coloured(&["--color", "never"], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!coloured(&["--no-color", "--color", "always"], &[]));
+    for format in ["json", "jsonl", "sarif", "junit", "gitlab"] {
+        assert!(
+            !coloured(&["--color", "always", "-o", format], &[]),
+            "{format}"
+        );
+    }
+    dir.lint(&["--color", "sometimes"]).exits(64);
+}
+
+#[test]
+fn remarks_go_to_stderr() {
+    let dir = Dir::flawed();
+    let plain = dir.lint(&["-o", "json"]).exits(1);
+    let verbose = dir.lint(&["-o", "json", "--verbose"]).exits(1);
+    assert_eq!(verbose.out, plain.out);
+    for said in [
+        "configuration: none",
+        "read heron/AGENT-CLI.md",
+        "5 files read",
+    ] {
+        assert!(verbose.err.contains(said), "{}", verbose.err);
+    }
+    dir.lint(&["-q", "-v"]).exits(64);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let dir = Dir::flawed();
+    for args in [
+        &["lint"] as &[&str],
+        &["lint", "-o", "jsonl"],
+        &["rules"],
+        &["man"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let output = std::process::Command::new(assert_cmd::cargo::cargo_bin("agentproto"))
+            .current_dir(dir.path())
+            .args(args)
+            .stdout(full.expect("a device"))
+            .output()
+            .expect("it runs");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(74), "{args:?}: {err}");
+        assert!(
+            err.contains("the output cannot be written"),
+            "{args:?}: {err}"
+        );
+    }
+}

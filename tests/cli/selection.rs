@@ -1,0 +1,171 @@
+//! Which findings count: rules, profiles, severities, ignores, baselines.
+
+use super::support::{Dir, FLAWS};
+
+const MANIFEST: &str = "heron/AGENT-CLI.md";
+
+#[test]
+fn rules_are_selected_and_ignored_by_name_and_prefix() {
+    let dir = Dir::flawed();
+    assert_eq!(dir.found(&["--select", "tags-unique"]), FLAWS[1..]);
+    assert_eq!(dir.found(&["--select", "tags-*,requires-*"]), FLAWS);
+    assert_eq!(
+        dir.found(&["--select", "tags-*", "--select", "requires-*"]),
+        FLAWS
+    );
+    assert_eq!(dir.found(&["--ignore", "tags-unique"]), FLAWS[..1]);
+    assert_eq!(dir.found(&["--ignore", "t*", "--select", "*"]), FLAWS[..1]);
+    assert!(dir.found(&["--ignore", "*"]).is_empty());
+}
+
+#[test]
+fn unknown_rules_are_refused_with_a_guess() {
+    let dir = Dir::flawed();
+    let ran = dir.lint(&["--select", "tag-unique"]).exits(64);
+    assert!(
+        ran.err
+            .contains("there is no rule `tag-unique`; did you mean `tags-unique`?"),
+        "{}",
+        ran.err
+    );
+    let ran = dir.lint(&["--ignore", "qqqqqqqq*"]).exits(64);
+    assert!(
+        ran.err.contains("`agentproto rules` lists them all"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn severities_decide_the_exit_code() {
+    let dir = Dir::heron();
+    dir.lint(&["--fail-on", "info"]).exits(0);
+    // A warning.
+    dir.replace(MANIFEST, "name: heron\n", "name: stork\n");
+    assert_eq!(dir.found(&[]), ["name-kebab-equals-dir@heron/AGENT-CLI.md"]);
+    dir.lint(&[]).exits(0);
+    dir.lint(&["--fail-on", "warning"]).exits(1);
+    dir.lint(&["--fail-on", "info"]).exits(1);
+    dir.lint(&["--fail-on", "warning", "--exit-zero"]).exits(0);
+    dir.lint(&["--fail-on", "fatal"]).exits(64);
+    let flawed = Dir::flawed();
+    let ran = flawed.lint(&["--exit-zero"]).exits(0);
+    assert!(ran.out.contains("2 errors"), "{}", ran.out);
+}
+
+#[test]
+fn profiles_differ() {
+    let dir = Dir::heron();
+    dir.replace(
+        MANIFEST,
+        "protocol: acp\nacp: ./ACP.md\n",
+        "protocol: print\n",
+    );
+    let print = "protocol-print-extension@heron/AGENT-CLI.md";
+    for (profile, code) in [("default", 0), ("spec", 1), ("reference", 0)] {
+        assert_eq!(dir.found(&["--profile", profile]), [print], "{profile}");
+        dir.lint(&["--profile", profile]).exits(code);
+    }
+    assert!(
+        dir.lint(&["--profile", "reference"])
+            .out
+            .contains("known drift D1")
+    );
+    // A derived rule: no text says so.
+    let dir = Dir::heron();
+    dir.replace(
+        MANIFEST,
+        "description: Patient",
+        "description: yes\nnotes: Patient",
+    );
+    let derived = "fm-yaml11-scalar@heron/AGENT-CLI.md".to_owned();
+    assert!(dir.found(&[]).contains(&derived));
+    assert!(!dir.found(&["--profile", "spec"]).contains(&derived));
+    let asked = ["--profile", "spec", "--select", "fm-yaml11-scalar"];
+    assert_eq!(dir.found(&asked), [derived]);
+    dir.lint(&["--profile", "strict"]).exits(64);
+}
+
+#[test]
+fn inline_ignores_are_heard_and_counted() {
+    let dir = Dir::flawed();
+    dir.replace(
+        MANIFEST,
+        "tags: [",
+        "# agentproto: ignore[tags-unique] twice as good\ntags: [",
+    );
+    assert_eq!(dir.found(&[]), FLAWS[..1]);
+    let json = dir.lint(&["-o", "json"]).json();
+    assert_eq!(json["summary"]["suppressed"], 1);
+    let suppressed = json["findings"].as_array().expect("findings");
+    let suppressed = suppressed.iter().find(|f| f["rule"] == "tags-unique");
+    assert_eq!(suppressed.expect("kept")["suppressed"], "twice as good");
+    dir.replace(
+        MANIFEST,
+        "ignore[tags-unique]",
+        "ignore[tags-unique, bin-required]",
+    );
+    assert!(
+        dir.found(&[]).iter().any(|f| f.starts_with("ignore-")),
+        "unused or unknown is told"
+    );
+    dir.replace(
+        MANIFEST,
+        "ignore[tags-unique, bin-required]",
+        "ignore-file[tags-unique, requires-os-enum]",
+    );
+    assert!(dir.found(&[]).is_empty());
+    dir.lint(&[]).exits(0);
+}
+
+#[test]
+fn a_baseline_knows_what_was_there() {
+    let dir = Dir::flawed();
+    let ran = dir.lint(&["--write-baseline", "known.json"]).exits(0);
+    assert!(
+        ran.out.is_empty() && ran.err.contains("wrote 2 entries to known.json"),
+        "{}",
+        ran.err
+    );
+    let ran = dir.lint(&["--baseline", "known.json"]).exits(0);
+    assert!(
+        ran.err.is_empty() && ran.out.contains("2 suppressed"),
+        "{}",
+        ran.out
+    );
+    // A new mistake counts, though the old ones have moved.
+    dir.replace(MANIFEST, "bin: heron\n", "bin: heron\nodd: 1\n");
+    assert_eq!(
+        dir.found(&["--baseline", "known.json"]),
+        ["fm-unknown-field@heron/AGENT-CLI.md"]
+    );
+    dir.replace(MANIFEST, "bin: heron\nodd: 1\n", "bin: heron\n");
+    // Mended mistakes leave stale entries, which never fail.
+    dir.replace(MANIFEST, "coding, coding", "coding");
+    let ran = dir
+        .lint(&["--baseline", "known.json", "--fail-on", "info"])
+        .exits(0);
+    assert!(
+        ran.err.contains("1 entry of the baseline match"),
+        "{}",
+        ran.err
+    );
+    let ran = dir.lint(&["-q", "--baseline", "known.json"]).exits(0);
+    assert!(ran.err.is_empty(), "{}", ran.err);
+    dir.lint(&["--baseline", "none.json"]).exits(66);
+    for bad in ["", "{", "[]", r#"{"schema":"other/v1","entries":[]}"#] {
+        dir.write("bad.json", bad);
+        dir.lint(&["--baseline", "bad.json"]).exits(65);
+    }
+    dir.lint(&["--baseline", "a", "--write-baseline", "b"])
+        .exits(64);
+    dir.lint(&["--write-baseline", "none/known.json"]).exits(73);
+    dir.write("agentproto.toml", "[lint]\nbaseline = \"known.json\"\n");
+    dir.lint(&[]).exits(0);
+    dir.lint(&["--no-baseline"]).exits(1);
+    let ran = dir
+        .lint(&["--write-baseline", "new.json", "-o", "jsonl"])
+        .exits(0);
+    let kinds: Vec<_> = ran.lines().iter().map(|l| l["type"].clone()).collect();
+    assert_eq!(kinds, ["aoi:meta", "aoi:summary"]);
+}
