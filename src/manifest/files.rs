@@ -31,6 +31,10 @@ pub trait FileSource: Sync {
     fn kind(&self, path: &Path) -> Option<PathKind>;
     /// Names in a directory, sorted; empty where it cannot be listed.
     fn list(&self, dir: &Path) -> Vec<String>;
+    /// Where a path that is a symbolic link leads; `None` for anything else.
+    fn link_target(&self, _path: &Path) -> Option<PathBuf> {
+        None
+    }
 }
 
 pub struct Disk;
@@ -107,6 +111,12 @@ impl FileSource for Disk {
             .collect();
         names.sort();
         names
+    }
+
+    fn link_target(&self, path: &Path) -> Option<PathBuf> {
+        let is_link = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+        // A link to nowhere leads nowhere; reading it will tell.
+        is_link.then(|| std::fs::canonicalize(path).ok()).flatten()
     }
 }
 
@@ -201,5 +211,12 @@ impl FileSource for Overlay<'_> {
         }
         names.sort();
         names
+    }
+
+    fn link_target(&self, path: &Path) -> Option<PathBuf> {
+        match self.texts.get(path) {
+            Some(_) => None,
+            None => self.below.link_target(path),
+        }
     }
 }

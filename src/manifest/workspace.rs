@@ -96,7 +96,7 @@ impl<'f> Workspace<'f> {
             return Resolution::Absolute;
         }
         let target = beside(from.dir(), reference);
-        if !self.contains(&target) {
+        if !self.contains(&target) || self.leaves_by_link(from.dir(), &target) {
             return Resolution::Escapes(target);
         }
         match self.load(&target) {
@@ -104,6 +104,22 @@ impl<'f> Workspace<'f> {
             Err(ReadError::NotFound) => Resolution::Missing(target),
             Err(error) => Resolution::Unreadable(target, error),
         }
+    }
+
+    /// Whether a link on the way from a directory to the target leads out of the workspace.
+    /// What both have in common was walked or named, and is trusted.
+    fn leaves_by_link(&self, from: &Path, target: &Path) -> bool {
+        let from = normalize(from);
+        let out = |path: &Path| {
+            self.files.link_target(path).is_some_and(|real| {
+                let root = std::path::absolute(&self.root).unwrap_or_default();
+                !real.starts_with(std::fs::canonicalize(&root).unwrap_or(root))
+            })
+        };
+        target
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && !from.starts_with(path))
+            .any(out)
     }
 
     /// Whether a normalised path lies inside the workspace.

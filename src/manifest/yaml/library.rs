@@ -418,6 +418,14 @@ impl<'s> Builder<'s> {
         if self.nodes > MAX_NODES {
             return self.too_many(node.span);
         }
+        if let Some(tab) = self.tab_before_key(node.span) {
+            self.problems.push(Problem::new(
+                ProblemKind::Syntax,
+                Span::new(tab, tab + 1),
+                "the frontmatter is not valid YAML: a tab in the indentation",
+            ));
+            return false;
+        }
         let Some(parent) = self.stack.last_mut() else {
             self.root.get_or_insert(node);
             return true;
@@ -460,6 +468,24 @@ impl<'s> Builder<'s> {
             }
         }
         true
+    }
+
+    /// The tab that indents a key. The library lets some of them pass, other readers refuse
+    /// the file; between brackets a tab is a blank like any other.
+    fn tab_before_key(&self, place: Span) -> Option<usize> {
+        let bytes = self.source.as_bytes();
+        let is_key = |c: &Collection| matches!(&c.kind, CollectionKind::Map { key: None, .. });
+        if !self.stack.last().is_some_and(is_key) {
+            return None;
+        }
+        let bracket =
+            |c: &Collection| matches!(bytes.get(c.start as usize - self.base), Some(b'[' | b'{'));
+        let head = bytes.get(..place.start as usize - self.base)?;
+        let blanks = head.iter().rev().take_while(|b| matches!(b, b' ' | b'\t'));
+        let start = head.len() - blanks.count();
+        let tab = start + head.get(start..)?.iter().position(|b| *b == b'\t')?;
+        let first = start == 0 || head.get(start - 1) == Some(&b'\n');
+        (first && !self.stack.iter().any(bracket)).then_some(self.base + tab)
     }
 
     fn syntax_error(&mut self, error: &ScanError) {
