@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
-use super::evaluate::Keyword;
+use super::evaluate::{Keyword, around};
 use crate::lint::registry;
 use crate::lint::rule::Rule;
 use crate::manifest::Doctype;
@@ -178,6 +178,16 @@ impl Shape {
             .iter()
             .find(|(known, _)| **known == *name)
             .map(|(_, id)| *id)
+    }
+
+    /// As `property`, looking from `next` on, which is moved behind the hit.
+    pub fn property_from(&self, name: &str, next: &mut usize) -> Option<ShapeId> {
+        let (at, id) = around(self.properties.len(), *next).find_map(|at| {
+            let (known, id) = self.properties.get(at)?;
+            (**known == *name).then_some((at, *id))
+        })?;
+        *next = at + 1;
+        Some(id)
     }
 }
 

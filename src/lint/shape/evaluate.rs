@@ -93,6 +93,8 @@ pub fn violations<'d>(
     let mut judge = Judge {
         shapes,
         found: Vec::new(),
+        quiet: false,
+        failed: false,
     };
     judge.node(shapes.root, root, root_place);
     judge.found
@@ -103,30 +105,46 @@ pub fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
     let mut judge = Judge {
         shapes,
         found: Vec::new(),
+        quiet: true,
+        failed: false,
     };
     judge.node(id, node, Place::Value(node));
-    judge.found.is_empty()
+    !judge.failed
 }
 
 struct Judge<'d> {
     shapes: &'d Shapes,
     found: Vec<Violation<'d>>,
+    /// Only the verdict counts: most conditions of a schema fail, and nobody reads why.
+    quiet: bool,
+    failed: bool,
 }
 
 impl<'d> Judge<'d> {
     /// `missing_at` is where the absence of a key is shown: the key that holds the mapping.
     fn node(&mut self, id: ShapeId, node: &'d Node, missing_at: Place<'d>) {
+        if self.quiet && self.failed {
+            return;
+        }
         let Some(shape) = self.shapes.get(id) else {
             return;
         };
         let is = type_of(node);
         let fits = shape.types == 0 || shape.types & is != 0;
         if !fits {
+            if self.quiet {
+                self.failed = true;
+                return;
+            }
             let expected = type_names(shape.types);
             self.broken(shape, Keyword::Type, node, expected);
             return;
         }
         if !shape.allowed.is_empty() && !shape.allowed.iter().any(|c| equals(c, node)) {
+            if self.quiet {
+                self.failed = true;
+                return;
+            }
             let keyword = if shape.is_const {
                 Keyword::Const
             } else {
@@ -169,8 +187,15 @@ impl<'d> Judge<'d> {
         }
     }
 
+    fn violated(&mut self, violation: impl FnOnce() -> Violation<'d>) {
+        self.failed = true;
+        if !self.quiet {
+            self.found.push(violation());
+        }
+    }
+
     fn broken(&mut self, shape: &Shape, keyword: Keyword, node: &'d Node, expected: Vec<String>) {
-        self.found.push(Violation {
+        self.violated(|| Violation {
             rule: shape.rule(keyword, None),
             keyword,
             place: Place::Value(node),
@@ -239,9 +264,13 @@ impl<'d> Judge<'d> {
         node: &'d Node,
         missing_at: &Place<'d>,
     ) {
+        // Authors mostly write fields in the schema's order: look on from the last hit.
+        let mut next = 0;
         for name in &shape.required {
-            if !entries.iter().any(|e| *e.key == **name) {
-                self.found.push(Violation {
+            let hit = around(entries.len(), next).find(|i| *entries[*i].key == **name);
+            next = hit.map_or(next, |i| i + 1);
+            if hit.is_none() {
+                self.violated(|| Violation {
                     rule: shape.rule(Keyword::Required, Some(name)),
                     keyword: Keyword::Required,
                     place: missing_at.clone(),
@@ -256,17 +285,18 @@ impl<'d> Judge<'d> {
         if shape.properties.is_empty() && open && shape.names.is_none() {
             return;
         }
+        let mut next = 0;
         for entry in entries {
             if let Some(names) = shape.names {
                 self.name(shape, names, entry, node);
             }
-            let sub = match shape.property(&entry.key) {
+            let sub = match shape.property_from(&entry.key, &mut next) {
                 Some(sub) => sub,
                 None => match shape.additional {
                     Additional::Allowed => continue,
                     Additional::Each(sub) => sub,
                     Additional::Denied => {
-                        self.found.push(Violation {
+                        self.violated(|| Violation {
                             rule: shape.rule(Keyword::AdditionalProperties, None),
                             keyword: Keyword::AdditionalProperties,
                             place: Place::Key(entry),
@@ -297,7 +327,7 @@ impl<'d> Judge<'d> {
             .is_none_or(|p| p.matches(&entry.key));
         if !fits {
             let pattern = wanted.pattern.as_ref().map(|p| p.source.to_string());
-            self.found.push(Violation {
+            self.violated(|| Violation {
                 rule: shape.rule(Keyword::PropertyNames, None),
                 keyword: Keyword::PropertyNames,
                 place: Place::Key(entry),
@@ -354,14 +384,15 @@ impl<'d> Judge<'d> {
     ) {
         let Some(entry) = node.entry(key) else {
             if node.is_map() {
-                self.found.push(Violation {
+                let words = self.discriminator_words(shape, key);
+                self.violated(|| Violation {
                     rule: shape.rule(Keyword::Required, Some(key)),
                     keyword: Keyword::Required,
                     place: missing_at,
                     node,
                     entry: None,
                     missing: Some(key.to_owned()),
-                    expected: self.discriminator_words(shape, key),
+                    expected: words,
                 });
             } else {
                 self.broken(shape, Keyword::Type, node, vec!["object".to_owned()]);
@@ -374,15 +405,18 @@ impl<'d> Judge<'d> {
         });
         match meant {
             Some(arm) => self.node(arm, node, missing_at),
-            None => self.found.push(Violation {
-                rule: shape.rule(Keyword::OneOf, None),
-                keyword: Keyword::Enum,
-                place: Place::Value(&entry.value),
-                node: &entry.value,
-                entry: Some(entry),
-                missing: None,
-                expected: self.discriminator_words(shape, key),
-            }),
+            None => {
+                let words = self.discriminator_words(shape, key);
+                self.violated(|| Violation {
+                    rule: shape.rule(Keyword::OneOf, None),
+                    keyword: Keyword::Enum,
+                    place: Place::Value(&entry.value),
+                    node: &entry.value,
+                    entry: Some(entry),
+                    missing: None,
+                    expected: words,
+                });
+            }
         }
     }
 
@@ -449,7 +483,7 @@ impl<'d> Judge<'d> {
             .entries()
             .iter()
             .find(|e| forbidden.iter().any(|f| **f == *e.key));
-        self.found.push(Violation {
+        self.violated(|| Violation {
             rule: shape.rule(Keyword::Not, None),
             keyword: Keyword::Not,
             place: hit.map_or(Place::Value(node), Place::Key),
@@ -482,6 +516,11 @@ fn type_of(node: &Node) -> u8 {
         Value::Seq(_) => 32,
         Value::Map(_) => 64,
     }
+}
+
+/// All indices below `len`, from `start` on and then from the beginning.
+pub(super) fn around(len: usize, start: usize) -> impl Iterator<Item = usize> {
+    (start.min(len)..len).chain(0..start.min(len))
 }
 
 fn type_names(bits: u8) -> Vec<String> {

@@ -473,7 +473,7 @@ impl<'s> Builder<'s> {
     /// The tab that indents a key. The library lets some of them pass, other readers refuse
     /// the file; between brackets a tab is a blank like any other.
     fn tab_before_key(&self, place: Span) -> Option<usize> {
-        let bytes = self.source.as_bytes();
+        let bytes = self.text.source.as_bytes();
         let is_key = |c: &Collection| matches!(&c.kind, CollectionKind::Map { key: None, .. });
         if !self.stack.last().is_some_and(is_key) {
             return None;
