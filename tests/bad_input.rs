@@ -255,10 +255,10 @@ fn large_files() {
 fn many_keys() {
     let lines = |n: usize, line: &dyn Fn(usize) -> String| (0..n).map(line).collect::<String>();
     let keys = lines(100_000, &|i| format!("k{i}: {i}\n"));
-    Yard::with(front(&keys)).says_only("fm-yaml-syntax", "more than 10000 keys and values");
-    let same = lines(100_000, &|i| format!("k: {i}\n"));
-    Yard::with(front(&same)).says("fm-yaml-syntax");
-    // As many as may be: every one a finding.
+    Yard::with(front(&keys)).says_only("fm-yaml-syntax", "more than 200000 keys and values");
+    let same = lines(4000, &|i| format!("k: {i}\n"));
+    Yard::with(front(&same)).says("fm-duplicate-key");
+    // Every one a finding.
     Yard::with(front(&lines(1500, &|i| format!("k{i}: {i}\n")))).says("fm-unknown-field");
     let items = lines(1000, &|i| format!("  - method: m{i}\n"));
     Yard::with(front(&format!("install:\n{items}"))).says("install-method-unknown");

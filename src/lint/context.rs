@@ -136,6 +136,7 @@ pub struct Context<'d> {
     /// Whether a path is itself linted in this run.
     linted: &'d dyn Fn(&std::path::Path) -> bool,
     refs: OnceCell<Vec<Ref<'d>>>,
+    sandbox: OnceCell<Option<&'d Node>>,
     findings: RefCell<Vec<Finding>>,
 }
 
@@ -159,6 +160,7 @@ impl<'d> Context<'d> {
             rules,
             linted,
             refs: OnceCell::new(),
+            sandbox: OnceCell::new(),
             findings: RefCell::default(),
         }
     }
@@ -202,6 +204,12 @@ impl<'d> Context<'d> {
                     && (role.doctype().is_none() || doc.doctype == role.doctype());
                 fits.then_some((r, doc))
             })
+    }
+
+    /// `sandbox`, looked up once: rules ask for it at every violation, and a mapping may have
+    /// very many keys.
+    pub fn sandbox(&self) -> Option<&'d Node> {
+        *self.sandbox.get_or_init(|| self.root.get("sandbox"))
     }
 
     pub fn report(&self, draft: Draft<'d>) {

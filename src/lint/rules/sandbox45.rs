@@ -165,7 +165,7 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if !is_general(v.rule) {
         return false;
     }
-    let Some(sandbox) = ctx.root.get("sandbox").filter(|s| s.is_map()) else {
+    let Some(sandbox) = ctx.sandbox().filter(|s| s.is_map()) else {
         return false;
     };
     if !sandbox.span.contains(v.node.span) {

@@ -69,7 +69,7 @@ pub static FM_YAML_SYNTAX: Rule = Rule {
     source: FRONTMATTER,
     decides: &["A29-FM-01"],
     doctypes: &Doctype::ALL,
-    what: "The frontmatter is one YAML document, nested at most 128 levels deep and with at most 10,000 keys and values.",
+    what: "The frontmatter is one YAML document, nested at most 128 levels deep and with at most 200,000 keys and values.",
     why: "What cannot be parsed cannot be judged: no other rule says anything about this file until the syntax is mended.",
     bad: Example::file(
         "harbor",

@@ -1,6 +1,6 @@
 //! Schema violations of `bin`, `bin_args`, `install` and `requires`, in plain words.
 
-use super::{catalog::*, digest, methods};
+use super::{catalog::*, digest};
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
@@ -150,14 +150,18 @@ const METHOD_ALIASES: [(&str, &str); 17] = [
     ("bundled", "vendored"),
 ];
 
+/// The item of `install` that a node is a part of.
+fn method_around<'d>(ctx: &Context<'d>, node: &Node) -> Option<&'d Node> {
+    let way = ctx.root.steps_to(node)?;
+    let field = ctx.root.entries().get(*way.first()?)?;
+    let item = field.value.items().get(*way.get(1)?)?;
+    (field.key == "install").then_some(item)
+}
+
 fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let node = violation.node;
     let found = clip(ctx.doc.slice(node.span), 40);
-    let owner = methods(ctx).iter().find(|method| {
-        method
-            .get("method")
-            .is_some_and(|value| std::ptr::eq(value, node))
-    });
+    let owner = method_around(ctx, node);
     let experimental = owner
         .and_then(|method| method.entry("experimental"))
         .filter(|entry| entry.value.is_true());
@@ -338,11 +342,9 @@ fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool
     if violation.keyword != Keyword::Type || !number {
         return false;
     }
-    let is_digest = methods(ctx).iter().any(|method| {
-        method
-            .get("verify_sha256")
-            .is_some_and(|node| std::ptr::eq(node, violation.node))
-    });
+    let is_digest = method_around(ctx, violation.node)
+        .and_then(|method| method.get("verify_sha256"))
+        .is_some_and(|node| std::ptr::eq(node, violation.node));
     if !is_digest {
         return false;
     }

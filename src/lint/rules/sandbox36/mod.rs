@@ -47,7 +47,7 @@ const DESTROY_OLD: [&str; 2] = ["destroy_on_workspace_close", "destroyOnWorkspac
 fn block<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
     match ctx.doctype {
         Doctype::Sandbox => Some(ctx.root),
-        Doctype::AgentCli => ctx.root.get("sandbox").filter(|n| n.is_map()),
+        Doctype::AgentCli => ctx.sandbox().filter(|n| n.is_map()),
         _ => None,
     }
 }
