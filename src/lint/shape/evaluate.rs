@@ -108,6 +108,10 @@ pub fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
     judge.found.is_empty()
 }
 
+/// Unknown keys of one mapping that are told. Whoever has more knows what is wrong, and each
+/// is judged against all of the mapping.
+const MOST_UNKNOWN: usize = 1_000;
+
 struct Judge<'d> {
     shapes: &'d Shapes,
     found: Vec<Violation<'d>>,
@@ -256,6 +260,7 @@ impl<'d> Judge<'d> {
         if shape.properties.is_empty() && open && shape.names.is_none() {
             return;
         }
+        let mut unknown = 0;
         for entry in entries {
             if let Some(names) = shape.names {
                 self.name(shape, names, entry, node);
@@ -265,7 +270,9 @@ impl<'d> Judge<'d> {
                 None => match shape.additional {
                     Additional::Allowed => continue,
                     Additional::Each(sub) => sub,
+                    Additional::Denied if unknown >= MOST_UNKNOWN => continue,
                     Additional::Denied => {
+                        unknown += 1;
                         self.found.push(Violation {
                             rule: shape.rule(Keyword::AdditionalProperties, None),
                             keyword: Keyword::AdditionalProperties,

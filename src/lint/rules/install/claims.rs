@@ -1,6 +1,6 @@
 //! Schema violations of `bin`, `bin_args`, `install` and `requires`, in plain words.
 
-use super::{catalog::*, digest, methods};
+use super::{catalog::*, digest};
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
@@ -153,12 +153,9 @@ const METHOD_ALIASES: [(&str, &str); 17] = [
 fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let node = violation.node;
     let found = clip(ctx.doc.slice(node.span), 40);
-    let owner = methods(ctx).iter().find(|method| {
-        method
-            .get("method")
-            .is_some_and(|value| std::ptr::eq(value, node))
-    });
-    let experimental = owner
+    let experimental = ctx
+        .doc
+        .parent_of(node)
         .and_then(|method| method.entry("experimental"))
         .filter(|entry| entry.value.is_true());
     let meant = node.as_str().and_then(|word| {
@@ -338,11 +335,11 @@ fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool
     if violation.keyword != Keyword::Type || !number {
         return false;
     }
-    let is_digest = methods(ctx).iter().any(|method| {
-        method
-            .get("verify_sha256")
-            .is_some_and(|node| std::ptr::eq(node, violation.node))
-    });
+    let is_digest = ctx
+        .doc
+        .parent_of(violation.node)
+        .and_then(|method| method.get("verify_sha256"))
+        .is_some_and(|node| std::ptr::eq(node, violation.node));
     if !is_digest {
         return false;
     }
