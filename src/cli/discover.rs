@@ -162,7 +162,10 @@ fn found(entry: Result<DirEntry, ignore::Error>, excluded: &Excludes) -> Option<
     if (is_dir && !is_manifest_name(path)) || excluded.hit(path) {
         return None;
     }
-    Some(target(path))
+    Some(Target {
+        walked: true,
+        ..target(path)
+    })
 }
 
 /// A file that a walk or git found: a manifest by its name, or perhaps one by its shape.
@@ -170,6 +173,7 @@ pub fn target(path: &Path) -> Target {
     Target {
         path: clean(path),
         named: is_manifest_name(path),
+        walked: false,
     }
 }
 

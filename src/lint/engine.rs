@@ -17,7 +17,7 @@ use super::rules::{document, registry_wide};
 use super::settings::RuleSet;
 use super::shape;
 use super::suppress;
-use crate::manifest::{Doctype, Document, FileSource, ReadError, Span, Workspace};
+use crate::manifest::{Doctype, Document, FileSource, KnownFiles, ReadError, Span, Workspace};
 
 /// A file to lint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Target {
     /// Named by the user or by its own name. Other files count only if their frontmatter
     /// has the shape of a manifest.
     pub named: bool,
+    /// Found by a walk, which found every other file of its directory, too.
+    pub walked: bool,
 }
 
 impl Target {
@@ -33,12 +35,14 @@ impl Target {
         Target {
             path: path.into(),
             named: true,
+            walked: false,
         }
     }
     pub fn perhaps(path: impl Into<PathBuf>) -> Self {
         Target {
             path: path.into(),
             named: false,
+            walked: false,
         }
     }
 }
@@ -87,13 +91,16 @@ pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
 
 /// Lints targets, which must be sorted by path; the report is in the same order.
 pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
-    let set: FxHashSet<&OsStr> = targets.iter().map(|t| t.path.as_os_str()).collect();
-    let linted = |path: &Path| set.contains(path.as_os_str());
+    let known = Known {
+        set: targets.iter().map(|t| t.path.as_os_str()).collect(),
+        targets,
+    };
+    let linted = |path: &Path| known.contains(path);
     let next = AtomicUsize::new(0);
     let shared = Mutex::new(Pass::default());
     let work = || {
         let mut pass = Pass::default();
-        let workspace = Workspace::new(options.files, &options.root);
+        let workspace = Workspace::new(options.files, &options.root).knowing(&known);
         loop {
             let from = next.fetch_add(TAKE, Ordering::Relaxed);
             let Some(take) = targets.get(from..).filter(|rest| !rest.is_empty()) else {
@@ -151,6 +158,47 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
         .into_iter()
         .filter_map(|i| targets.get(i).map(|t| t.path.clone()));
     finish(findings, files.collect(), options)
+}
+
+/// The targets of a run, as answers to questions about files.
+struct Known<'t> {
+    set: FxHashSet<&'t OsStr>,
+    /// Sorted by the bytes of their paths, where they come from a walk.
+    targets: &'t [Target],
+}
+
+impl KnownFiles for Known<'_> {
+    fn contains(&self, path: &Path) -> bool {
+        self.set.contains(path.as_os_str())
+    }
+
+    fn list(&self, dir: &Path) -> Option<Vec<String>> {
+        let mut prefix = dir.as_os_str().as_encoded_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        fn bytes(target: &Target) -> &[u8] {
+            target.path.as_os_str().as_encoded_bytes()
+        }
+        let from = self
+            .targets
+            .partition_point(|t| bytes(t) < prefix.as_slice());
+        let mut names: Vec<String> = Vec::new();
+        for target in self.targets.get(from..)? {
+            let Some(rest) = bytes(target).strip_prefix(prefix.as_slice()) else {
+                break;
+            };
+            if !target.walked {
+                return None;
+            }
+            let name = rest.split(|b| *b == b'/').next().unwrap_or(rest);
+            let name = String::from_utf8_lossy(name);
+            if names.last().is_none_or(|last| *last != name) {
+                names.push(name.into_owned());
+            }
+        }
+        (!names.is_empty()).then_some(names)
+    }
 }
 
 /// What one thread found.

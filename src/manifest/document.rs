@@ -203,6 +203,17 @@ impl Document {
         self.places.way(self.root.as_ref()?, node)
     }
 
+    /// The collection that holds a node of this document.
+    pub fn parent_of(&self, node: &Node) -> Option<&Node> {
+        let way = self.path_of(node)?;
+        let (_, way) = way.split_last()?;
+        way.iter()
+            .try_fold(self.root.as_ref()?, |node, index| match &node.value {
+                Value::Map(entries) => entries.get(*index).map(|e| &e.value),
+                _ => node.items().get(*index),
+            })
+    }
+
     /// JSON pointer of the value behind a key of this document, found by identity.
     pub fn pointer_of_entry(&self, entry: &Entry) -> Option<String> {
         self.pointer_of(&entry.value)

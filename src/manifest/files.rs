@@ -37,6 +37,15 @@ pub trait FileSource: Sync {
     }
 }
 
+/// Files that the run has found already, so that nobody has to ask the disk again.
+pub trait KnownFiles: Sync {
+    /// Whether a path is one of them; it was named or walked, and is trusted.
+    fn contains(&self, path: &Path) -> bool;
+    /// Names of the Markdown files in a directory, and of the directories that hold some;
+    /// `None` where the directory was not walked.
+    fn list(&self, dir: &Path) -> Option<Vec<String>>;
+}
+
 pub struct Disk;
 
 /// Opens without waiting: a pipe under a manifest's name must not hold the run up.

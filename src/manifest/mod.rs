@@ -22,7 +22,9 @@ pub mod yaml;
 
 pub use doctype::{Doctype, SANDBOX_PROVIDERS};
 pub use document::{Document, Frontmatter, Problem, ProblemKind};
-pub use files::{Disk, FileSource, MAX_FILE_BYTES, Overlay, PathKind, ReadError, replace_file};
+pub use files::{
+    Disk, FileSource, KnownFiles, MAX_FILE_BYTES, Overlay, PathKind, ReadError, replace_file,
+};
 pub use json::to_json;
 pub use lines::{LineIndex, Position};
 pub use refs::{RefRole, RefSite, ref_sites};

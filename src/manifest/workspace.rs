@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::document::Document;
-use super::files::{FileSource, ReadError};
+use super::files::{FileSource, KnownFiles, ReadError};
 use super::refs::RefRole;
 
 /// Documents kept for the references of their neighbours. Bundles are read one after the
@@ -41,6 +41,7 @@ impl Resolution {
 /// One reader of manifests. Not shared between threads; each has its own.
 pub struct Workspace<'f> {
     pub files: &'f dyn FileSource,
+    known: Option<&'f dyn KnownFiles>,
     root: PathBuf,
     /// What relative paths are relative to, where the root is absolute.
     here: PathBuf,
@@ -60,11 +61,26 @@ impl<'f> Workspace<'f> {
         };
         Workspace {
             files,
+            known: None,
             here_inside: here.starts_with(&root),
             root,
             here,
             cache: RefCell::default(),
         }
+    }
+
+    /// Spares the disk questions about files that are known already.
+    pub fn knowing(mut self, known: &'f dyn KnownFiles) -> Self {
+        self.known = Some(known);
+        self
+    }
+
+    /// Names of the Markdown files in a directory and of its directories; others may be
+    /// among them.
+    pub fn manifests_in(&self, dir: &Path) -> Vec<String> {
+        self.known
+            .and_then(|known| known.list(dir))
+            .unwrap_or_else(|| self.files.list(dir))
     }
 
     pub fn root(&self) -> &Path {
@@ -96,7 +112,8 @@ impl<'f> Workspace<'f> {
             return Resolution::Absolute;
         }
         let target = beside(from.dir(), reference);
-        if !self.contains(&target) || self.leaves_by_link(from.dir(), &target) {
+        let trusted = self.known.is_some_and(|known| known.contains(&target));
+        if !self.contains(&target) || (!trusted && self.leaves_by_link(from.dir(), &target)) {
             return Resolution::Escapes(target);
         }
         match self.load(&target) {

@@ -246,7 +246,7 @@ fn report_missing<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, path: &Path
 fn similar(ctx: &Context<'_>, missing: &Path) -> Option<String> {
     let dir = missing.parent()?;
     let parent = dir.parent()?;
-    let names = ctx.workspace.files.list(parent);
+    let names = ctx.workspace.manifests_in(parent);
     let wanted = dir.file_name()?.to_str()?;
     let name = closest_of(
         wanted,
@@ -272,7 +272,7 @@ fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
     let indexed: HashSet<&Path> = leaves
         .filter_map(|r| Some(r.target.document()?.path.as_path()))
         .collect();
-    for name in ctx.workspace.files.list(&dir) {
+    for name in ctx.workspace.manifests_in(&dir) {
         let path = dir.join(&name).join("TOOL.md");
         let there = || matches!(ctx.workspace.files.kind(&path), Some(PathKind::File { .. }));
         if indexed.contains(path.as_path()) || !there() {

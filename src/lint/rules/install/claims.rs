@@ -150,19 +150,12 @@ const METHOD_ALIASES: [(&str, &str); 17] = [
     ("bundled", "vendored"),
 ];
 
-/// The item of `install` that a node is a part of.
-fn method_around<'d>(ctx: &Context<'d>, node: &Node) -> Option<&'d Node> {
-    let way = ctx.root.steps_to(node)?;
-    let field = ctx.root.entries().get(*way.first()?)?;
-    let item = field.value.items().get(*way.get(1)?)?;
-    (field.key == "install").then_some(item)
-}
-
 fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let node = violation.node;
     let found = clip(ctx.doc.slice(node.span), 40);
-    let owner = method_around(ctx, node);
-    let experimental = owner
+    let experimental = ctx
+        .doc
+        .parent_of(node)
         .and_then(|method| method.entry("experimental"))
         .filter(|entry| entry.value.is_true());
     let meant = node.as_str().and_then(|word| {
@@ -342,7 +335,9 @@ fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool
     if violation.keyword != Keyword::Type || !number {
         return false;
     }
-    let is_digest = method_around(ctx, violation.node)
+    let is_digest = ctx
+        .doc
+        .parent_of(violation.node)
         .and_then(|method| method.get("verify_sha256"))
         .is_some_and(|node| std::ptr::eq(node, violation.node));
     if !is_digest {

@@ -28,7 +28,7 @@ pub fn unused(ctx: &Context<'_>) {
     if left.is_empty() {
         return;
     }
-    let names = ctx.workspace.files.list(ctx.doc.dir());
+    let names = ctx.workspace.manifests_in(ctx.doc.dir());
     let markdown = names.iter().filter(|name| name.ends_with(".md"));
     let (named, free): (Vec<&String>, Vec<&String>) =
         markdown.partition(|name| Doctype::from_file_name(name).is_some());
