@@ -74,10 +74,11 @@ fn mappings_of_50_000_keys() {
 
 #[test]
 fn thousands_of_unknown_fields_on_one_line() {
-    let fields: Vec<String> = (0..5_000).map(|i| format!("field{i}: é")).collect();
+    // Of those in one mapping, the first thousand are told.
+    let fields: Vec<String> = (0..50_000).map(|i| format!("field{i}: é")).collect();
     let text = format!("continuation: {{default: none, {}}}\n", fields.join(", "));
     let findings = lint("quill", "AGENT-CLI.md", &text);
-    assert!(count(&findings, "fm-unknown-field") >= 5_000);
+    assert_eq!(count(&findings, "fm-unknown-field"), 1_000);
 }
 
 #[test]

@@ -112,6 +112,10 @@ pub fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
     !judge.failed
 }
 
+/// Unknown keys of one mapping that are told. Whoever has more knows what is wrong, and each
+/// is judged against all of the mapping.
+const MOST_UNKNOWN: usize = 1_000;
+
 struct Judge<'d> {
     shapes: &'d Shapes,
     found: Vec<Violation<'d>>,
@@ -286,6 +290,7 @@ impl<'d> Judge<'d> {
             return;
         }
         let mut next = 0;
+        let mut unknown = 0;
         for entry in entries {
             if let Some(names) = shape.names {
                 self.name(shape, names, entry, node);
@@ -295,7 +300,9 @@ impl<'d> Judge<'d> {
                 None => match shape.additional {
                     Additional::Allowed => continue,
                     Additional::Each(sub) => sub,
+                    Additional::Denied if unknown >= MOST_UNKNOWN => continue,
                     Additional::Denied => {
+                        unknown += 1;
                         self.violated(|| Violation {
                             rule: shape.rule(Keyword::AdditionalProperties, None),
                             keyword: Keyword::AdditionalProperties,
