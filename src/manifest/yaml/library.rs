@@ -473,19 +473,16 @@ impl<'s> Builder<'s> {
     /// The tab that indents a key. The library lets some of them pass, other readers refuse
     /// the file; between brackets a tab is a blank like any other.
     fn tab_before_key(&self, place: Span) -> Option<usize> {
-        let bytes = self.text.source.as_bytes();
         let is_key = |c: &Collection| matches!(&c.kind, CollectionKind::Map { key: None, .. });
         if !self.stack.last().is_some_and(is_key) {
             return None;
         }
-        let bracket =
-            |c: &Collection| matches!(bytes.get(c.start as usize - self.base), Some(b'[' | b'{'));
-        let head = bytes.get(..place.start as usize - self.base)?;
+        let head = self.text.bytes().get(..self.relative(place.start))?;
         let blanks = head.iter().rev().take_while(|b| matches!(b, b' ' | b'\t'));
         let start = head.len() - blanks.count();
         let tab = start + head.get(start..)?.iter().position(|b| *b == b'\t')?;
         let first = start == 0 || head.get(start - 1) == Some(&b'\n');
-        (first && !self.stack.iter().any(bracket)).then_some(self.base + tab)
+        (first && !self.stack.iter().any(|c| c.flow)).then_some(self.base + tab)
     }
 
     fn syntax_error(&mut self, error: &ScanError) {
