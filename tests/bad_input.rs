@@ -307,7 +307,7 @@ fn what_cannot_be_read() {
     use std::os::unix::fs::PermissionsExt;
     let yard = Yard::with("---\nname: x\n---\n");
     let file = yard.at("x/AGENT-CLI.md");
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0)).expect("set");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).expect("set");
     // Root may read everything; for everybody else this is the usual case.
     if std::fs::read(&file).is_err() {
         yard.says_only("file-unreadable", "cannot be read");
