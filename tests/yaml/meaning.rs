@@ -247,3 +247,14 @@ fn keys_of_every_kind() {
         ["1 Int", "null Other", "true Other", "1.5 Other", "? Other"]
     );
 }
+
+#[test]
+fn a_tab_between_brackets_is_a_blank() {
+    for source in [
+        "a: {\n \tb: 1}\n",
+        "a: &x {\n \tb: 1}\n",
+        "a: !t {\n \tb: 1}\n",
+    ] {
+        assert_eq!(value(source)["a"]["b"], 1, "{source:?}");
+    }
+}
