@@ -321,7 +321,7 @@ impl<'s> Builder<'s> {
         self.problems.push(Problem::new(
             ProblemKind::TooManyNodes,
             at,
-            format!("the frontmatter has more than {MAX_NODES} values (aliases expanded)"),
+            format!("the frontmatter has more than {MAX_NODES} keys and values (aliases expanded)"),
         ));
         false
     }
