@@ -1,6 +1,7 @@
 //! Documents and the references between them.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use super::refs::RefRole;
 
 /// Documents kept for the references of their neighbours. Bundles are read one after the
 /// other, so a small memory serves nearly every reference and a large run stays small.
-const CACHE_LIMIT: usize = 48;
+/// The oldest goes first, so that its memory is used again while it is warm.
+const CACHE_LIMIT: usize = 20;
 
 /// What a reference leads to.
 #[derive(Clone, Debug)]
@@ -48,6 +50,7 @@ pub struct Workspace<'f> {
     here_inside: bool,
     /// By the path's bytes: hashing paths component by component is slow.
     cache: RefCell<FxHashMap<OsString, Result<Arc<Document>, ReadError>>>,
+    order: RefCell<VecDeque<OsString>>,
 }
 
 impl<'f> Workspace<'f> {
@@ -66,6 +69,7 @@ impl<'f> Workspace<'f> {
             root,
             here,
             cache: RefCell::default(),
+            order: RefCell::default(),
         }
     }
 
@@ -96,9 +100,13 @@ impl<'f> Workspace<'f> {
             .read(path)
             .map(|bytes| Arc::new(Document::from_bytes(path, bytes)));
         let mut cache = self.cache.borrow_mut();
-        if cache.len() >= CACHE_LIMIT {
-            cache.clear();
+        let mut order = self.order.borrow_mut();
+        if order.len() >= CACHE_LIMIT
+            && let Some(oldest) = order.pop_front()
+        {
+            cache.remove(&oldest);
         }
+        order.push_back(path.as_os_str().to_owned());
         cache.insert(path.as_os_str().to_owned(), loaded.clone());
         loaded
     }
