@@ -292,9 +292,14 @@ fn verdict(report: &Report, meta: &Meta) -> u8 {
     }
 }
 
+/// One file needs one thread, and asking the system for its cores costs more than reading it.
 fn threads(args: &Lint) -> usize {
+    let one_file = matches!(args.paths.as_slice(), [only] if only.is_file());
     args.threads
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+        .unwrap_or_else(|| match one_file {
+            true => 1,
+            false => std::thread::available_parallelism().map_or(1, usize::from),
+        })
         .max(1)
 }
 
