@@ -195,51 +195,6 @@ impl Node {
     pub fn has(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
-
-    /// Positions that lead from this node down to `target`, found by identity.
-    pub fn steps_to(&self, target: &Node) -> Option<Vec<usize>> {
-        let mut steps = Vec::new();
-        // Values stand in the order of their places, so the way is short. What an alias or a
-        // merge key brought in stands elsewhere and has to be searched for.
-        let found =
-            descend(self, target, true, &mut steps) || descend(self, target, false, &mut steps);
-        found.then_some(steps)
-    }
-
-    fn child(&self, i: usize) -> Option<&Node> {
-        match &self.value {
-            Value::Seq(items) => items.get(i),
-            Value::Map(entries) => entries.get(i).map(|e| &e.value),
-            _ => None,
-        }
-    }
-}
-
-/// Depth is bounded by the parser, so recursion is.
-fn descend(node: &Node, target: &Node, by_place: bool, steps: &mut Vec<usize>) -> bool {
-    if std::ptr::eq(node, target) {
-        return true;
-    }
-    let before = |child: &Node| child.span.end < target.span.start;
-    let mut i = match &node.value {
-        Value::Seq(items) if by_place => items.partition_point(before),
-        Value::Map(entries) if by_place => entries.partition_point(|e| before(&e.value)),
-        _ => 0,
-    };
-    while let Some(child) = node.child(i) {
-        if by_place && child.span.start > target.span.end {
-            return false;
-        }
-        steps.push(i);
-        if (!by_place || child.span.contains(target.span))
-            && descend(child, target, by_place, steps)
-        {
-            return true;
-        }
-        steps.pop();
-        i += 1;
-    }
-    false
 }
 
 #[cfg(test)]
@@ -261,6 +216,6 @@ mod tests {
             node.entries().iter().for_each(|e| check(doc, &e.value));
         }
         check(&doc, root);
-        assert_eq!(root.steps_to(&root.clone()), None);
+        assert_eq!(doc.path_of(&root.clone()), None);
     }
 }
