@@ -1,7 +1,13 @@
+use std::io::Write;
+
 /// Documents are many small strings and lists, made and dropped by the thousand.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() -> std::process::ExitCode {
-    agentproto::cli::main()
+fn main() {
+    let code = agentproto::cli::main();
+    let _ = std::io::stdout().flush();
+    // SAFETY: ends the process. What `exit` would do besides is to give memory back page by
+    // page, a tenth of the time of a run over one file; the kernel takes it at once.
+    unsafe { libc::_exit(code.into()) }
 }

@@ -18,7 +18,6 @@ mod terminal;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
@@ -75,7 +74,8 @@ fn io_failure(error: io::Error) -> Failure {
     }
 }
 
-pub fn main() -> ExitCode {
+/// Runs the command line; the exit code of the process.
+pub fn main() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -89,7 +89,7 @@ pub fn main() -> ExitCode {
             if code == exit::USAGE && asks_for_events(std::env::args_os().skip(1)) {
                 usage_events(&error);
             }
-            return ExitCode::from(code);
+            return code;
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());
@@ -101,13 +101,14 @@ pub fn main() -> ExitCode {
         }
         _ => outcome,
     };
-    ExitCode::from(match outcome {
+    match outcome {
         Ok(code) => code,
         Err(failure) => {
             complain(&cli, &failure, &mut out);
+            let _ = out.flush();
             failure.code
         }
-    })
+    }
 }
 
 fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {

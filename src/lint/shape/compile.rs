@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use serde_json::Value as Json;
-
 use super::evaluate::{Keyword, around};
+use super::json::Json;
 use crate::lint::registry;
 use crate::lint::rule::Rule;
 use crate::manifest::Doctype;
@@ -222,7 +221,7 @@ fn parsed(file: usize) -> &'static Json {
     static NOTHING: Json = Json::Bool(true);
     match (PARSED.get(file), SCHEMAS.get(file)) {
         (Some(cell), Some((_, text))) => {
-            cell.get_or_init(|| serde_json::from_str(text).unwrap_or(Json::Bool(true)))
+            cell.get_or_init(|| Json::read(text).unwrap_or(Json::Bool(true)))
         }
         _ => &NOTHING,
     }
@@ -268,11 +267,11 @@ impl Compiler {
     }
 
     fn add(&mut self, schema: &Json, file: usize) -> ShapeId {
-        if let Some(object) = schema.as_object()
-            && let Some(reference) = object.get("$ref").and_then(Json::as_str)
-            && object
-                .keys()
-                .all(|k| matches!(k.as_str(), "$ref" | "description" | "title" | "default"))
+        if let Some(reference) = schema.get("$ref").and_then(Json::as_str)
+            && schema
+                .entries()
+                .iter()
+                .all(|(k, _)| matches!(&**k, "$ref" | "description" | "title" | "default"))
         {
             return self.reference(reference, file);
         }
@@ -283,15 +282,12 @@ impl Compiler {
 
     fn compile(&mut self, schema: &Json, file: usize) -> Shape {
         let mut shape = Shape::default();
-        let Some(object) = schema.as_object() else {
-            if schema == &Json::Bool(false) {
-                shape.not = Some(self.any());
-            }
-            return shape;
-        };
-        let number = |v: &Json| v.as_u64().map(|n| n as usize);
-        for (keyword, value) in object {
-            match keyword.as_str() {
+        if schema == &Json::Bool(false) {
+            shape.not = Some(self.any());
+        }
+        let number = |v: &Json| v.as_int().and_then(|n| usize::try_from(n).ok());
+        for (keyword, value) in schema.entries() {
+            match &**keyword {
                 "$ref" => {
                     if let Some(reference) = value.as_str() {
                         let id = self.reference(reference, file);
@@ -304,12 +300,7 @@ impl Compiler {
                     shape.is_const = true;
                 }
                 "enum" => {
-                    shape.allowed = value
-                        .as_array()
-                        .into_iter()
-                        .flatten()
-                        .filter_map(constant)
-                        .collect();
+                    shape.allowed = value.items().iter().filter_map(constant).collect();
                 }
                 "pattern" => {
                     shape.pattern = value.as_str().map(|source| Pattern {
@@ -317,19 +308,19 @@ impl Compiler {
                         compiled: OnceLock::new(),
                     });
                 }
-                "format" => shape.uri = value == "uri",
+                "format" => shape.uri = value.as_str() == Some("uri"),
                 "minLength" => shape.min_length = number(value),
                 "maxLength" => shape.max_length = number(value),
-                "minimum" => shape.minimum = value.as_i64(),
-                "maximum" => shape.maximum = value.as_i64(),
+                "minimum" => shape.minimum = value.as_int(),
+                "maximum" => shape.maximum = value.as_int(),
                 "minItems" => shape.min_items = number(value),
                 "maxItems" => shape.max_items = number(value),
                 "uniqueItems" => shape.unique = value == &Json::Bool(true),
                 "items" => shape.items = Some(self.add(value, file)),
                 "properties" => {
-                    for (name, sub) in value.as_object().into_iter().flatten() {
+                    for (name, sub) in value.entries() {
                         let id = self.add(sub, file);
-                        shape.properties.push((name.as_str().into(), id));
+                        shape.properties.push(((&**name).into(), id));
                     }
                 }
                 "additionalProperties" => {
@@ -341,11 +332,7 @@ impl Compiler {
                 }
                 "propertyNames" => shape.names = Some(self.add(value, file)),
                 "required" => {
-                    let names = value
-                        .as_array()
-                        .into_iter()
-                        .flatten()
-                        .filter_map(Json::as_str);
+                    let names = value.items().iter().filter_map(Json::as_str);
                     shape.required = names.map(Into::into).collect();
                 }
                 "oneOf" => shape.one_of = self.list(value, file),
@@ -355,7 +342,7 @@ impl Compiler {
                     shape.all_of.append(&mut all);
                 }
                 "if" => {
-                    if let Some(then) = object.get("then") {
+                    if let Some(then) = schema.get("then") {
                         let condition = (self.add(value, file), self.add(then, file));
                         shape.condition = Some(condition);
                     }
@@ -363,9 +350,9 @@ impl Compiler {
                 "not" => shape.not = Some(self.add(value, file)),
                 "x-discriminator" => shape.discriminator = value.as_str().map(Into::into),
                 "x-rules" => {
-                    for (keyword, slug) in value.as_object().into_iter().flatten() {
+                    for (keyword, slug) in value.entries() {
                         if let Some(rule) = slug.as_str().and_then(registry::find) {
-                            shape.rules.push((keyword.as_str().into(), rule));
+                            shape.rules.push(((&**keyword).into(), rule));
                         }
                     }
                 }
@@ -378,7 +365,7 @@ impl Compiler {
     }
 
     fn list(&mut self, value: &Json, file: usize) -> Vec<ShapeId> {
-        let subs = value.as_array().into_iter().flatten();
+        let subs = value.items().iter();
         subs.map(|sub| self.add(sub, file)).collect()
     }
 }
@@ -402,8 +389,8 @@ pub fn type_bit(name: &str) -> u8 {
 
 fn types(value: &Json) -> u8 {
     match value {
-        Json::String(name) => type_bit(name),
-        Json::Array(names) => names
+        Json::Str(name) => type_bit(name),
+        Json::List(names) => names
             .iter()
             .filter_map(Json::as_str)
             .map(type_bit)
@@ -416,8 +403,8 @@ fn constant(value: &Json) -> Option<Const> {
     Some(match value {
         Json::Null => Const::Null,
         Json::Bool(b) => Const::Bool(*b),
-        Json::Number(n) => Const::Int(n.as_i64()?),
-        Json::String(s) => Const::Str(s.as_str().into()),
+        Json::Int(n) => Const::Int(*n),
+        Json::Str(s) => Const::Str((&**s).into()),
         _ => return None,
     })
 }

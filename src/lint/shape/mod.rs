@@ -7,6 +7,7 @@
 //! oracle of the tests: both must agree on every document.
 
 mod compile;
+mod json;
 mod equality;
 mod evaluate;
 mod wording;
