@@ -64,7 +64,14 @@ fn home(path: &str) -> Cow<'_, str> {
 /// The two common forms, a plain path and a plain directory with all below it, without
 /// taking anything apart.
 fn quick(glob: &str, path: &str) -> Option<bool> {
-    let odd = |text: &str| text.is_empty() || text.contains("//") || text.contains("/.");
+    let odd = |text: &str| {
+        let bytes = text.as_bytes();
+        let inner = |w: &[u8]| w.starts_with(b"//") || w == b"/./";
+        bytes.is_empty()
+            || bytes.ends_with(b"//")
+            || bytes.ends_with(b"/.")
+            || bytes.windows(3).any(inner)
+    };
     let path = path.strip_suffix('/').unwrap_or(path);
     let (stem, deep) = match glob.strip_suffix("/**") {
         Some(stem) => (stem, true),

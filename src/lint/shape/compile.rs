@@ -202,11 +202,17 @@ impl Shapes {
     }
 }
 
+const NODES: usize = 256;
+
 /// The compiled schema of a doctype.
 pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
     static COMPILED: [OnceLock<Shapes>; 8] = [const { OnceLock::new() }; 8];
     COMPILED[doctype as usize].get_or_init(|| {
-        let mut compiler = Compiler::default();
+        let mut compiler = Compiler {
+            // Enough for the largest schema: shapes are big, and growing moves them all.
+            nodes: Vec::with_capacity(NODES),
+            ..Compiler::default()
+        };
         let root = compiler.reference(schema_id(doctype), 0);
         Shapes {
             nodes: compiler.nodes,

@@ -33,9 +33,9 @@ impl Json {
 
     /// What a JSON Pointer leads to; schemas keep `$defs` and no lists on the way.
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
-        let steps = pointer.split('/').skip(1);
-        steps.fold(Some(self), |at, step| {
-            at?.get(&step.replace("~1", "/").replace("~0", "~"))
+        let mut steps = pointer.split('/').skip(1);
+        steps.try_fold(self, |at, step| {
+            at.get(&step.replace("~1", "/").replace("~0", "~"))
         })
     }
 

@@ -7,9 +7,9 @@
 //! oracle of the tests: both must agree on every document.
 
 mod compile;
-mod json;
 mod equality;
 mod evaluate;
+mod json;
 mod wording;
 
 pub use compile::{SCHEMAS, Shape, ShapeId, Shapes, shapes_for};

@@ -13,7 +13,7 @@ const FILTERS: [&str; 4] = ["default", "optional", "flag", "json"];
 pub fn check<'d>(ctx: &Context<'d>, argv: &'d Node) {
     let mut previous = "";
     for (text, node) in argv.strings() {
-        if text.contains("${") {
+        if text.contains('$') {
             for template in Templates::of(text) {
                 check_template(ctx, node, template.inner);
             }
@@ -186,11 +186,18 @@ fn split_filters(inner: &str) -> impl Iterator<Item = &str> {
 /// What a shell would act on in an argument, with the sign it is written by. The argument
 /// itself is not shown: it may hold a secret.
 fn shell_syntax(text: &str, previous: &str) -> Option<(&'static str, &'static str)> {
-    if !text.contains(['&', '|', ';', '<', '>', '`', '$']) {
+    let has_sign = |text: &str| {
+        text.bytes()
+            .any(|b| matches!(b, b'&' | b'|' | b';' | b'<' | b'>' | b'`' | b'$'))
+    };
+    if !has_sign(text) {
         return None;
     }
     let outside = without_templates(text);
     let text = outside.trim();
+    if !has_sign(text) {
+        return None;
+    }
     if text.contains("$(") {
         return Some(("a command substitution", "$(…)"));
     }
@@ -253,7 +260,7 @@ fn redirection(text: &str) -> Option<&'static str> {
 
 /// The text with each template replaced by a letter, so that its pipes are not seen.
 fn without_templates(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.contains("${") {
+    if !text.contains('$') {
         return text.into();
     }
     let mut out = String::with_capacity(text.len());

@@ -5,10 +5,11 @@ mod catalog;
 mod tool;
 mod widen;
 
-use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use catalog::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
@@ -162,7 +163,8 @@ fn token_fault(key: &str) -> Option<&'static str> {
 }
 
 fn check_leaves(ctx: &Context<'_>) {
-    let mut first_use: HashMap<&Path, &Node> = HashMap::new();
+    // By their texts: references resolve to normalised paths.
+    let mut first_use: FxHashMap<&OsStr, &Node> = FxHashMap::default();
     for leaf in ctx.refs().iter().filter(|r| r.site.role == RefRole::Tool) {
         let (node, text) = (leaf.site.node, leaf.site.text);
         match &leaf.target {
@@ -172,7 +174,7 @@ fn check_leaves(ctx: &Context<'_>) {
             }
             Resolution::Document(doc) => {
                 check_tool_name(ctx, node, text, doc);
-                if let Some(first) = first_use.insert(&doc.path, node) {
+                if let Some(first) = first_use.insert(doc.path.as_os_str(), node) {
                     let report = Draft::new(
                         &DUPLICATE_REF,
                         node,
@@ -269,13 +271,13 @@ fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
     }
     let dir = crate::manifest::normalize(ctx.doc.dir()).join("tools");
     let leaves = ctx.refs().iter().filter(|r| r.site.role == RefRole::Tool);
-    let indexed: HashSet<&Path> = leaves
-        .filter_map(|r| Some(r.target.document()?.path.as_path()))
+    let indexed: FxHashSet<&OsStr> = leaves
+        .filter_map(|r| Some(r.target.document()?.path.as_os_str()))
         .collect();
     for name in ctx.workspace.manifests_in(&dir) {
         let path = dir.join(&name).join("TOOL.md");
         let there = || matches!(ctx.workspace.files.kind(&path), Some(PathKind::File { .. }));
-        if indexed.contains(path.as_path()) || !there() {
+        if indexed.contains(path.as_os_str()) || !there() {
             continue;
         }
         let reference = format!("./tools/{name}/TOOL.md");

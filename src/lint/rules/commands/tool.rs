@@ -139,18 +139,21 @@ fn collect<'a>(
 }
 
 fn names(reference: &str, dir: &Path, tool: &Path) -> bool {
-    // Most leaves are told apart by the directory of the tool, without building a path.
-    let mut own = tool.iter().rev();
-    let mut theirs = Path::new(reference).iter().rev();
-    if own.next() != theirs.next() {
-        return false;
-    }
-    let (mine, parent) = (own.next(), theirs.next());
-    let plain = parent.is_some_and(|p| p != "." && p != "..");
-    if plain && mine.is_some() && mine != parent {
+    // Most leaves are told apart by their last two parts, without building a path.
+    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let (folder, file) = last_two(reference.as_bytes());
+    let (own_folder, own_file) = last_two(tool.as_os_str().as_encoded_bytes());
+    let other_folder = is_name(folder) && is_name(own_folder) && folder != own_folder;
+    if is_name(file) && (file != own_file || other_folder) {
         return false;
     }
     same_path(&dir.join(reference), tool)
+}
+
+fn last_two(path: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = path.rsplit(|b| *b == b'/');
+    let file = parts.next().unwrap_or(b"");
+    (parts.next().unwrap_or(b""), file)
 }
 
 pub fn key_span(doc: &Document, key: &str) -> Span {
