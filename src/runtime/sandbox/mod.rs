@@ -1,0 +1,13 @@
+//! The declared sandbox, enforced by the operating system or refused.
+//!
+//! `policy` says what a manifest allows on this machine; `assess` says, clause by clause,
+//! what enforces it here; a backend turns it into a `Plan`, which the helper process carries
+//! out on itself before it becomes the target. Nothing here trusts the target.
+
+pub mod clause;
+pub mod plan;
+pub mod policy;
+
+pub use clause::{Assessment, Clause, Standing};
+pub use plan::Plan;
+pub use policy::Policy;
