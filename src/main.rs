@@ -5,6 +5,8 @@ use std::io::Write;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
+    #[cfg(target_os = "linux")]
+    agentproto::runtime::helper::enter_if_asked();
     let code = agentproto::cli::main();
     let _ = std::io::stdout().flush();
     // SAFETY: ends the process. What `exit` would do besides is to give memory back page by

@@ -10,6 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const CONTROL_FD: i32 = 3;
 pub const PLAN_FD: i32 = 4;
 
+/// Where the egress proxy listens inside: the network is the target's own, so any port is
+/// free.
+pub const PROXY_PORT: u16 = 3128;
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub kind: Kind,

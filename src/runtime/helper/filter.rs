@@ -1,0 +1,195 @@
+//! seccomp: system calls that no confined program needs, and that would open a way out.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch,
+};
+
+use crate::runtime::sandbox::plan::Seccomp;
+
+#[cfg(target_arch = "x86_64")]
+const ARCH: Option<TargetArch> = Some(TargetArch::x86_64);
+#[cfg(target_arch = "aarch64")]
+const ARCH: Option<TargetArch> = Some(TargetArch::aarch64);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ARCH: Option<TargetArch> = None;
+
+pub fn supported() -> bool {
+    ARCH.is_some()
+}
+
+/// Mounting, other namespaces, other processes, the kernel itself, and interfaces that go
+/// round the checks of others (io_uring, key rings, user faults).
+const FORBIDDEN: &[libc::c_long] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_vhangup,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+];
+
+const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u64;
+const MFD_NOEXEC_SEAL: u64 = 8;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+pub fn install(seccomp: Seccomp) -> io::Result<()> {
+    refuse_foreign_numbers()?;
+    for (answer, rules) in groups(seccomp)? {
+        let arch = ARCH.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+        let action = SeccompAction::Errno(answer as u32);
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);
+        let program: BpfProgram = filter
+            .and_then(TryInto::try_into)
+            .map_err(io::Error::other)?;
+        seccompiler::apply_filter(&program).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// One filter per answer: what a program falls back from is "not there", the rest "not you".
+fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
+    let mut forbidden: Rules = FORBIDDEN.iter().map(|nr| (*nr, vec![])).collect();
+    let mut absent = Rules::new();
+    for bit in bits(NEW_NAMESPACES) {
+        push(&mut forbidden, libc::SYS_clone, vec![masked(0, bit, bit)?])?;
+    }
+    // Its flags stand in memory, where no filter can look; libraries fall back to `clone`.
+    absent.insert(libc::SYS_clone3, vec![]);
+    // Typing into the terminal of whoever watches.
+    for request in [libc::TIOCSTI, libc::TIOCLINUX] {
+        push(
+            &mut forbidden,
+            libc::SYS_ioctl,
+            vec![masked(1, 0xffff_ffff, request as u64)?],
+        )?;
+    }
+    if seccomp.no_fork {
+        // Threads share their group; everything else is a process.
+        let thread = libc::CLONE_THREAD as u64;
+        push(&mut forbidden, libc::SYS_clone, vec![masked(0, thread, 0)?])?;
+        #[cfg(target_arch = "x86_64")]
+        for nr in [libc::SYS_fork, libc::SYS_vfork] {
+            forbidden.insert(nr, vec![]);
+        }
+    }
+    if seccomp.no_memory_exec {
+        let sealed = masked(1, MFD_NOEXEC_SEAL, 0)?;
+        push(&mut absent, libc::SYS_memfd_create, vec![sealed])?;
+        absent.insert(libc::SYS_memfd_secret, vec![]);
+    }
+    Ok(vec![
+        (libc::EPERM, forbidden),
+        (libc::ENOSYS, absent),
+        (libc::EAFNOSUPPORT, families()?),
+    ])
+}
+
+/// IPv4 and IPv6 lead nowhere in an empty network; routing questions are harmless. Unix
+/// sockets by path would lead to the host's daemons wherever one lies in a granted
+/// directory; pairs need no path and stay allowed. vsock and the rest know no namespace.
+fn families() -> io::Result<Rules> {
+    let allowed = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let others = allowed
+        .iter()
+        .map(|family| condition(0, Len::Dword, Op::Ne, *family as u64))
+        .collect::<io::Result<Vec<_>>>()?;
+    let mut rules = Rules::new();
+    push(&mut rules, libc::SYS_socket, others)?;
+    let netlink = condition(0, Len::Dword, Op::Eq, libc::AF_NETLINK as u64)?;
+    let not_route = condition(2, Len::Dword, Op::Ne, libc::NETLINK_ROUTE as u64)?;
+    push(&mut rules, libc::SYS_socket, vec![netlink, not_route])?;
+    Ok(rules)
+}
+
+fn push(rules: &mut Rules, nr: libc::c_long, all: Vec<SeccompCondition>) -> io::Result<()> {
+    let rule = SeccompRule::new(all).map_err(io::Error::other)?;
+    rules.entry(nr).or_default().push(rule);
+    Ok(())
+}
+
+fn condition(argument: u8, len: Len, op: Op, value: u64) -> io::Result<SeccompCondition> {
+    SeccompCondition::new(argument, len, op, value).map_err(io::Error::other)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> io::Result<SeccompCondition> {
+    condition(argument, Len::Qword, Op::MaskedEq(mask), value)
+}
+
+fn bits(set: u64) -> impl Iterator<Item = u64> {
+    (0..64).map(|n| 1 << n).filter(move |bit| set & bit != 0)
+}
+
+/// On x86_64 the same calls exist again under x32 numbers, which the filters above, keyed by
+/// number, would let pass.
+fn refuse_foreign_numbers() -> io::Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        return Ok(());
+    }
+    const X32: u32 = 0x4000_0000;
+    const LOAD_NUMBER: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+    const IF_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
+    const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+    let line = |code, jt, jf, k| seccompiler::sock_filter { code, jt, jf, k };
+    let program = vec![
+        line(LOAD_NUMBER, 0, 0, 0),
+        line(IF_AT_LEAST, 0, 1, X32),
+        line(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    seccompiler::apply_filter(&program).map_err(io::Error::other)
+}

@@ -1,0 +1,115 @@
+//! The process between the runner and its target: the same binary, executed again under
+//! another name. It confines itself, starts the target, watches it, and takes everything
+//! with it when the runner is gone, even when the runner was killed.
+//!
+//! It has one thread and speaks only over its control socket; its standard streams belong
+//! to the target.
+
+mod filter;
+mod init;
+mod landlock;
+mod native;
+mod root;
+pub mod sys;
+mod target;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+pub use filter::supported as seccomp_supported;
+pub use landlock::abi as landlock_abi;
+
+use super::sandbox::plan::{CONTROL_FD, Kind, PLAN_FD, Plan};
+use super::spawn::control::{self, Report};
+
+/// The helper's `argv[0]`.
+pub const NAME: &str = "agentproto-helper";
+
+/// Becomes the helper where this process was started as one, and then never returns. A host
+/// that embeds the runtime calls this first in its `main`, before it starts any thread.
+pub fn enter_if_asked() {
+    if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
+        run();
+        // SAFETY: ends the process without running what the runner's binary would run.
+        unsafe { libc::_exit(0) }
+    }
+}
+
+static BINARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the binary that calls `enter_if_asked`, where it is not this one.
+pub fn use_binary(path: impl Into<PathBuf>) {
+    let _ = BINARY.set(path.into());
+}
+
+pub fn binary() -> &'static Path {
+    BINARY.get_or_init(|| PathBuf::from("/proc/self/exe"))
+}
+
+/// What went wrong, at which step; nothing was executed.
+#[derive(Debug)]
+struct Fault {
+    step: String,
+    error: io::Error,
+}
+
+trait Step<T> {
+    fn step(self, what: impl FnOnce() -> String) -> Result<T, Fault>;
+}
+
+impl<T> Step<T> for io::Result<T> {
+    fn step(self, what: impl FnOnce() -> String) -> Result<T, Fault> {
+        self.map_err(|error| Fault {
+            step: what(),
+            error,
+        })
+    }
+}
+
+fn step(what: &'static str) -> impl FnOnce() -> String {
+    move || what.to_owned()
+}
+
+fn run() {
+    // SAFETY: the runner put these two there for us; nothing else owns them.
+    let (control, plan) = unsafe {
+        (
+            OwnedFd::from_raw_fd(CONTROL_FD),
+            OwnedFd::from_raw_fd(PLAN_FD),
+        )
+    };
+    if let Err(fault) = carry_out(&control, plan) {
+        tell(&control, &fault);
+    }
+}
+
+/// Nobody may be left to hear it.
+fn tell(control: &OwnedFd, fault: &Fault) {
+    let report = Report::Failed {
+        step: fault.step.clone(),
+        errno: fault.error.raw_os_error().unwrap_or(0),
+    };
+    let _ = control::send(control.as_fd(), &report, None);
+}
+
+fn carry_out(control: &OwnedFd, plan: OwnedFd) -> Result<(), Fault> {
+    sys::close_on_exec(control.as_raw_fd()).step(step("keep the control socket"))?;
+    // Whatever else the runner had open is not for the target.
+    sys::close_from(PLAN_FD + 1).step(step("close inherited descriptors"))?;
+    let mut text = String::new();
+    File::from(plan)
+        .read_to_string(&mut text)
+        .step(step("read the plan"))?;
+    let plan: Plan = serde_json::from_str(&text)
+        .map_err(io::Error::other)
+        .step(step("read the plan"))?;
+    match plan.kind {
+        Kind::Guard => init::guard(control, &plan),
+        Kind::Native => native::run(control, &plan),
+        Kind::Inner => target::become_target(&plan),
+    }
+}

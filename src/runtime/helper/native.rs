@@ -1,0 +1,54 @@
+//! The native backend: namespaces of our own.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::sys::{self, Fork};
+use super::{Fault, Step, init, root, step, tell};
+use crate::runtime::sandbox::plan::{Confinement, PROXY_PORT, Plan};
+use crate::runtime::spawn::control::{self, Report};
+
+pub fn run(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+    let Some(confinement) = &plan.confinement else {
+        return init::guard(control, plan);
+    };
+    // SAFETY: no arguments, cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    sys::unshare(
+        libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC,
+    )
+    .step(step("create user, process, network and IPC namespaces"))?;
+    // The same user inside as outside, and no other.
+    fs::write("/proc/self/setgroups", "deny").step(step("deny setgroups"))?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step(step("map the user"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step(step("map the group"))?;
+    match sys::fork().step(step("start the first process"))? {
+        Fork::Child => {
+            if let Err(fault) = first_process(control, plan, confinement) {
+                tell(control, &fault);
+            }
+            Ok(())
+        }
+        Fork::Parent(pid) => {
+            init::outlive(control, pid, plan);
+            Ok(())
+        }
+    }
+}
+
+/// Process 1 of the sandbox.
+fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> Result<(), Fault> {
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0).step(step("tie to the helper"))?;
+    init::join_cgroups(plan)?;
+    sys::loopback_up().step(step("bring the loopback interface up"))?;
+    if confinement.proxy {
+        let address = (std::net::Ipv4Addr::LOCALHOST, PROXY_PORT);
+        let listener =
+            std::net::TcpListener::bind(address).step(step("listen for the egress proxy"))?;
+        control::send(control.as_fd(), &Report::Listener, Some(listener.as_fd()))
+            .step(step("hand the proxy's socket out"))?;
+    }
+    sys::unshare(libc::CLONE_NEWNS).step(step("create a mount namespace"))?;
+    root::build(&confinement.mounts)?;
+    init::watch(control, plan)
+}

@@ -1,0 +1,290 @@
+//! System calls that neither `std` nor a crate of ours wraps, with errors as values. The
+//! helper is single-threaded and short; a wrapper crate would be larger than these lines.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+pub fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+fn zero(result: libc::c_int) -> io::Result<()> {
+    check(result.into()).map(drop)
+}
+
+pub fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path with a zero byte"))
+}
+
+fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = check(result)?;
+    // SAFETY: the kernel has just given us this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+pub fn unshare(flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: changes only this process, which has one thread.
+    zero(unsafe { libc::unshare(flags) })
+}
+
+pub enum Fork {
+    Child,
+    Parent(libc::pid_t),
+}
+
+/// Only for the helper: it has one thread, so the child may do anything.
+pub fn fork() -> io::Result<Fork> {
+    // SAFETY: one thread, no locks held.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(pid as libc::pid_t)),
+    }
+}
+
+pub fn prctl(option: libc::c_int, a: libc::c_ulong, b: libc::c_ulong) -> io::Result<libc::c_int> {
+    // SAFETY: options used here take plain numbers.
+    check(unsafe { libc::prctl(option, a, b, 0, 0) }.into()).map(|n| n as libc::c_int)
+}
+
+/// Closes every descriptor from `first` on.
+pub fn close_from(first: RawFd) -> io::Result<()> {
+    // SAFETY: nothing in the helper owns descriptors that high yet.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) }).map(drop)
+}
+
+pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
+    // SAFETY: plain numbers.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
+}
+
+pub fn dup2(from: RawFd, to: RawFd) -> io::Result<()> {
+    // SAFETY: plain numbers.
+    check(unsafe { libc::dup2(from, to) }.into()).map(drop)
+}
+
+// --- mounts -------------------------------------------------------------------------------
+
+pub const ATTR_RDONLY: u64 = 0x1;
+pub const ATTR_NOSUID: u64 = 0x2;
+pub const ATTR_NODEV: u64 = 0x4;
+pub const ATTR_NOEXEC: u64 = 0x8;
+const AT_RECURSIVE: libc::c_int = 0x8000;
+const OPEN_TREE_CLONE: libc::c_int = 1;
+
+#[repr(C)]
+struct MountAttr {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+/// A detached copy of a path and of all that is mounted below it.
+pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+    clone_at(libc::AT_FDCWD, &c_path(path)?)
+}
+
+/// As `clone_tree`, seen from a directory.
+pub fn clone_at(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | libc::AT_SYMLINK_NOFOLLOW;
+    // SAFETY: the path is a C string that outlives the call.
+    owned(unsafe { libc::syscall(libc::SYS_open_tree, dir, path.as_ptr(), flags) })
+}
+
+/// Adds attributes to a mount, and to all below it when `deep`.
+pub fn restrict_mount(fd: BorrowedFd, set: u64, deep: bool) -> io::Result<()> {
+    let attr = MountAttr {
+        set,
+        clear: 0,
+        propagation: libc::MS_PRIVATE,
+        userns_fd: 0,
+    };
+    let flags = libc::AT_EMPTY_PATH | if deep { AT_RECURSIVE } else { 0 };
+    // SAFETY: `attr` has the size given and outlives the call.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const attr,
+            size_of::<MountAttr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// A new file system that is mounted nowhere yet.
+pub fn new_mount(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io::Result<OwnedFd> {
+    const SET_STRING: libc::c_uint = 1;
+    const CREATE: libc::c_uint = 6;
+    let none = std::ptr::null::<libc::c_char>();
+    // SAFETY: C strings that outlive the calls; descriptors are ours.
+    unsafe {
+        let context = owned(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1))?;
+        let fd = context.as_raw_fd();
+        for (key, value) in options {
+            check(libc::syscall(
+                libc::SYS_fsconfig,
+                fd,
+                SET_STRING,
+                key.as_ptr(),
+                value.as_ptr(),
+                0,
+            ))?;
+        }
+        check(libc::syscall(libc::SYS_fsconfig, fd, CREATE, none, none, 0))?;
+        owned(libc::syscall(libc::SYS_fsmount, fd, 1, attributes))
+    }
+}
+
+/// Puts a detached mount onto a path below a directory.
+pub fn attach(mount: BorrowedFd, dir: RawFd, path: &CStr) -> io::Result<()> {
+    const FROM_IS_FD: libc::c_uint = 4;
+    const TO_IS_FD: libc::c_uint = 0x40;
+    let to = if path.is_empty() { TO_IS_FD } else { 0 };
+    // SAFETY: C strings that outlive the call.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            dir,
+            path.as_ptr(),
+            FROM_IS_FD | to,
+        )
+    })
+    .map(drop)
+}
+
+/// Makes the current directory the root and leaves the old one behind.
+pub fn pivot_here() -> io::Result<()> {
+    // SAFETY: C strings; only this mount namespace changes.
+    unsafe {
+        check(libc::syscall(
+            libc::SYS_pivot_root,
+            c".".as_ptr(),
+            c".".as_ptr(),
+        ))?;
+        zero(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
+        zero(libc::chdir(c"/".as_ptr()))
+    }
+}
+
+/// Keeps what is mounted here from being seen elsewhere, and the other way round.
+pub fn private_mounts() -> io::Result<()> {
+    let none = std::ptr::null();
+    // SAFETY: C strings; null where the kernel ignores the argument.
+    zero(unsafe {
+        libc::mount(
+            none,
+            c"/".as_ptr(),
+            none,
+            libc::MS_REC | libc::MS_PRIVATE,
+            std::ptr::null(),
+        )
+    })
+}
+
+/// Opens without following a link at the end and without giving access to the content.
+pub fn open_path(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+    let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: a C string that outlives the call.
+    owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into())
+}
+
+/// A directory to work in; a link in its place is an error.
+pub fn open_directory(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
+    let flags = libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_DIRECTORY;
+    // SAFETY: a C string that outlives the call.
+    owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into())
+}
+
+pub fn is_directory(fd: BorrowedFd) -> io::Result<bool> {
+    // SAFETY: zeroed is a valid stat; fstat fills it.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a place to write.
+    zero(unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) })?;
+    Ok(stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+pub fn make_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
+    // SAFETY: a C string that outlives the call.
+    match zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+pub fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
+    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: a C string that outlives the call.
+    owned(unsafe { libc::openat(dir, path.as_ptr(), flags, mode) }.into()).map(drop)
+}
+
+pub fn make_symlink(to: &CStr, dir: RawFd, path: &CStr) -> io::Result<()> {
+    // SAFETY: C strings that outlive the call.
+    match zero(unsafe { libc::symlinkat(to.as_ptr(), dir, path.as_ptr()) }) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+// --- network ------------------------------------------------------------------------------
+
+/// Brings the loopback interface of this network namespace up.
+pub fn loopback_up() -> io::Result<()> {
+    // SAFETY: plain data for the kernel; the name fits.
+    unsafe {
+        let socket =
+            owned(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0).into())?;
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+            *to = *from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        zero(libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS,
+            &request,
+        ))
+    }
+}
+
+// --- privileges ---------------------------------------------------------------------------
+
+/// Gives up every capability for good, whatever the user.
+pub fn drop_capabilities() -> io::Result<()> {
+    const NO_ROOT_AND_LOCKED: libc::c_ulong = 0x3;
+    const NO_SETUID_FIXUP_AND_LOCKED: libc::c_ulong = 0xC;
+    // Fails where we hold no capability to begin with, which is what is wanted.
+    let _ = prctl(
+        libc::PR_SET_SECUREBITS,
+        NO_ROOT_AND_LOCKED | NO_SETUID_FIXUP_AND_LOCKED,
+        0,
+    );
+    for capability in 0..64 {
+        if prctl(libc::PR_CAPBSET_DROP, capability, 0).is_err() {
+            break;
+        }
+    }
+    let _ = prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as _, 0);
+    // Version 3 of the header, this process; both halves of three empty sets.
+    let header = [0x2008_0522_u32, 0];
+    let data = [0_u32; 6];
+    // SAFETY: both have the size that version 3 asks for.
+    check(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) })?;
+    Ok(())
+}
+
+pub fn no_new_privileges() -> io::Result<()> {
+    prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
+}

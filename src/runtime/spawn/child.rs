@@ -1,0 +1,367 @@
+//! A running child, seen from the runner.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::control::{self, Ended, Order, Report};
+use super::launch::{self, Streams};
+use super::output::{Bounds, Lines, Tail};
+use super::terminal::Terminal;
+use crate::runtime::sandbox::plan::Plan;
+
+/// After standard input was closed, before the first signal.
+pub const AFTER_EOF: Duration = Duration::from_millis(500);
+/// AIP-45, tear down: SIGTERM, five seconds, SIGKILL.
+pub const AFTER_TERM: Duration = Duration::from_secs(5);
+/// From order to obedience; a helper that cannot start within it is killed.
+const START: Duration = Duration::from_secs(20);
+
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("cannot start the helper process: {0}")]
+    Helper(#[source] io::Error),
+    /// Nothing was executed.
+    #[error("cannot {step}: {error}")]
+    Failed { step: String, error: io::Error },
+    #[error("the helper process ended before the target was started")]
+    Lost,
+    #[error("the target was not started within {} s", START.as_secs())]
+    Slow,
+}
+
+/// How the child's standard streams are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Stdio {
+    /// Three pipes.
+    #[default]
+    Pipes,
+    /// One terminal for all three.
+    Terminal { rows: u16, columns: u16 },
+}
+
+pub struct Options {
+    pub stdio: Stdio,
+    pub bounds: Bounds,
+    /// Killed when it runs longer.
+    pub timeout: Option<Duration>,
+    /// Sees every chunk of standard error as it comes.
+    pub stderr: Box<dyn FnMut(&[u8]) + Send>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            stdio: Stdio::Pipes,
+            bounds: Bounds::default(),
+            timeout: None,
+            stderr: Box::new(|_| {}),
+        }
+    }
+}
+
+/// How a child ended, and what it used.
+#[derive(Clone, Copy, Debug)]
+pub struct Exit {
+    pub status: ExitStatus,
+    pub usage: Ended,
+    /// It ran into its time limit.
+    pub timed_out: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Running,
+    Ended(Ended),
+    /// The helper was killed; what it watched died with it.
+    Lost,
+}
+
+/// Dropping it kills the child and all that it started.
+pub struct Child {
+    /// `None` after it was closed, and where there is a terminal.
+    pub stdin: Option<pipe::Sender>,
+    /// `None` where there is a terminal.
+    pub stdout: Option<Lines>,
+    pub stderr: Tail,
+    pub terminal: Option<Terminal>,
+    /// Where the egress proxy accepts, in the child's own network.
+    pub listener: Option<std::net::TcpListener>,
+    control: Arc<AsyncFd<OwnedFd>>,
+    state: watch::Receiver<State>,
+    sockets: mpsc::Receiver<OwnedFd>,
+    timed_out: watch::Receiver<bool>,
+}
+
+/// Starts what a plan says; returns when the target was executed.
+pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
+    let (ours, theirs) = control::pair().map_err(SpawnError::Helper)?;
+    set_nonblocking(&ours).map_err(SpawnError::Helper)?;
+    let mut ends = Ends::new(options.stdio).map_err(SpawnError::Helper)?;
+    let helper = launch::start(plan, &ends.child, theirs).map_err(SpawnError::Helper)?;
+    let outer = std::mem::replace(&mut ends.runner, Runner::Taken);
+    drop(ends);
+    let control = Arc::new(super::watched(ours).map_err(SpawnError::Helper)?);
+    reap(helper);
+    let listener = match timeout(START, started(&control)).await {
+        Ok(listener) => listener?,
+        // Dropping the control socket makes the helper give up.
+        Err(_) => return Err(SpawnError::Slow),
+    };
+    let (say, state) = watch::channel(State::Running);
+    let (hand_out, sockets) = mpsc::channel(4);
+    tokio::spawn(follow(Arc::clone(&control), say, hand_out));
+    let (stdin, stdout, stderr, terminal) = match outer {
+        Runner::Pipes(stdin, stdout, stderr) => {
+            let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
+            let stdout = Lines::drain(stdout, options.bounds).map_err(SpawnError::Helper)?;
+            let (tail, _task) = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            (Some(stdin), Some(stdout), tail, None)
+        }
+        Runner::Terminal(terminal) => (None, None, Tail::default(), Some(terminal)),
+        Runner::Taken => (None, None, Tail::default(), None),
+    };
+    let timed_out = time_limit(options.timeout, Arc::clone(&control), state.clone());
+    Ok(Child {
+        stdin,
+        stdout,
+        stderr,
+        terminal,
+        listener,
+        control,
+        state,
+        sockets,
+        timed_out,
+    })
+}
+
+impl Child {
+    /// Sends a signal to the target's process group, or to everything in the sandbox.
+    pub fn signal(&self, number: i32, all: bool) -> io::Result<()> {
+        order(&self.control, Order::Signal { number, all })
+    }
+
+    /// A socket of the child's own network, connected to one of its ports.
+    pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
+        order(&self.control, Order::Socket)?;
+        let socket = self
+            .sockets
+            .recv()
+            .await
+            .ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        set_nonblocking(&socket)?;
+        let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
+        let address = (std::net::Ipv4Addr::LOCALHOST, port);
+        socket.connect(address.into()).await
+    }
+
+    /// Waits for the end of the child and of all that it started.
+    pub async fn wait(&mut self) -> Exit {
+        let lost = Ended {
+            status: libc::SIGKILL,
+            survivors: 0,
+            user_us: 0,
+            system_us: 0,
+            peak_kb: 0,
+        };
+        let state = self.state.wait_for(|s| !matches!(s, State::Running)).await;
+        let usage = match state.as_deref() {
+            Ok(State::Ended(ended)) => *ended,
+            _ => lost,
+        };
+        Exit {
+            status: ExitStatus::from_raw(usage.status),
+            usage,
+            timed_out: *self.timed_out.borrow(),
+        }
+    }
+
+    /// Ends the child politely, then firmly: end of input, SIGTERM, five seconds, SIGKILL.
+    pub async fn stop(&mut self) -> Exit {
+        self.stop_within(AFTER_EOF, AFTER_TERM).await
+    }
+
+    pub async fn stop_within(&mut self, after_eof: Duration, after_term: Duration) -> Exit {
+        self.stdin = None;
+        if let Ok(exit) = timeout(after_eof, self.wait()).await {
+            return exit;
+        }
+        let _ = self.signal(libc::SIGTERM, false);
+        if let Ok(exit) = timeout(after_term, self.wait()).await {
+            return exit;
+        }
+        self.kill().await
+    }
+
+    /// Kills the child and all that it started, and waits until they are gone.
+    pub async fn kill(&mut self) -> Exit {
+        let _ = order(&self.control, Order::Kill);
+        self.wait().await
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = order(&self.control, Order::Kill);
+    }
+}
+
+fn order(control: &AsyncFd<OwnedFd>, order: Order) -> io::Result<()> {
+    control::send(control.get_ref().as_fd(), &order, None)
+}
+
+async fn next(control: &AsyncFd<OwnedFd>) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
+    loop {
+        let mut ready = control.readable().await?;
+        match ready.try_io(|fd| control::receive::<Report>(fd.get_ref().as_fd())) {
+            Ok(result) => return result,
+            Err(_would_block) => {}
+        }
+    }
+}
+
+async fn started(control: &AsyncFd<OwnedFd>) -> Result<Option<std::net::TcpListener>, SpawnError> {
+    let mut listener = None;
+    loop {
+        match next(control).await {
+            Ok(Some((Report::Listener, Some(fd)))) => listener = Some(fd.into()),
+            Ok(Some((Report::Started, _))) => return Ok(listener),
+            Ok(Some((Report::Failed { step, errno }, _))) => {
+                let error = io::Error::from_raw_os_error(errno);
+                return Err(SpawnError::Failed { step, error });
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return Err(SpawnError::Lost),
+        }
+    }
+}
+
+async fn follow(
+    control: Arc<AsyncFd<OwnedFd>>,
+    say: watch::Sender<State>,
+    sockets: mpsc::Sender<OwnedFd>,
+) {
+    loop {
+        match next(&control).await {
+            Ok(Some((Report::Ended(ended), _))) => {
+                say.send_replace(State::Ended(ended));
+                return;
+            }
+            Ok(Some((Report::Socket, Some(fd)))) => {
+                let _ = sockets.try_send(fd);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => {
+                say.send_replace(State::Lost);
+                return;
+            }
+        }
+    }
+}
+
+fn time_limit(
+    limit: Option<Duration>,
+    control: Arc<AsyncFd<OwnedFd>>,
+    mut state: watch::Receiver<State>,
+) -> watch::Receiver<bool> {
+    let (say, heard) = watch::channel(false);
+    if let Some(limit) = limit {
+        tokio::spawn(async move {
+            let ended = state.wait_for(|s| !matches!(s, State::Running));
+            if timeout(limit, ended).await.is_err() {
+                say.send_replace(true);
+                let _ = order(&control, Order::Kill);
+            }
+        });
+    }
+    heard
+}
+
+/// The helper itself is waited for in the background, so that it leaves no zombie.
+fn reap(helper: launch::Helper) {
+    tokio::spawn(async move {
+        let launch::Helper { pid, pidfd } = helper;
+        if let Ok(pidfd) = super::watched(pidfd) {
+            let _ = pidfd.readable().await;
+            let pidfd = pidfd.into_inner();
+            launch::wait(&launch::Helper { pid, pidfd });
+        }
+    });
+}
+
+fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: plain numbers.
+    unsafe {
+        let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);
+        if flags < 0 || libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Both ends of the child's streams.
+struct Ends {
+    child: Streams,
+    runner: Runner,
+}
+
+enum Runner {
+    Pipes(OwnedFd, OwnedFd, OwnedFd),
+    Terminal(Terminal),
+    Taken,
+}
+
+impl Ends {
+    fn new(stdio: Stdio) -> io::Result<Self> {
+        match stdio {
+            Stdio::Pipes => {
+                let (stdin, to_stdin) = pipe_pair()?;
+                let (from_stdout, stdout) = pipe_pair()?;
+                let (from_stderr, stderr) = pipe_pair()?;
+                for ours in [&to_stdin, &from_stdout, &from_stderr] {
+                    set_nonblocking(ours)?;
+                }
+                Ok(Self {
+                    child: Streams {
+                        stdin,
+                        stdout,
+                        stderr,
+                    },
+                    runner: Runner::Pipes(to_stdin, from_stdout, from_stderr),
+                })
+            }
+            Stdio::Terminal { rows, columns } => {
+                let (terminal, inner) = Terminal::open(rows, columns)?;
+                Ok(Self {
+                    child: Streams {
+                        stdin: inner.try_clone()?,
+                        stdout: inner.try_clone()?,
+                        stderr: inner,
+                    },
+                    runner: Runner::Terminal(terminal),
+                })
+            }
+        }
+    }
+}
+
+/// Reading end, writing end; closed on exec.
+fn pipe_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: room for two descriptors, both new.
+    unsafe {
+        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+    }
+}

@@ -1,0 +1,166 @@
+//! The words between the runner and its helper, over one socket that keeps message bounds.
+//! The socket is also the lifeline: when either end is gone, the other gives up.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use serde::{Deserialize, Serialize};
+
+/// Longest message; ours are far shorter.
+const LONGEST: usize = 16 * 1024;
+
+/// From the helper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Report {
+    /// With a listening socket of the sandbox's own network.
+    Listener,
+    /// With an unconnected socket of the sandbox's own network.
+    Socket,
+    /// The target was executed.
+    Started,
+    /// Nothing was executed.
+    Failed { step: String, errno: i32 },
+    /// The target is gone, and so is all that it started.
+    Ended(Ended),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// As `wait` tells it.
+    pub status: i32,
+    /// Processes that were still there when the target ended, and were killed.
+    pub survivors: u32,
+    /// Of the target and everything that it started.
+    pub user_us: u64,
+    pub system_us: u64,
+    pub peak_kb: u64,
+}
+
+/// To the helper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Order {
+    /// To the target's process group, or to everything.
+    Signal { number: i32, all: bool },
+    /// Asks for a `Socket`.
+    Socket,
+    /// Kills everything now.
+    Kill,
+}
+
+/// A connected pair, closed on exec.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both are new and ours.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+pub fn send<T: Serialize>(
+    socket: BorrowedFd,
+    message: &T,
+    with: Option<BorrowedFd>,
+) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message).map_err(io::Error::other)?;
+    let mut part = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
+    let mut space = Ancillary::default();
+    // SAFETY: a zeroed header is valid; its pointers outlive the call.
+    unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        if let Some(fd) = with {
+            header.msg_control = space.0.as_mut_ptr().cast();
+            header.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+            let first = libc::CMSG_FIRSTHDR(&raw const header);
+            (*first).cmsg_level = libc::SOL_SOCKET;
+            (*first).cmsg_type = libc::SCM_RIGHTS;
+            (*first).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
+            libc::CMSG_DATA(first)
+                .cast::<RawFd>()
+                .write_unaligned(fd.as_raw_fd());
+        }
+        loop {
+            if libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) >= 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// The next message; `None` when the other end is gone.
+pub fn receive<T: for<'de> Deserialize<'de>>(
+    socket: BorrowedFd,
+) -> io::Result<Option<(T, Option<OwnedFd>)>> {
+    let mut bytes = [0_u8; LONGEST];
+    let mut part = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    let mut space = Ancillary::default();
+    // SAFETY: as in `send`; the kernel writes no more than the lengths given.
+    let (length, fd) = unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = space.0.as_mut_ptr().cast();
+        header.msg_controllen = size_of::<Ancillary>() as _;
+        let length = libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC);
+        if length < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let first = libc::CMSG_FIRSTHDR(&raw const header);
+        let fd = (!first.is_null()
+            && (*first).cmsg_level == libc::SOL_SOCKET
+            && (*first).cmsg_type == libc::SCM_RIGHTS)
+            .then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(first).cast::<RawFd>().read_unaligned()));
+        (length as usize, fd)
+    };
+    if length == 0 {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(bytes.get(..length).unwrap_or_default())
+        .map_err(io::Error::other)?;
+    Ok(Some((message, fd)))
+}
+
+/// Room for one descriptor, aligned as the kernel wants it.
+#[derive(Default)]
+#[repr(C, align(8))]
+struct Ancillary([u8; 32]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn messages_and_descriptors_arrive() {
+        let (a, b) = pair().expect("pair");
+        let (extra, _other) = pair().expect("pair");
+        send(a.as_fd(), &Report::Listener, Some(extra.as_fd())).expect("sent");
+        let failed = Report::Failed {
+            step: "mount".into(),
+            errno: 1,
+        };
+        send(a.as_fd(), &failed, None).expect("sent");
+        drop(a);
+        let (first, fd) = receive::<Report>(b.as_fd()).expect("ok").expect("one");
+        assert_eq!((first, fd.is_some()), (Report::Listener, true));
+        let (second, fd) = receive::<Report>(b.as_fd()).expect("ok").expect("two");
+        assert_eq!((second, fd.is_some()), (failed, false));
+        assert!(receive::<Report>(b.as_fd()).expect("ok").is_none());
+    }
+}

@@ -1,0 +1,302 @@
+//! What a child writes, as lines: always drained, whatever the reader does, within bounds.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
+
+/// Bounds of one stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// A longer line is cut there and told as `TooLong`.
+    pub line: usize,
+    /// Lines that wait for the reader; beyond it the newest are dropped, and told as `Gap`.
+    pub waiting: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            line: 16 << 20,
+            waiting: 64 << 20,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Without its line feed; `ended` is false for a last line that has none.
+    Line { bytes: Vec<u8>, ended: bool },
+    /// The beginning of a line over the bound, and its true length.
+    TooLong { start: Vec<u8>, length: u64 },
+    /// Lines that the reader was too slow for.
+    Gap { lines: u64, bytes: u64 },
+}
+
+impl Piece {
+    fn size(&self) -> usize {
+        match self {
+            Self::Line { bytes, .. } | Self::TooLong { start: bytes, .. } => bytes.len() + 64,
+            Self::Gap { .. } => 64,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    pieces: VecDeque<Piece>,
+    size: usize,
+    dropped: (u64, u64),
+    over: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Notify,
+}
+
+impl Shared {
+    fn with<T>(&self, work: impl FnOnce(&mut Queue) -> T) -> T {
+        work(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn push(&self, piece: Piece, bounds: Bounds) {
+        self.with(|queue| {
+            let size = piece.size();
+            if queue.size + size > bounds.waiting {
+                queue.dropped.0 += 1;
+                queue.dropped.1 += size as u64;
+                return;
+            }
+            if queue.dropped.0 > 0 {
+                let (lines, bytes) = std::mem::take(&mut queue.dropped);
+                queue.pieces.push_back(Piece::Gap { lines, bytes });
+                queue.size += 64;
+            }
+            queue.size += size;
+            queue.pieces.push_back(piece);
+        });
+        self.changed.notify_one();
+    }
+
+    fn finish(&self) {
+        self.with(|queue| {
+            let (lines, bytes) = std::mem::take(&mut queue.dropped);
+            if lines > 0 {
+                queue.pieces.push_back(Piece::Gap { lines, bytes });
+            }
+            queue.over = true;
+        });
+        self.changed.notify_one();
+    }
+}
+
+/// The lines of one stream, in order.
+pub struct Lines {
+    shared: Arc<Shared>,
+}
+
+impl Lines {
+    /// Starts draining a pipe, in a task of its own.
+    pub fn drain(pipe: OwnedFd, bounds: Bounds) -> std::io::Result<Self> {
+        let mut pipe = receiver(pipe)?;
+        let shared = Arc::new(Shared::default());
+        let to = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let mut buffer = vec![0; 64 << 10];
+            let mut line = Splitter::new(bounds);
+            while let Ok(read) = pipe.read(&mut buffer).await {
+                if read == 0 {
+                    break;
+                }
+                line.take(buffer.get(..read).unwrap_or_default(), |p| {
+                    to.push(p, bounds);
+                });
+            }
+            line.finish(|p| to.push(p, bounds));
+            to.finish();
+        });
+        Ok(Self { shared })
+    }
+
+    /// The next piece; `None` when the stream has ended. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Piece> {
+        loop {
+            let (piece, over) = self.shared.with(|queue| {
+                let piece = queue.pieces.pop_front();
+                if let Some(piece) = &piece {
+                    queue.size = queue.size.saturating_sub(piece.size());
+                }
+                (piece, queue.over)
+            });
+            if piece.is_some() || over {
+                return piece;
+            }
+            self.shared.changed.notified().await;
+        }
+    }
+}
+
+fn receiver(pipe: OwnedFd) -> std::io::Result<pipe::Receiver> {
+    pipe::Receiver::from_owned_fd(pipe)
+}
+
+/// Bytes into lines.
+struct Splitter {
+    bounds: Bounds,
+    line: Vec<u8>,
+    length: u64,
+}
+
+impl Splitter {
+    fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            line: Vec::new(),
+            length: 0,
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Piece)) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (head, rest) = bytes.split_at(end);
+            self.add(head);
+            emit(self.piece(true));
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+        self.add(bytes);
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.length += bytes.len() as u64;
+        let room = self.bounds.line.saturating_sub(self.line.len());
+        let kept = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+        self.line.extend_from_slice(kept);
+    }
+
+    fn piece(&mut self, ended: bool) -> Piece {
+        let bytes = std::mem::take(&mut self.line);
+        let length = std::mem::take(&mut self.length);
+        if length > bytes.len() as u64 {
+            Piece::TooLong {
+                start: bytes,
+                length,
+            }
+        } else {
+            Piece::Line { bytes, ended }
+        }
+    }
+
+    fn finish(&mut self, mut emit: impl FnMut(Piece)) {
+        if self.length > 0 {
+            emit(self.piece(false));
+        }
+    }
+}
+
+/// The last bytes of standard error: what an error message quotes.
+#[derive(Clone, Default)]
+pub struct Tail {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+}
+
+/// Enough for a stack trace, little enough to print.
+const TAIL: usize = 16 << 10;
+
+impl Tail {
+    /// Drains a pipe and keeps its end; every chunk also goes to `also`.
+    pub fn drain(
+        pipe: OwnedFd,
+        mut also: impl FnMut(&[u8]) + Send + 'static,
+    ) -> std::io::Result<(Self, tokio::task::JoinHandle<()>)> {
+        let mut pipe = receiver(pipe)?;
+        let tail = Self::default();
+        let kept = Arc::clone(&tail.kept);
+        let task = tokio::spawn(async move {
+            let mut buffer = vec![0; 16 << 10];
+            while let Ok(read) = pipe.read(&mut buffer).await {
+                if read == 0 {
+                    break;
+                }
+                let bytes = buffer.get(..read).unwrap_or_default();
+                also(bytes);
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(bytes);
+                let over = kept.len().saturating_sub(TAIL);
+                kept.drain(..over);
+            }
+        });
+        Ok((tail, task))
+    }
+
+    /// What is there now, as text.
+    pub fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (a, b) = kept.as_slices();
+        String::from_utf8_lossy(&[a, b].concat()).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(chunks: &[&str], line: usize) -> Vec<Piece> {
+        let mut splitter = Splitter::new(Bounds { line, waiting: 0 });
+        let mut pieces = Vec::new();
+        for chunk in chunks {
+            splitter.take(chunk.as_bytes(), |p| pieces.push(p));
+        }
+        splitter.finish(|p| pieces.push(p));
+        pieces
+    }
+
+    fn line(text: &str, ended: bool) -> Piece {
+        Piece::Line {
+            bytes: text.into(),
+            ended,
+        }
+    }
+
+    #[test]
+    fn lines_are_whole_whatever_the_chunks() {
+        let wanted = [line("ab", true), line("", true), line("c", false)];
+        assert_eq!(split(&["ab\n\nc"], 9), wanted);
+        assert_eq!(split(&["a", "b\n", "\n", "c"], 9), wanted);
+    }
+
+    #[test]
+    fn a_long_line_is_cut_and_told() {
+        let start = b"abc".to_vec();
+        assert_eq!(
+            split(&["ab", "cdef\nx\n"], 3),
+            [Piece::TooLong { start, length: 6 }, line("x", true)]
+        );
+    }
+
+    #[test]
+    fn what_nobody_reads_is_dropped_and_told() {
+        let shared = Shared::default();
+        let bounds = Bounds {
+            line: 10,
+            waiting: 140,
+        };
+        for _ in 0..4 {
+            shared.push(line("aaaa", true), bounds);
+        }
+        shared.finish();
+        let pieces: Vec<_> = shared.with(|q| q.pieces.drain(..).collect());
+        assert_eq!(pieces.len(), 3);
+        assert_eq!(
+            pieces[2],
+            Piece::Gap {
+                lines: 2,
+                bytes: 136
+            }
+        );
+    }
+}
