@@ -109,6 +109,7 @@ fn place(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
             let mount = tmpfs(c"0700", PLAIN | noexec)?;
             sys::attach(mount.as_fd(), dir, &at)
         }
+        What::Directory => sys::make_directory(dir, &at, 0o755),
         What::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at),
         What::Proc => {
             sys::make_directory(dir, &at, 0o755)?;

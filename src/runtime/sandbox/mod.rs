@@ -4,6 +4,7 @@
 //! what enforces it here; a backend turns it into a `Plan`, which the helper process carries
 //! out on itself before it becomes the target. Nothing here trusts the target.
 
+pub mod build;
 pub mod clause;
 pub mod plan;
 pub mod policy;

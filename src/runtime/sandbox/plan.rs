@@ -68,6 +68,8 @@ pub enum What {
     Private {
         exec: bool,
     },
+    /// A directory of the sealed root: it is there, and nothing can be put into it.
+    Directory,
     Symlink {
         to: Raw,
     },

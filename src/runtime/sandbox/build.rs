@@ -1,0 +1,246 @@
+//! A policy as mounts, Landlock rights and filters: the same for every backend.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::plan::{Confinement, Kind, Mount, Plan, Raw, Resource, Rights, Seccomp, What};
+use super::policy::{Access, Exec, Grant, Hidden, Policy, Shape};
+
+/// Directories of the merged `/usr`: links that programs and scripts name.
+const USUAL_LINKS: [&str; 5] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32"];
+
+/// The plan of a native spawn. `command` is the whole argv, the program by its full path.
+pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
+    let mut leftovers = Vec::new();
+    let confinement = confinement(policy, &mut leftovers);
+    Plan {
+        kind: Kind::Native,
+        argv: command.iter().map(Raw::from).collect(),
+        env: policy
+            .env
+            .iter()
+            .map(|(name, value)| (Raw::from(name), Raw::from(value)))
+            .collect(),
+        cwd: Raw::from(&policy.cwd),
+        tty: policy.tty.is_some(),
+        // A core dump would carry the child's memory, secrets and all, to the host.
+        rlimits: vec![(Resource::CoreSize, 0)],
+        cgroups: Vec::new(),
+        leftovers,
+        confinement: Some(confinement),
+    }
+}
+
+fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
+    let listed = matches!(policy.exec, Exec::Listed { .. });
+    let mut tree = Tree::default();
+    for link in USUAL_LINKS {
+        tree.link_of_host(Path::new(link));
+    }
+    tree.add("/proc", What::Proc);
+    tree.add("/dev", What::Dev);
+    let private = |exec| What::Private { exec };
+    tree.add("/tmp", private(!listed));
+    let grants = effective(policy);
+    let inside_grant = |path: &Path| grants.iter().any(|g| path.starts_with(&g.at));
+    // AIP-29 speaks of no private home: what it does not grant is not there at all.
+    if policy.shape == Shape::Aip36 && !inside_grant(&policy.home) {
+        tree.add(&policy.home, private(!listed));
+    }
+    let mut landlock = vec![rights("/proc", false, false), rights("/dev", true, false)];
+    for grant in &grants {
+        let at = tree.place(&grant.at);
+        landlock.push(Rights {
+            path: Raw::from(&at),
+            write: grant.access == Access::Write,
+            exec: grant.exec && !listed,
+        });
+        tree.add(at, bind(grant));
+    }
+    for denial in &policy.denials {
+        for grant in &grants {
+            let Ok(below) = denial.path.strip_prefix(&grant.source) else {
+                continue;
+            };
+            let at = tree.place(&grant.at).join(below);
+            if denial.kind == Hidden::Missing {
+                if grant.access == Access::Read {
+                    continue;
+                }
+                leftovers.push(Raw::from(&denial.path));
+            }
+            let directory = denial.kind != Hidden::File;
+            tree.add(at, What::Mask { directory });
+        }
+    }
+    let cwd = tree.place(&policy.cwd);
+    tree.ensure(&cwd);
+    landlock.extend(tree.private_rights());
+    if let Exec::Listed { programs, .. } = &policy.exec {
+        for program in programs {
+            landlock.push(rights(tree.place(program), false, true));
+        }
+    }
+    let (no_fork, no_memory_exec) = match policy.exec {
+        Exec::Visible => (false, false),
+        Exec::Listed { fork, .. } => (!fork, true),
+    };
+    Confinement {
+        mounts: tree.into_mounts(),
+        landlock,
+        seccomp: Seccomp {
+            no_fork,
+            no_memory_exec,
+        },
+        proxy: !policy.egress.is_empty(),
+    }
+}
+
+fn rights(path: impl AsRef<Path>, write: bool, exec: bool) -> Rights {
+    Rights {
+        path: Raw::from(path.as_ref()),
+        write,
+        exec,
+    }
+}
+
+fn bind(grant: &Grant) -> What {
+    What::Bind {
+        source: Raw::from(&grant.source),
+        writable: grant.access == Access::Write,
+        exec: grant.exec,
+    }
+}
+
+/// Grants without those that a denial or a wider grant takes in.
+fn effective(policy: &Policy) -> Vec<&Grant> {
+    let denied = |grant: &Grant| {
+        policy
+            .denials
+            .iter()
+            .any(|denial| denial.kind != Hidden::Missing && grant.source.starts_with(&denial.path))
+    };
+    let mut kept: Vec<&Grant> = Vec::new();
+    let mut grants: Vec<&Grant> = policy.grants.iter().filter(|g| !denied(g)).collect();
+    grants.sort_by_key(|g| (g.at.components().count(), g.access == Access::Read, !g.exec));
+    for grant in grants {
+        if !kept.iter().any(|wider| covers(wider, grant)) {
+            kept.push(grant);
+        }
+    }
+    kept
+}
+
+/// Whether a grant shows everything that another one would, with at least its rights.
+fn covers(wider: &Grant, grant: &Grant) -> bool {
+    let same_place = match (
+        grant.at.strip_prefix(&wider.at),
+        grant.source.strip_prefix(&wider.source),
+    ) {
+        (Ok(at), Ok(source)) => at == source,
+        _ => false,
+    };
+    same_place
+        && (wider.access == Access::Write || grant.access == Access::Read)
+        && (wider.exec || !grant.exec)
+}
+
+/// Mounts by path; a path that comes twice keeps the later.
+#[derive(Default)]
+struct Tree {
+    mounts: BTreeMap<PathBuf, What>,
+    plain: BTreeSet<PathBuf>,
+}
+
+impl Tree {
+    fn add(&mut self, at: impl Into<PathBuf>, what: What) {
+        self.mounts.insert(at.into(), what);
+    }
+
+    /// Repeats a link of the host; whether there is one.
+    fn link_of_host(&mut self, path: &Path) -> bool {
+        match std::fs::read_link(path) {
+            Ok(to) => {
+                self.add(path, What::Symlink { to: to.into() });
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Where a path really is once the links on the way to it are followed; the links are
+    /// repeated inside, so that both spellings work.
+    fn place(&mut self, path: &Path) -> PathBuf {
+        let mut at = PathBuf::from("/");
+        let mut parts: Vec<OsString> = names(path);
+        parts.reverse();
+        // Links may lead to links; a loop has no place to be.
+        let mut links = 0;
+        while let Some(part) = parts.pop() {
+            let next = at.join(&part);
+            let covered = self
+                .mounts
+                .iter()
+                .any(|(mount, what)| next.starts_with(mount) && matches!(what, What::Bind { .. }));
+            let is_last = parts.is_empty();
+            if !covered && !is_last && links < 40 && self.link_of_host(&next) {
+                links += 1;
+                let to = std::fs::read_link(&next).unwrap_or_default();
+                let resolved = if to.is_absolute() { to } else { at.join(to) };
+                let mut again = names(&crate::manifest::normalize(&resolved));
+                again.reverse();
+                parts.extend(again);
+                at = PathBuf::from("/");
+                continue;
+            }
+            at = next;
+        }
+        at
+    }
+
+    /// A directory that is there, even if nothing in it is.
+    fn ensure(&mut self, path: &Path) {
+        let there = self.mounts.iter().any(|(at, what)| {
+            path.starts_with(at) && matches!(what, What::Bind { .. } | What::Private { .. })
+        });
+        if !there && path != Path::new("/") {
+            self.plain.insert(path.to_owned());
+        }
+    }
+
+    fn private_rights(&self) -> Vec<Rights> {
+        let private = self.mounts.iter().filter_map(|(at, what)| match what {
+            What::Private { exec } => Some(rights(at, true, *exec)),
+            _ => None,
+        });
+        private.collect()
+    }
+
+    /// Parents before what is in them; masks after what they hide.
+    fn into_mounts(self) -> Vec<Mount> {
+        let plain = self.plain.into_iter().map(|at| (at, What::Directory));
+        let mut mounts: Vec<Mount> = self
+            .mounts
+            .into_iter()
+            .chain(plain)
+            .map(|(at, what)| Mount {
+                at: at.into(),
+                what,
+            })
+            .collect();
+        mounts.sort_by_key(|mount| {
+            let is_mask = matches!(mount.what, What::Mask { .. });
+            (is_mask, mount.at.path().components().count())
+        });
+        mounts
+    }
+}
+
+fn names(path: &Path) -> Vec<OsString> {
+    let parts = path.components().filter_map(|part| match part {
+        std::path::Component::Normal(name) => Some(name.to_owned()),
+        _ => None,
+    });
+    parts.collect()
+}
