@@ -5,6 +5,7 @@
 //! out on itself before it becomes the target. Nothing here trusts the target.
 
 pub mod clause;
+pub mod egress;
 pub mod plan;
 pub mod policy;
 
