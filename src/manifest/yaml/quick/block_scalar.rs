@@ -44,7 +44,7 @@ impl Reader<'_> {
                 if column.is_none_or(|c| at - line > c) && at > line {
                     return None;
                 }
-                // The library gives a last line without a break one of its own.
+                // Blanks that end the file are the library's.
                 if end.is_none() && at > line {
                     return None;
                 }
@@ -93,11 +93,12 @@ impl Reader<'_> {
         if text_end == header {
             return None;
         }
-        // Text that ends with the file, or keeps its blank lines, is the library's.
-        if text_end == self.bytes.len() || keep == Some(b'+') {
+        // Text that keeps its blank lines is the library's.
+        if keep == Some(b'+') {
             return None;
         }
-        if keep.is_none() {
+        // A last line that ends with the file has no break to keep.
+        if keep.is_none() && text_end < self.bytes.len() {
             value.push('\n');
         }
         self.next_line_from(line.min(self.bytes.len()))?;
