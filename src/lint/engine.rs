@@ -377,7 +377,8 @@ fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
 
 fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>) -> Report {
     if let Some(skip) = options.skip {
-        findings.retain(|f| !skip(&f.file, f.rule));
+        // Nobody can wish to take a file that was not judged for a clean one.
+        findings.retain(|f| f.rule == &document::INTERNAL_FAULT || !skip(&f.file, f.rule));
     }
     findings.sort_by(Finding::order);
     let mut quoted: Vec<PathBuf> = findings
