@@ -97,8 +97,31 @@ pub struct Child {
     pub listener: Option<std::net::TcpListener>,
     control: Arc<AsyncFd<OwnedFd>>,
     state: watch::Receiver<State>,
-    sockets: mpsc::Receiver<OwnedFd>,
+    /// Ways into the child's own network.
+    pub sockets: Option<Sockets>,
     timed_out: watch::Receiver<bool>,
+}
+
+/// Sockets of the child's own network, made there and handed out.
+pub struct Sockets {
+    control: Arc<AsyncFd<OwnedFd>>,
+    made: mpsc::Receiver<OwnedFd>,
+}
+
+impl Sockets {
+    /// A connection to one of the child's ports.
+    pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
+        order(&self.control, Order::Socket)?;
+        let socket = self
+            .made
+            .recv()
+            .await
+            .ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        set_nonblocking(&socket)?;
+        let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
+        let address = (std::net::Ipv4Addr::LOCALHOST, port);
+        socket.connect(address.into()).await
+    }
 }
 
 /// Starts what a plan says; returns when the target was executed.
@@ -130,6 +153,10 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
         Runner::Taken => (None, None, Tail::default(), None),
     };
     let timed_out = time_limit(options.timeout, Arc::clone(&control), state.clone());
+    let sockets = Some(Sockets {
+        control: Arc::clone(&control),
+        made: sockets,
+    });
     Ok(Child {
         stdin,
         stdout,
@@ -147,20 +174,6 @@ impl Child {
     /// Sends a signal to the target's process group, or to everything in the sandbox.
     pub fn signal(&self, number: i32, all: bool) -> io::Result<()> {
         order(&self.control, Order::Signal { number, all })
-    }
-
-    /// A socket of the child's own network, connected to one of its ports.
-    pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
-        order(&self.control, Order::Socket)?;
-        let socket = self
-            .sockets
-            .recv()
-            .await
-            .ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        set_nonblocking(&socket)?;
-        let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
-        let address = (std::net::Ipv4Addr::LOCALHOST, port);
-        socket.connect(address.into()).await
     }
 
     /// Waits for the end of the child and of all that it started.
