@@ -7,6 +7,7 @@
 pub mod clause;
 pub mod plan;
 pub mod policy;
+pub mod programs;
 
 pub use clause::{Assessment, Clause, Standing};
 pub use plan::Plan;

@@ -17,7 +17,11 @@ pub struct Policy {
     /// URLs that the host exposes inbound.
     pub ingress: Vec<(Clause, String)>,
     pub grants: Vec<Grant>,
+    /// Symbolic links that stand outside all granted directories, as on the host.
+    pub links: Vec<Link>,
     pub denials: Vec<Denial>,
+    /// Clauses that hold because nothing they speak of is in the sandbox, with the reason.
+    pub absent: Vec<(Clause, String)>,
     pub exec: Exec,
     /// The whole environment of the child.
     pub env: Vec<(OsString, OsString)>,
@@ -47,7 +51,8 @@ pub enum Access {
     Write,
 }
 
-/// A host path that the child sees.
+/// A host path that the child sees. Grants come parents first; those of one place agree in
+/// `access` and `exec` (each has its own clause), so it is made once.
 #[derive(Clone, Debug)]
 pub struct Grant {
     pub source: PathBuf,
@@ -60,6 +65,15 @@ pub struct Grant {
     pub create: bool,
     /// `None` for what every child needs: libraries, time zones, certificates.
     pub clause: Option<Clause>,
+}
+
+/// A symbolic link of the host, kept so that a program that asks where it lies gets the same
+/// answer inside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    pub at: PathBuf,
+    /// As written: relative to the directory of the link, or absolute.
+    pub to: PathBuf,
 }
 
 /// A path that stays hidden although a grant takes it in.
