@@ -49,6 +49,38 @@ pub fn has_wildcard(glob: &str) -> bool {
     glob.contains(['*', '?', '[', ']', '{', '}', '\\'])
 }
 
+/// Whether a pattern whose only special character is `*` takes in all that another such
+/// pattern takes in. Letter case does not matter to host names.
+pub fn wildcard_covers(pattern: &str, other: &str) -> bool {
+    let (pattern, other) = (pattern.as_bytes(), other.as_bytes());
+    let (mut p, mut o) = (0, 0);
+    // Where to go on when the last star has to swallow one byte more.
+    let mut retry: Option<(usize, usize)> = None;
+    while let Some(byte) = other.get(o) {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p, o));
+                p += 1;
+            }
+            Some(own) if *byte != b'*' && own.eq_ignore_ascii_case(byte) => {
+                p += 1;
+                o += 1;
+            }
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    p = star + 1;
+                    o = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern
+        .get(p..)
+        .is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
+}
+
 /// One name for the home directory.
 fn home(path: &str) -> Cow<'_, str> {
     for name in ["${HOME}", "$HOME"] {
@@ -412,13 +444,6 @@ impl Pattern {
         }
     }
 
-    /// The pattern before a last `/**`, which takes in whole directories; `None` without one.
-    pub fn directories(&self) -> Option<Pattern> {
-        let mut segments = self.segments.clone();
-        segments.pop_if(|s| *s == Segment::Deep)?;
-        Some(Pattern { segments })
-    }
-
     /// Whether a segment is the plain name `..`.
     pub fn goes_up(&self) -> bool {
         self.segments
@@ -446,6 +471,12 @@ impl Pattern {
             }
         }
         self.closed(next)
+    }
+
+    /// Whether all below the path walked so far matches, whatever it is called.
+    pub fn takes_all_below(&self, progress: &Progress) -> bool {
+        let last = self.segments.len().saturating_sub(1);
+        self.segments.last() == Some(&Segment::Deep) && progress.0.contains(&last)
     }
 
     /// Whether the path walked so far matches.
@@ -636,7 +667,12 @@ mod tests {
         let one = |glob: &str| {
             let (anchor, pattern) = Pattern::alternatives(glob).expect("a glob").remove(0);
             let (names, rest) = pattern.split_literal();
-            (anchor, names.join("/"), rest.is_empty(), rest.is_everything())
+            (
+                anchor,
+                names.join("/"),
+                rest.is_empty(),
+                rest.is_everything(),
+            )
         };
         assert_eq!(one("~/.ssh/**"), (Anchor::Home, ".ssh".into(), false, true));
         assert_eq!(one("$HOME"), (Anchor::Home, String::new(), true, false));

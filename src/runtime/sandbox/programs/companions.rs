@@ -67,7 +67,17 @@ const TABLE: [(&[&str], Finder); 8] = [
     (&["perl"], perl),
     (&["ruby"], ruby),
     (&["java"], java),
-    (&["cargo", "rustc", "rustdoc", "rustfmt", "cargo-clippy", "clippy-driver"], rust),
+    (
+        &[
+            "cargo",
+            "rustc",
+            "rustdoc",
+            "rustfmt",
+            "cargo-clippy",
+            "clippy-driver",
+        ],
+        rust,
+    ),
     (&["gcc", "cc", "g++", "c++", "clang"], compiler),
 ];
 
@@ -243,13 +253,25 @@ mod tests {
         let root = dir.path();
         dirs(
             root,
-            &["py/bin", "py/lib/python3.12/lib-dynload", "py/lib/other", "venv/bin", "venv/lib/python3.12"],
+            &[
+                "py/bin",
+                "py/lib/python3.12/lib-dynload",
+                "py/lib/other",
+                "venv/bin",
+                "venv/lib/python3.12",
+            ],
         );
         std::fs::write(root.join("venv/pyvenv.cfg"), "home = x\n").expect("written");
-        let found = of_program(&root.join("venv/bin/python"), &root.join("py/bin/python3.12"));
+        let found = of_program(
+            &root.join("venv/bin/python"),
+            &root.join("py/bin/python3.12"),
+        );
         assert_eq!(
             seen(&found, root),
-            [("py/lib/python3.12".into(), true), ("venv/lib/python3.12".into(), true)]
+            [
+                ("py/lib/python3.12".into(), true),
+                ("venv/lib/python3.12".into(), true)
+            ]
         );
         assert_eq!(found.files, [root.join("venv/pyvenv.cfg")]);
         assert_eq!(found.scanned, [root.join("py/lib/python3.12/lib-dynload")]);
@@ -265,7 +287,10 @@ mod tests {
         assert_eq!(found.helpers, [root.join("libexec/git-core")]);
         assert_eq!(
             seen(&found, root),
-            [("libexec/git-core".into(), true), ("share/git-core".into(), false)]
+            [
+                ("libexec/git-core".into(), true),
+                ("share/git-core".into(), false)
+            ]
         );
         let other = root.join("bin/digit");
         assert_eq!(of_program(&other, &other), Companions::default());
@@ -282,7 +307,10 @@ mod tests {
         let found = of_script(&root.join("lib/node_modules/agent/dist/cli.js"), &home);
         assert_eq!(
             seen(&found, root),
-            [("lib/node_modules/agent".into(), true), ("lib/node_modules".into(), true)]
+            [
+                ("lib/node_modules/agent".into(), true),
+                ("lib/node_modules".into(), true)
+            ]
         );
         let found = of_script(&home.join("bin/x.js"), &home);
         assert_eq!(found, Companions::default());

@@ -94,7 +94,11 @@ where
     };
     let strings = StringTable::new(data, start, start.checked_add(table.1)?);
     let text = |at: u64| strings.get(u32::try_from(at).ok()?).ok();
-    out.needed = needed.into_iter().filter_map(text).map(bytes_to_path).collect();
+    out.needed = needed
+        .into_iter()
+        .filter_map(text)
+        .map(bytes_to_path)
+        .collect();
     let list = |at: Option<u64>| {
         at.and_then(text).map_or_else(Vec::new, |text| {
             let parts = text.split(|b| *b == b':');
@@ -103,7 +107,11 @@ where
     };
     out.runpath = list(runpath);
     // A loader that knows RUNPATH ignores RPATH beside it.
-    out.rpath = if runpath.is_some() { Vec::new() } else { list(rpath) };
+    out.rpath = if runpath.is_some() {
+        Vec::new()
+    } else {
+        list(rpath)
+    };
     Some(out)
 }
 
@@ -121,7 +129,9 @@ fn file_offset<H: FileHeader>(
             let inside = address.checked_sub(from)?;
             let size: u64 = s.p_filesz(endian).into();
             let offset: u64 = s.p_offset(endian).into();
-            (inside < size).then(|| offset.checked_add(inside)).flatten()
+            (inside < size)
+                .then(|| offset.checked_add(inside))
+                .flatten()
         })
 }
 

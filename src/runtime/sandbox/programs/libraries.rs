@@ -42,7 +42,11 @@ impl Directories {
         self.default.iter().any(|d| d == dir)
     }
 
-    fn search<'a>(&'a self, elf: &'a Elf, above: &'a [PathBuf]) -> impl Iterator<Item = &'a PathBuf> {
+    fn search<'a>(
+        &'a self,
+        elf: &'a Elf,
+        above: &'a [PathBuf],
+    ) -> impl Iterator<Item = &'a PathBuf> {
         let rpath: &[PathBuf] = if elf.runpath.is_empty() { above } else { &[] };
         elf.rpath
             .iter()
@@ -82,7 +86,10 @@ fn configuration(file: &Path, depth: usize, out: &mut Vec<PathBuf>) {
     };
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or("").trim();
-        if let Some(glob) = line.strip_prefix("include").filter(|r| r.starts_with([' ', '\t'])) {
+        if let Some(glob) = line
+            .strip_prefix("include")
+            .filter(|r| r.starts_with([' ', '\t']))
+        {
             let glob = Path::new(glob.trim());
             let base = file.parent().unwrap_or(Path::new("/"));
             let (Some(dir), Some(name)) = (glob.parent(), glob.file_name()) else {
@@ -93,7 +100,9 @@ fn configuration(file: &Path, depth: usize, out: &mut Vec<PathBuf>) {
                 .into_iter()
                 .flatten()
                 .flatten()
-                .filter(|e| crate::manifest::globs::matches(&name, &e.file_name().to_string_lossy()))
+                .filter(|e| {
+                    crate::manifest::globs::matches(&name, &e.file_name().to_string_lossy())
+                })
                 .map(|e| e.path())
                 .collect();
             found.sort();

@@ -141,7 +141,9 @@ mod tests {
         assert_eq!(real, root.join("usr/lib/x.1.2"));
         let at: Vec<_> = trail.links.iter().map(|l| l.at.clone()).collect();
         assert_eq!(at, [root.join("lib"), root.join("usr/lib/x.1")]);
-        let walked = trail.follow_lenient(&root.join("lib/new/dir")).expect("fine");
+        let walked = trail
+            .follow_lenient(&root.join("lib/new/dir"))
+            .expect("fine");
         assert_eq!(walked.whole(), root.join("usr/lib/new/dir"));
         assert!(trail.follow(&root.join("lib/new")).is_err());
         assert!(trail.follow_lenient(&root.join("no/../../etc")).is_err());

@@ -146,14 +146,22 @@ impl Work<'_> {
             return Err(fail("its interpreters follow each other too far".into()));
         }
         match interpreter {
-            None => return Err(fail("it is neither an ELF file nor a script with `#!`".into())),
+            None => {
+                return Err(fail(
+                    "it is neither an ELF file nor a script with `#!`".into(),
+                ));
+            }
             Some(Interpreter::Path(path)) => {
                 self.add(&path, depth + 1)?;
             }
             Some(Interpreter::Env { env, name }) => {
                 self.add(&env, depth + 1)?;
-                let found = find::find(self.lookup, name.as_os_str())
-                    .ok_or_else(|| fail(format!("its interpreter `{}` is not in PATH", name.display())))?;
+                let found = find::find(self.lookup, name.as_os_str()).ok_or_else(|| {
+                    fail(format!(
+                        "its interpreter `{}` is not in PATH",
+                        name.display()
+                    ))
+                })?;
                 self.add(&found, depth + 1)?;
             }
         }
@@ -278,7 +286,11 @@ mod tests {
         script(&root.join("inner"), "#!/bin/sh\n");
         script(&root.join("outer"), "#!/usr/bin/env -S inner -x\n");
         let program = Program::inspect(&lookup(&root), &root.join("outer")).expect("readable");
-        let runs = |path: &Path| program.execute.contains(&path.canonicalize().expect("there"));
+        let runs = |path: &Path| {
+            program
+                .execute
+                .contains(&path.canonicalize().expect("there"))
+        };
         assert!(runs(&root.join("outer")) && runs(&root.join("inner")));
         assert!(runs(Path::new("/bin/sh")) && runs(Path::new("/usr/bin/env")));
         if cfg!(target_env = "gnu") {
@@ -298,7 +310,10 @@ mod tests {
         script(&root.join("loop"), &format!("#!{}/loop2\n", root.display()));
         script(&root.join("loop2"), &format!("#!{}/text\n", root.display()));
         script(&root.join("text"), "no first line\n");
-        script(&root.join("lost"), "#!/usr/bin/env no-such-program-anywhere\n");
+        script(
+            &root.join("lost"),
+            "#!/usr/bin/env no-such-program-anywhere\n",
+        );
         for (name, why) in [
             ("loop", "neither an ELF file nor a script"),
             ("lost", "not in PATH"),

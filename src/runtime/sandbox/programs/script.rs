@@ -14,7 +14,10 @@ const LINE: usize = 256;
 pub enum Interpreter {
     Path(PathBuf),
     /// `/usr/bin/env NAME`: `env` itself, and a name to be looked up.
-    Env { env: PathBuf, name: PathBuf },
+    Env {
+        env: PathBuf,
+        name: PathBuf,
+    },
 }
 
 /// The interpreter of a script; `None` where the file has no `#!` line.
