@@ -10,7 +10,7 @@ pub mod edits;
 mod engine;
 mod finding;
 pub mod fix;
-pub mod globs;
+pub use crate::manifest::globs;
 mod index;
 pub mod registry;
 mod rule;

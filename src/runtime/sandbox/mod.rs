@@ -16,6 +16,7 @@ pub mod egress;
 pub mod ingress;
 pub mod plan;
 pub mod policy;
+pub mod programs;
 
 pub use backend::Backend;
 pub use clause::{Assessment, Clause, Standing};
