@@ -79,6 +79,8 @@ fn policy() -> Policy {
             grant("/etc", Access::Read, false),
             grant(work, Access::Write, true),
         ],
+        links: vec![],
+        absent: vec![],
         denials: vec![],
         exec: Exec::Visible,
         env: vec![],

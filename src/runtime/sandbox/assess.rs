@@ -23,6 +23,9 @@ pub fn assess(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessm
     if let Some(clause) = &policy.tty {
         list.by_us(clause, "a pseudo-terminal of the runner");
     }
+    for (clause, why) in &policy.absent {
+        list.by_backend(clause, &format!("absence: {why}"));
+    }
     for (clause, why) in &policy.impossible {
         let why = why.clone();
         list.push(clause, Standing::Unenforceable { why });

@@ -35,9 +35,6 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
 fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     let listed = matches!(policy.exec, Exec::Listed { .. });
     let mut tree = Tree::default();
-    for link in USUAL_LINKS {
-        tree.link_of_host(Path::new(link));
-    }
     tree.add("/proc", What::Proc);
     tree.add("/dev", What::Dev);
     let private = |exec| What::Private { exec };
@@ -50,20 +47,24 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     }
     let mut landlock = vec![rights("/proc", false, false), rights("/dev", true, false)];
     for grant in &grants {
-        let at = tree.place(&grant.at);
-        landlock.push(Rights {
-            path: Raw::from(&at),
-            write: grant.access == Access::Write,
-            exec: grant.exec && !listed,
-        });
-        tree.add(at, bind(grant));
+        let write = grant.access == Access::Write;
+        landlock.push(rights(&grant.at, write, grant.exec && !listed));
+        tree.add(&grant.at, bind(grant));
+    }
+    for link in USUAL_LINKS.map(Path::new) {
+        if let Ok(to) = std::fs::read_link(link) {
+            tree.link(link, to);
+        }
+    }
+    for link in &policy.links {
+        tree.link(&link.at, link.to.clone());
     }
     for denial in &policy.denials {
         for grant in &grants {
             let Ok(below) = denial.path.strip_prefix(&grant.source) else {
                 continue;
             };
-            let at = tree.place(&grant.at).join(below);
+            let at = grant.at.join(below);
             if denial.kind == Hidden::Missing {
                 if grant.access == Access::Read {
                     continue;
@@ -74,12 +75,11 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
             tree.add(at, What::Mask { directory });
         }
     }
-    let cwd = tree.place(&policy.cwd);
-    tree.ensure(&cwd);
+    tree.ensure(&policy.cwd);
     landlock.extend(tree.private_rights());
     if let Exec::Listed { programs, .. } = &policy.exec {
         for program in programs {
-            landlock.push(rights(tree.place(program), false, true));
+            landlock.push(rights(program, false, true));
         }
     }
     let (no_fork, no_memory_exec) = match policy.exec {
@@ -158,45 +158,15 @@ impl Tree {
         self.mounts.insert(at.into(), what);
     }
 
-    /// Repeats a link of the host; whether there is one.
-    fn link_of_host(&mut self, path: &Path) -> bool {
-        match std::fs::read_link(path) {
-            Ok(to) => {
-                self.add(path, What::Symlink { to: to.into() });
-                true
-            }
-            Err(_) => false,
+    /// A link, unless what is there already shows it.
+    fn link(&mut self, at: &Path, to: PathBuf) {
+        let shown = self
+            .mounts
+            .iter()
+            .any(|(mount, what)| at.starts_with(mount) && matches!(what, What::Bind { .. }));
+        if !shown {
+            self.add(at, What::Symlink { to: to.into() });
         }
-    }
-
-    /// Where a path really is once the links on the way to it are followed; the links are
-    /// repeated inside, so that both spellings work.
-    fn place(&mut self, path: &Path) -> PathBuf {
-        let mut at = PathBuf::from("/");
-        let mut parts: Vec<OsString> = names(path);
-        parts.reverse();
-        // Links may lead to links; a loop has no place to be.
-        let mut links = 0;
-        while let Some(part) = parts.pop() {
-            let next = at.join(&part);
-            let covered = self
-                .mounts
-                .iter()
-                .any(|(mount, what)| next.starts_with(mount) && matches!(what, What::Bind { .. }));
-            let is_last = parts.is_empty();
-            if !covered && !is_last && links < 40 && self.link_of_host(&next) {
-                links += 1;
-                let to = std::fs::read_link(&next).unwrap_or_default();
-                let resolved = if to.is_absolute() { to } else { at.join(to) };
-                let mut again = names(&crate::manifest::normalize(&resolved));
-                again.reverse();
-                parts.extend(again);
-                at = PathBuf::from("/");
-                continue;
-            }
-            at = next;
-        }
-        at
     }
 
     /// A directory that is there, even if nothing in it is.
@@ -235,12 +205,4 @@ impl Tree {
         });
         mounts
     }
-}
-
-fn names(path: &Path) -> Vec<OsString> {
-    let parts = path.components().filter_map(|part| match part {
-        std::path::Component::Normal(name) => Some(name.to_owned()),
-        _ => None,
-    });
-    parts.collect()
 }

@@ -1,7 +1,7 @@
 //! A running child, seen from the runner.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub enum Stdio {
     /// Three pipes.
     #[default]
     Pipes,
+    /// The runner's own.
+    Inherit,
     /// One terminal for all three.
     Terminal { rows: u16, columns: u16 },
 }
@@ -350,6 +352,17 @@ impl Ends {
                         stderr,
                     },
                     runner: Runner::Pipes(to_stdin, from_stdout, from_stderr),
+                })
+            }
+            Stdio::Inherit => {
+                let copy = |fd: BorrowedFd| fd.try_clone_to_owned();
+                Ok(Self {
+                    child: Streams {
+                        stdin: copy(io::stdin().as_fd())?,
+                        stdout: copy(io::stdout().as_fd())?,
+                        stderr: copy(io::stderr().as_fd())?,
+                    },
+                    runner: Runner::Taken,
                 })
             }
             Stdio::Terminal { rows, columns } => {

@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::runtime::sandbox::programs::Lookup;
+use super::refusal::Refusal;
+use crate::runtime::sandbox::programs::{Lookup, find};
 
 /// This machine and this session, as far as a policy depends on them.
 #[derive(Clone, Debug)]
@@ -35,6 +36,13 @@ impl Surroundings {
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         let (_, value) = self.host_env.iter().rev().find(|(n, _)| n == name)?;
         Some(value)
+    }
+
+    /// The program that a name means, through `PATH` or by itself.
+    pub fn find(&self, name: &OsStr) -> Result<PathBuf, Refusal> {
+        find::find(&self.lookup(), name).ok_or_else(|| Refusal::ProgramNotFound {
+            name: name.to_string_lossy().into_owned(),
+        })
     }
 
     pub(super) fn lookup(&self) -> Lookup {
