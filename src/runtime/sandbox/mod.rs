@@ -6,8 +6,12 @@
 
 pub mod build;
 pub mod clause;
+#[cfg(target_os = "linux")]
+pub mod limits;
 pub mod plan;
 pub mod policy;
+#[cfg(target_os = "linux")]
+pub mod probe;
 
 pub use clause::{Assessment, Clause, Standing};
 pub use plan::Plan;
