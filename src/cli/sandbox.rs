@@ -17,7 +17,7 @@ use crate::exit;
 use crate::report::Meta;
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::sandbox as table;
-use crate::runtime::sandbox::assess;
+use crate::runtime::sandbox::backend;
 use crate::runtime::sandbox::confined::{self, Confined, Prepared, StartError};
 use crate::runtime::sandbox::egress::audit::Entry;
 use crate::runtime::sandbox::egress::{AuditSink, JsonLines, SystemResolver};
@@ -41,7 +41,7 @@ fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outco
     let surroundings = surroundings(&target, args.cwd.as_deref())?;
     let policy = policy::resolve(&target, &surroundings, &[]).map_err(refused)?;
     let backend = choose(args.backend.as_deref());
-    let list = assess::assess(&policy, &backend);
+    let list = confined::assess_all(&policy, &backend);
     let view = table::View {
         target: &args.target,
         policy: &policy,
@@ -106,10 +106,11 @@ fn refused(refusal: Refusal) -> Failure {
 }
 
 fn choose(name: Option<&str>) -> Result<Backend, String> {
-    match name {
-        Some("bubblewrap") => Err("bubblewrap is not wired up".to_owned()),
-        _ => Ok(Backend::Native),
-    }
+    backend::choose(match name {
+        Some("bubblewrap") => Some(Backend::Bubblewrap),
+        Some(_) => Some(Backend::Native),
+        None => None,
+    })
 }
 
 fn start(args: &SandboxRun, out: &mut dyn Write) -> Outcome {
@@ -150,7 +151,7 @@ fn not_started(error: StartError) -> Failure {
             .typed("sandbox_unenforceable")
             .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine can do"),
         StartError::Egress(_) => Failure::new(exit::DATA, error.to_string()),
-        StartError::Ingress { .. } | StartError::Spawn(_) => {
+        StartError::Limits(_) | StartError::Ingress { .. } | StartError::Spawn(_) => {
             Failure::new(exit::UNAVAILABLE, error.to_string()).typed("spawn_failed")
         }
     }

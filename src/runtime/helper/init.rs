@@ -81,15 +81,17 @@ fn release_streams() -> io::Result<()> {
 }
 
 fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), Fault> {
-    if reach == Reach::Descendants {
-        join_cgroups(plan)?;
-    }
     let children = block_child_signal().step(step("watch for the end of children"))?;
     let (failure, told) = target::error_pipe().step(step("create a pipe"))?;
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
-            if let Err(fault) = target::become_target(plan) {
+            // The guard stays outside of the groups, so that it can remove them.
+            let joined = match reach {
+                Reach::Descendants => join_cgroups(plan),
+                Reach::Namespace => Ok(()),
+            };
+            if let Err(fault) = joined.and_then(|()| target::become_target(plan)) {
                 target::tell_fault(&told, &fault);
             }
             // SAFETY: ends the child that could not become the target.

@@ -17,3 +17,16 @@ impl Backend {
         }
     }
 }
+
+/// The backend to use: the one that was asked for, or the first that this machine can.
+#[cfg(target_os = "linux")]
+pub fn choose(asked: Option<Backend>) -> Result<Backend, String> {
+    let native = || {
+        let lacking = |line: super::probe::Line| format!("{}: {}", line.item, line.text);
+        super::probe::probe().native().map_err(lacking)
+    };
+    match asked {
+        Some(Backend::Bubblewrap) => Err("bubblewrap cannot be used here".to_owned()),
+        Some(Backend::Native) | None => native().map(|()| Backend::Native),
+    }
+}

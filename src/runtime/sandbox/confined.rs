@@ -13,8 +13,9 @@ use super::build;
 use super::clause::{Assessment, Standing};
 use super::egress::{self, AuditSink, HostRules, Proxy, Resolve, RuleError};
 use super::ingress::{self, Relay};
+use super::limits::{self, LimitError, Limiter, Within};
 use super::plan::{PROXY_PORT, Plan, Raw};
-use super::policy::{LimitKind, Policy};
+use super::policy::Policy;
 use crate::runtime::spawn::{self, Child, Exit, SpawnError};
 
 #[derive(Debug, Error)]
@@ -22,6 +23,8 @@ pub enum StartError {
     /// Nothing was executed (A29-SEC-05).
     #[error("{}", refusal(.0))]
     Unenforceable(Vec<Assessment>),
+    #[error(transparent)]
+    Limits(#[from] LimitError),
     #[error(transparent)]
     Egress(#[from] RuleError),
     #[error("cannot expose `{url}`: {error}")]
@@ -48,7 +51,21 @@ pub struct Prepared {
     pub assessments: Vec<Assessment>,
     rules: HostRules,
     ingress: Vec<(u16, String)>,
-    timeout: Option<std::time::Duration>,
+    limiter: Limiter,
+}
+
+/// Every clause with its standing, limits included.
+pub fn assess_all(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessment> {
+    let mut all = assess(policy, backend);
+    all.extend(limits::assess(&policy.limits, within(backend)));
+    all
+}
+
+fn within(backend: &Result<Backend, String>) -> Within {
+    match backend {
+        Ok(Backend::Bubblewrap) => Within::Bubblewrap,
+        _ => Within::Native,
+    }
 }
 
 /// Judges a policy on this machine; refuses it where a clause would only be pretended.
@@ -57,7 +74,7 @@ pub fn prepare(
     command: &[OsString],
     backend: &Result<Backend, String>,
 ) -> Result<Prepared, StartError> {
-    let assessments = assess(policy, backend);
+    let assessments = assess_all(policy, backend);
     let open = |a: &Assessment| matches!(a.standing, Standing::Unenforceable { .. });
     if assessments.iter().any(open) {
         return Err(StartError::Unenforceable(assessments));
@@ -74,16 +91,14 @@ pub fn prepare(
     }
     let ingress = policy.ingress.iter();
     let ingress = ingress.filter_map(|(_, url)| Some((ingress::port(url).ok()?, url.clone())));
-    let timeout = policy.limits.iter().find_map(|limit| match limit.kind {
-        LimitKind::Timeout(time) => Some(time),
-        _ => None,
-    });
+    let limiter = limits::prepare(&policy.limits, within(backend))?;
+    limiter.apply(&mut plan);
     Ok(Prepared {
         plan,
         assessments,
         rules,
         ingress: ingress.collect(),
-        timeout,
+        limiter,
     })
 }
 
@@ -91,7 +106,9 @@ pub fn prepare(
 pub struct Confined {
     pub child: Child,
     pub proxy: Option<Proxy>,
-    _relays: Vec<Relay>,
+    relays: Vec<Relay>,
+    /// Its groups go when the child has gone.
+    _limiter: Limiter,
 }
 
 /// Starts what was prepared. `sink` hears every decision of the proxy.
@@ -101,7 +118,8 @@ pub async fn start(
     resolver: Arc<dyn Resolve>,
     sink: Arc<dyn AuditSink>,
 ) -> Result<Confined, StartError> {
-    options.timeout = options.timeout.or(prepared.timeout);
+    options.timeout = options.timeout.or(prepared.limiter.timeout);
+    options.cpu = prepared.limiter.cpu.clone();
     let mut child = spawn::spawn(&prepared.plan, options).await?;
     let proxy = match child.listener.take() {
         Some(listener) => {
@@ -123,7 +141,8 @@ pub async fn start(
     Ok(Confined {
         child,
         proxy,
-        _relays: relays,
+        relays,
+        _limiter: prepared.limiter,
     })
 }
 
@@ -146,6 +165,6 @@ impl Confined {
         if let Some(proxy) = self.proxy.take() {
             proxy.shutdown().await;
         }
-        self._relays.clear();
+        self.relays.clear();
     }
 }

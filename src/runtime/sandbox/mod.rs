@@ -14,8 +14,12 @@ pub mod confined;
 pub mod egress;
 #[cfg(target_os = "linux")]
 pub mod ingress;
+#[cfg(target_os = "linux")]
+pub mod limits;
 pub mod plan;
 pub mod policy;
+#[cfg(target_os = "linux")]
+pub mod probe;
 pub mod programs;
 
 pub use backend::Backend;

@@ -16,6 +16,7 @@ use super::control::{self, Ended, Order, Report};
 use super::launch::{self, Streams};
 use super::output::{Bounds, Lines, Tail};
 use super::terminal::Terminal;
+use crate::runtime::sandbox::limits::{CPU_INTERVAL, CpuBudget};
 use crate::runtime::sandbox::plan::Plan;
 
 /// After standard input was closed, before the first signal.
@@ -55,6 +56,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// Killed when it runs longer.
     pub timeout: Option<Duration>,
+    /// Killed when it and all that it started have spent more processor time.
+    pub cpu: Option<CpuBudget>,
     /// Sees every chunk of standard error as it comes.
     pub stderr: Box<dyn FnMut(&[u8]) + Send>,
 }
@@ -65,6 +68,7 @@ impl Default for Options {
             stdio: Stdio::Pipes,
             bounds: Bounds::default(),
             timeout: None,
+            cpu: None,
             stderr: Box::new(|_| {}),
         }
     }
@@ -77,6 +81,8 @@ pub struct Exit {
     pub usage: Ended,
     /// It ran into its time limit.
     pub timed_out: bool,
+    /// It had spent its processor time.
+    pub cpu_spent: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +108,7 @@ pub struct Child {
     /// Ways into the child's own network.
     pub sockets: Option<Sockets>,
     timed_out: watch::Receiver<bool>,
+    cpu_spent: watch::Receiver<bool>,
 }
 
 /// Sockets of the child's own network, made there and handed out.
@@ -154,11 +161,13 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
         Runner::Terminal(terminal) => (None, None, Tail::default(), Some(terminal)),
         Runner::Taken => (None, None, Tail::default(), None),
     };
-    let timed_out = time_limit(options.timeout, Arc::clone(&control), state.clone());
     let sockets = Some(Sockets {
         control: Arc::clone(&control),
         made: sockets,
     });
+    let over = options.timeout.map(tokio::time::sleep);
+    let timed_out = kill_after(over, &control, &state);
+    let cpu_spent = kill_after(options.cpu.map(cpu_spent), &control, &state);
     Ok(Child {
         stdin,
         stdout,
@@ -169,6 +178,7 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
         state,
         sockets,
         timed_out,
+        cpu_spent,
     })
 }
 
@@ -196,6 +206,7 @@ impl Child {
             status: ExitStatus::from_raw(usage.status),
             usage,
             timed_out: *self.timed_out.borrow(),
+            cpu_spent: *self.cpu_spent.borrow(),
         }
     }
 
@@ -282,22 +293,33 @@ async fn follow(
     }
 }
 
-fn time_limit(
-    limit: Option<Duration>,
-    control: Arc<AsyncFd<OwnedFd>>,
-    mut state: watch::Receiver<State>,
+/// Kills a child that still runs when something has come to pass, and remembers it.
+fn kill_after(
+    over: Option<impl Future<Output = ()> + Send + 'static>,
+    control: &Arc<AsyncFd<OwnedFd>>,
+    state: &watch::Receiver<State>,
 ) -> watch::Receiver<bool> {
     let (say, heard) = watch::channel(false);
-    if let Some(limit) = limit {
+    if let Some(over) = over {
+        let (control, mut state) = (Arc::clone(control), state.clone());
         tokio::spawn(async move {
-            let ended = state.wait_for(|s| !matches!(s, State::Running));
-            if timeout(limit, ended).await.is_err() {
-                say.send_replace(true);
-                let _ = order(&control, Order::Kill);
+            tokio::select! {
+                biased;
+                _ = state.wait_for(|s| !matches!(s, State::Running)) => {}
+                () = over => {
+                    say.send_replace(true);
+                    let _ = order(&control, Order::Kill);
+                }
             }
         });
     }
     heard
+}
+
+async fn cpu_spent(budget: CpuBudget) {
+    while !budget.is_spent() {
+        tokio::time::sleep(CPU_INTERVAL).await;
+    }
 }
 
 /// The helper itself is waited for in the background, so that it leaves no zombie.
