@@ -413,7 +413,10 @@ impl Pattern {
                 _ if text.starts_with('/') => (Anchor::Root, &*text),
                 _ => (Anchor::Here, &*text),
             };
-            let segments = segments(rest.trim_start_matches('/'))?;
+            let segments = match rest.trim_start_matches('/') {
+                "" => Vec::new(),
+                rest => segments(rest)?,
+            };
             Some((anchor, Pattern { segments }))
         };
         expand(glob)?.iter().map(read).collect()

@@ -1,8 +1,11 @@
 //! What an ELF file asks of the loader, read from its headers.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
@@ -25,6 +28,22 @@ pub struct Elf {
     pub runpath: Vec<PathBuf>,
     /// 64-bit or not, and the machine: a library of another kind is not the one wanted.
     pub kind: (bool, u16),
+}
+
+/// Headers that were read once: most programs share their libraries.
+#[derive(Clone, Debug, Default)]
+pub struct Headers(RefCell<HashMap<PathBuf, Option<Rc<Elf>>>>);
+
+impl Headers {
+    /// As `read`; a file that cannot be read is none.
+    pub fn get(&self, path: &Path) -> Option<Rc<Elf>> {
+        if let Some(known) = self.0.borrow().get(path) {
+            return known.clone();
+        }
+        let elf = read(path).ok().flatten().map(Rc::new);
+        self.0.borrow_mut().insert(path.to_owned(), elf.clone());
+        elf
+    }
 }
 
 /// Reads an ELF file; `None` where it is something else or cut short.

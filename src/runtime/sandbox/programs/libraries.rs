@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use super::elf::{self, Elf};
+use super::elf::{Elf, Headers};
 use super::links::Trail;
 
 /// `include` lines in the loader's configuration may name each other; this deep is enough.
@@ -16,6 +17,7 @@ const MOST_LIBRARIES: usize = 2000;
 pub struct Directories {
     configured: Vec<PathBuf>,
     default: Vec<PathBuf>,
+    headers: Headers,
 }
 
 impl Directories {
@@ -26,6 +28,7 @@ impl Directories {
         Directories {
             configured,
             default: defaults(),
+            headers: Headers::default(),
         }
     }
 
@@ -34,6 +37,7 @@ impl Directories {
         Directories {
             configured,
             default: Vec::new(),
+            headers: Headers::default(),
         }
     }
 
@@ -134,7 +138,7 @@ pub struct Closure {
 impl Closure {
     /// Adds what an ELF file needs, directly or through its libraries.
     pub fn add(&mut self, directories: &Directories, elf: &Elf) {
-        let mut waiting = vec![(elf.clone(), Vec::new())];
+        let mut waiting = vec![(Rc::new(elf.clone()), Vec::new())];
         while let Some((elf, above)) = waiting.pop() {
             for name in &elf.needed {
                 if self.files.len() >= MOST_LIBRARIES {
@@ -174,8 +178,13 @@ impl Closure {
             kind,
             ..Elf::default()
         };
+        self.add_quietly(directories, &wish);
+    }
+
+    /// As `add`, for files that a program may never load: what is missing is not said.
+    pub fn add_quietly(&mut self, directories: &Directories, elf: &Elf) {
         let before = self.missing.len();
-        self.add(directories, &wish);
+        self.add(directories, elf);
         self.missing.truncate(before);
     }
 
@@ -199,9 +208,9 @@ fn locate(
     elf: &Elf,
     above: &[PathBuf],
     name: &Path,
-) -> Option<(PathBuf, Elf)> {
+) -> Option<(PathBuf, Rc<Elf>)> {
     let fits = |path: PathBuf| {
-        let library = elf::read(&path).ok().flatten()?;
+        let library = directories.headers.get(&path)?;
         (library.kind == elf.kind).then_some((path, library))
     };
     if name.components().count() > 1 {
@@ -234,7 +243,7 @@ mod tests {
     #[test]
     fn the_closure_of_this_test_has_libc_once() {
         let own = std::env::current_exe().expect("a path");
-        let elf = elf::read(&own).expect("readable").expect("ELF");
+        let elf = crate::runtime::sandbox::programs::elf::read(&own).expect("readable").expect("ELF");
         let mut closure = Closure::default();
         closure.add(&Directories::of_this_machine(), &elf);
         let libc = |f: &&PathBuf| f.to_string_lossy().contains("libc.so");

@@ -20,7 +20,7 @@ impl Trail {
         let walked = walk(path, &mut self.links)?;
         match walked.rest.as_os_str().is_empty() {
             true => Ok(walked.real),
-            false => Err(io::Error::from(io::ErrorKind::NotFound)),
+            false => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         }
     }
 

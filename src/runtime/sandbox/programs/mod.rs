@@ -234,7 +234,7 @@ impl Work<'_> {
                 if seen.insert(entry.ino())
                     && let Ok(Some(elf)) = elf::read(&entry.path())
                 {
-                    self.add_elf(&elf);
+                    self.closure.add_quietly(self.directories, &elf);
                 }
             }
         }
