@@ -6,6 +6,7 @@
 
 pub mod build;
 pub mod clause;
+pub mod egress;
 pub mod plan;
 pub mod policy;
 
