@@ -116,7 +116,11 @@ fn hard_link_through_descriptor(secret: &str, link: &str) -> Outcome {
             libc::AT_SYMLINK_FOLLOW,
         )
     };
-    if done < 0 { refused("linkat") } else { read(link) }
+    if done < 0 {
+        refused("linkat")
+    } else {
+        read(link)
+    }
 }
 
 fn exchange(from: &str, with: &str, secret: &str) -> Outcome {
@@ -238,7 +242,10 @@ fn utimes(path: &str) -> Outcome {
 
 fn truncate(path: &str) -> Outcome {
     // SAFETY: a C string that outlives the call.
-    crate::judged("truncate", unsafe { libc::truncate(c(path).as_ptr(), 0) }.into())
+    crate::judged(
+        "truncate",
+        unsafe { libc::truncate(c(path).as_ptr(), 0) }.into(),
+    )
 }
 
 fn xattr(path: &str) -> Outcome {

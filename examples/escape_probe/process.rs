@@ -44,7 +44,9 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
         }
         ("enter_namespace_of", [pid]) => match pidfd(pid) {
             // SAFETY: plain numbers.
-            Ok(fd) => judged("setns", unsafe { libc::setns(fd, libc::CLONE_NEWNET).into() }),
+            Ok(fd) => judged("setns", unsafe {
+                libc::setns(fd, libc::CLONE_NEWNET).into()
+            }),
             Err(outcome) => outcome,
         },
         ("priority_of", [pid]) => {
@@ -205,7 +207,10 @@ fn privileges() -> Outcome {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name));
-        line.unwrap_or_default().trim_start_matches(':').trim().to_owned()
+        line.unwrap_or_default()
+            .trim_start_matches(':')
+            .trim()
+            .to_owned()
     };
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         let value = field(set);

@@ -78,6 +78,9 @@ pub enum Command {
     Rules(Listing),
     /// Print which rule decides which statement of the specs
     Coverage(Coverage),
+    /// Say what this machine can do: what its kernel can enforce, and what is missing
+    #[cfg(target_os = "linux")]
+    Doctor(Listing),
     /// Look at a declared sandbox, or run a command in one
     #[cfg(target_os = "linux")]
     Sandbox {

@@ -9,6 +9,8 @@ mod config;
 mod coverage;
 mod discover;
 mod discovery;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod explain;
 mod git;
 mod lint;
@@ -129,6 +131,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Rules(args) => rules::run(args, &cli.global, out),
         Command::Coverage(args) => coverage::run(args, out),
         #[cfg(target_os = "linux")]
+        Command::Doctor(args) => doctor::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
         Command::Sandbox { action } => sandbox::run(action, &cli.global, out),
         Command::Schema(args) => discovery::schema(args, out),
         Command::Capabilities(args) => discovery::capabilities(args, out),
@@ -210,6 +214,8 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         Command::Explain(args) => ("explain", &args.output),
         Command::Rules(args) => ("rules", &args.output),
         Command::Coverage(args) => ("coverage", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Doctor(args) => ("doctor", &args.output),
         #[cfg(target_os = "linux")]
         Command::Sandbox { action } => match action {
             args::SandboxAction::Explain(args) => ("sandbox explain", &args.output),
