@@ -17,8 +17,10 @@ use crate::exit;
 use crate::report::Meta;
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::sandbox as table;
+use crate::report::text::plain;
 use crate::runtime::sandbox::backend;
 use crate::runtime::sandbox::confined::{self, Confined, Prepared, StartError};
+use crate::runtime::sandbox::diagnose;
 use crate::runtime::sandbox::egress::audit::Entry;
 use crate::runtime::sandbox::egress::{AuditSink, JsonLines, SystemResolver};
 use crate::runtime::sandbox::policy::{self, Policy, Refusal, Surroundings, Target};
@@ -151,7 +153,10 @@ fn not_started(error: StartError) -> Failure {
             .typed("sandbox_unenforceable")
             .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine can do"),
         StartError::Egress(_) => Failure::new(exit::DATA, error.to_string()),
-        StartError::Limits(_) | StartError::Ingress { .. } | StartError::Spawn(_) => {
+        StartError::Directory { .. }
+        | StartError::Limits(_)
+        | StartError::Ingress { .. }
+        | StartError::Spawn(_) => {
             Failure::new(exit::UNAVAILABLE, error.to_string()).typed("spawn_failed")
         }
     }
@@ -193,8 +198,12 @@ async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) 
                 rows: 24,
                 columns: terminal::width() as u16,
             },
-            None => Stdio::Inherit,
+            None => Stdio::InheritButErrors,
         },
+        stderr: Box::new(|bytes| {
+            let mut err = io::stderr().lock();
+            let _ = err.write_all(bytes).and_then(|()| err.flush());
+        }),
         timeout: args.timeout.map(Duration::from_secs_f64),
         ..Options::default()
     };
@@ -207,8 +216,16 @@ async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) 
     if let Some(bridge) = bridge {
         bridge.finish().await;
     }
-    for entry in refused_hosts(&audit) {
-        eprintln!("agentproto: refused {entry}: not in `network.egress`");
+    if !exit.status.success() {
+        confined.child.stderr.finish().await;
+        let heard = audit.heard.lock().unwrap_or_else(|e| e.into_inner());
+        let said = confined.child.stderr.text();
+        for hint in diagnose::diagnose(policy, &said, &heard) {
+            eprintln!(
+                "agentproto: the sandbox may be the reason: {}",
+                plain(&hint)
+            );
+        }
     }
     if exit.timed_out {
         return Err(Failure::new(
@@ -217,16 +234,6 @@ async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) 
         ));
     }
     Ok(code(exit.status))
-}
-
-fn refused_hosts(audit: &Audit) -> Vec<String> {
-    use crate::runtime::sandbox::egress::audit::Event;
-    let heard = audit.heard.lock().unwrap_or_else(|e| e.into_inner());
-    let refused = heard.iter().filter(|e| e.event == Event::Refused);
-    let mut hosts: Vec<String> = refused.map(|e| format!("{}:{}", e.host, e.port)).collect();
-    hosts.sort();
-    hosts.dedup();
-    hosts
 }
 
 /// Signals that we get go to the child; a second one kills.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -23,6 +24,11 @@ pub enum StartError {
     /// Nothing was executed (A29-SEC-05).
     #[error("{}", refusal(.0))]
     Unenforceable(Vec<Assessment>),
+    #[error("cannot make the writable directory `{}`: {error}", path.display())]
+    Directory {
+        path: PathBuf,
+        error: std::io::Error,
+    },
     #[error(transparent)]
     Limits(#[from] LimitError),
     #[error(transparent)]
@@ -79,6 +85,12 @@ pub fn prepare(
     if assessments.iter().any(open) {
         return Err(StartError::Unenforceable(assessments));
     }
+    for grant in policy.grants.iter().filter(|grant| grant.create) {
+        make_directory(&grant.source).map_err(|error| StartError::Directory {
+            path: grant.source.clone(),
+            error,
+        })?;
+    }
     let rules = HostRules::parse(policy.egress.iter().map(|(_, host)| host))?;
     let mut plan = build::plan(policy, command);
     if !rules.is_empty() {
@@ -100,6 +112,15 @@ pub fn prepare(
         ingress: ingress.collect(),
         limiter,
     })
+}
+
+/// What is to be written has to be there; only its owner looks into it.
+fn make_directory(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 /// A running child in its sandbox.

@@ -11,6 +11,7 @@ pub mod build;
 pub mod clause;
 #[cfg(target_os = "linux")]
 pub mod confined;
+pub mod diagnose;
 pub mod egress;
 #[cfg(target_os = "linux")]
 pub mod ingress;

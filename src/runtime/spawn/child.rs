@@ -47,6 +47,8 @@ pub enum Stdio {
     Pipes,
     /// The runner's own.
     Inherit,
+    /// The runner's own input and output; errors through a pipe, to be kept.
+    InheritButErrors,
     /// One terminal for all three.
     Terminal { rows: u16, columns: u16 },
 }
@@ -155,8 +157,12 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
         Runner::Pipes(stdin, stdout, stderr) => {
             let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
             let stdout = Lines::drain(stdout, options.bounds).map_err(SpawnError::Helper)?;
-            let (tail, _task) = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
             (Some(stdin), Some(stdout), tail, None)
+        }
+        Runner::Errors(stderr) => {
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            (None, None, tail, None)
         }
         Runner::Terminal(terminal) => (None, None, Tail::default(), Some(terminal)),
         Runner::Taken => (None, None, Tail::default(), None),
@@ -354,6 +360,7 @@ struct Ends {
 enum Runner {
     Pipes(OwnedFd, OwnedFd, OwnedFd),
     Terminal(Terminal),
+    Errors(OwnedFd),
     Taken,
 }
 
@@ -376,15 +383,23 @@ impl Ends {
                     runner: Runner::Pipes(to_stdin, from_stdout, from_stderr),
                 })
             }
-            Stdio::Inherit => {
+            Stdio::Inherit | Stdio::InheritButErrors => {
                 let copy = |fd: BorrowedFd| fd.try_clone_to_owned();
+                let (stderr, runner) = match stdio {
+                    Stdio::InheritButErrors => {
+                        let (from_stderr, stderr) = pipe_pair()?;
+                        set_nonblocking(&from_stderr)?;
+                        (stderr, Runner::Errors(from_stderr))
+                    }
+                    _ => (copy(io::stderr().as_fd())?, Runner::Taken),
+                };
                 Ok(Self {
                     child: Streams {
                         stdin: copy(io::stdin().as_fd())?,
                         stdout: copy(io::stdout().as_fd())?,
-                        stderr: copy(io::stderr().as_fd())?,
+                        stderr,
                     },
-                    runner: Runner::Taken,
+                    runner,
                 })
             }
             Stdio::Terminal { rows, columns } => {
