@@ -373,34 +373,38 @@ impl Draft {
         }
     }
 
-    /// A directory on the way to a denied path could be renamed, and the path made anew,
-    /// were it not a mount of its own.
+    /// A directory on the way to a denied path, or to a file that may not be changed, could
+    /// be renamed and the path made anew, were the directory not a mount of its own.
     fn pins(&self, grants: &[Grant]) -> Vec<Grant> {
+        let writable = |at: &&Grant| at.access == Access::Write;
+        let fixed = grants
+            .iter()
+            .filter(|g| g.access == Access::Read)
+            .map(|g| &g.at);
+        let held: Vec<&PathBuf> = self.denials.iter().map(|d| &d.path).chain(fixed).collect();
         let mut pins: Vec<Grant> = Vec::new();
-        for denial in &self.denials {
-            let Some(outer) = innermost(grants, &denial.path) else {
-                continue;
-            };
-            if outer.access == Access::Read {
-                continue;
-            }
-            let between = denial
-                .path
-                .ancestors()
-                .skip(1)
-                .take_while(|dir| *dir != outer.at && dir.starts_with(&outer.at));
-            for dir in between {
-                let Ok(rest) = dir.strip_prefix(&outer.at) else {
-                    continue;
-                };
-                if !pins.iter().any(|p| p.at == dir) {
-                    pins.push(Grant {
-                        source: outer.source.join(rest),
-                        at: dir.to_owned(),
-                        create: false,
-                        clause: None,
-                        ..outer.clone()
-                    });
+        for path in held {
+            for outer in grants.iter().filter(writable) {
+                let between = path
+                    .ancestors()
+                    .skip(1)
+                    .take_while(|dir| *dir != outer.at && dir.starts_with(&outer.at));
+                for dir in between {
+                    let Some(around) = innermost(grants, dir).filter(writable) else {
+                        continue;
+                    };
+                    let Ok(rest) = dir.strip_prefix(&around.at) else {
+                        continue;
+                    };
+                    if around.at != dir && !pins.iter().any(|p| p.at == dir) {
+                        pins.push(Grant {
+                            source: around.source.join(rest),
+                            at: dir.to_owned(),
+                            create: false,
+                            clause: None,
+                            ..around.clone()
+                        });
+                    }
                 }
             }
         }

@@ -243,7 +243,9 @@ mod tests {
     #[test]
     fn the_closure_of_this_test_has_libc_once() {
         let own = std::env::current_exe().expect("a path");
-        let elf = crate::runtime::sandbox::programs::elf::read(&own).expect("readable").expect("ELF");
+        let elf = crate::runtime::sandbox::programs::elf::read(&own)
+            .expect("readable")
+            .expect("ELF");
         let mut closure = Closure::default();
         closure.add(&Directories::of_this_machine(), &elf);
         let libc = |f: &&PathBuf| f.to_string_lossy().contains("libc.so");
