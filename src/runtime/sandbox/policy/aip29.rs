@@ -115,9 +115,8 @@ pub fn resolve(
     env.fix(&fixed);
     let names = passed.iter().map(|s| (s.value.as_str(), s));
     for (name, said) in names.chain(fixed.iter().map(|(n, s)| (n.as_str(), s))) {
-        if env::loads_code(name) {
-            let note = "by this variable the program can be made to load other code".to_owned();
-            draft.notes.push((said.clause.clone(), note));
+        if let Some(note) = env::note(name) {
+            draft.notes.push((said.clause.clone(), note.to_owned()));
         }
     }
     let env_clauses = passed.iter().chain(fixed.iter().map(|(_, s)| s));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::block::Block;
 use super::draft::{Draft, Role};
-use super::env::Variables;
+use super::env::{self, Variables};
 use super::paths::Scope;
 use super::refusal::Refusal;
 use super::surroundings::Surroundings;
@@ -267,10 +267,17 @@ fn working_directory(
         return Ok(workspace.to_owned());
     };
     let wanted = crate::manifest::normalize(&workspace.join(&cwd.value));
-    let shown = draft.held.iter().any(|h| {
-        h.role == Role::Declared || h.grant.at == workspace
-    } && wanted.starts_with(&h.grant.at));
-    if !shown {
+    let around = draft.held.iter().filter_map(|h| {
+        let rest = wanted.strip_prefix(&h.grant.at).ok()?;
+        (h.role == Role::Declared).then(|| h.grant.source.join(rest))
+    });
+    let host = around.last();
+    if host.as_ref().is_some_and(|host| !host.is_dir()) {
+        let why = "there is no such directory in the workspace".to_owned();
+        draft.impossible.push((cwd.clause, why));
+        return Ok(workspace.to_owned());
+    }
+    if host.is_none() {
         let why = "it lies outside the workspace, which is all that is shown".to_owned();
         draft.impossible.push((cwd.clause, why));
         return Ok(workspace.to_owned());
@@ -362,6 +369,11 @@ fn environment(
         }
         let passed = declared.texts("passthrough")?.unwrap_or_default();
         env.pass(around, &passed);
+        for said in &passed {
+            if let Some(note) = env::note(&said.value) {
+                draft.notes.push((said.clause.clone(), note.to_owned()));
+            }
+        }
         clauses.extend(passed.into_iter().map(|s| s.clause));
         if let Some(auth) = declared.block("auth")?
             && let Some(state) = auth.block("state")?

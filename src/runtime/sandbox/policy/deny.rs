@@ -235,7 +235,11 @@ impl Denier<'_> {
             if hidden || walked.contains(&dir) || !dir.is_dir() {
                 continue;
             }
-            match paths::expand(&dir, &spot.pattern, progress) {
+            match paths::expand(&dir, &spot.pattern, progress, &mut self.draft.left) {
+                Ok(found) if found.len() + self.draft.denials.len() > paths::MOST_MOUNTS => {
+                    let why = format!("{} files match, too many to hide one by one", found.len());
+                    self.impossible(why);
+                }
                 Ok(found) => found.iter().for_each(|f| self.hide_found(f)),
                 Err(error) => self.impossible(error.to_string()),
             }

@@ -41,6 +41,8 @@ pub struct Draft {
     pub notes: Vec<(Clause, String)>,
     /// Some library is found only by the loader's cache.
     pub needs_cache: bool,
+    /// Entries of directories that may still be looked at.
+    pub left: usize,
 }
 
 impl Draft {
@@ -55,6 +57,7 @@ impl Draft {
             impossible: Vec::new(),
             notes: Vec::new(),
             needs_cache: false,
+            left: paths::MOST_ENTRIES,
         }
     }
 
@@ -230,13 +233,13 @@ impl Draft {
             let Ok(real) = trail.follow(&path) else {
                 continue;
             };
-            if paths::is_own(&real) || real == Path::new("/tmp") {
+            if paths::is_own(&real) || real == Path::new("/tmp") || real == Path::new("/run") {
                 continue;
             }
             self.trail.extend(trail);
             self.declare(&said.clause, real.clone(), real, access, false);
         }
-        let note = "this shows the whole machine, but for /proc, /sys, /dev and /tmp, which are the sandbox's own";
+        let note = "this shows the whole machine, but for /proc, /sys, /dev and /tmp, which are the sandbox's own, and /run, where the sockets of services are";
         self.notes.push((said.clause.clone(), note.to_owned()));
     }
 
@@ -247,7 +250,7 @@ impl Draft {
         pattern: &crate::manifest::globs::Pattern,
         access: Access,
     ) {
-        let found = match paths::expand(dir, pattern, pattern.start()) {
+        let found = match paths::expand(dir, pattern, pattern.start(), &mut self.left) {
             Ok(found) => found,
             Err(error) => {
                 self.impossible
@@ -255,6 +258,14 @@ impl Draft {
                 return;
             }
         };
+        if self.held.len() + found.len() > paths::MOST_MOUNTS {
+            let why = format!(
+                "{} files match, too many to show one by one; name their directory with `/**`",
+                found.len()
+            );
+            self.impossible.push((said.clause.clone(), why));
+            return;
+        }
         let mut passed_over = 0;
         for found in found {
             match found {
