@@ -267,11 +267,11 @@ fn working_directory(
         return Ok(workspace.to_owned());
     };
     let wanted = crate::manifest::normalize(&workspace.join(&cwd.value));
-    let around = draft.held.iter().filter_map(|h| {
+    let mut around = draft.held.iter().filter_map(|h| {
         let rest = wanted.strip_prefix(&h.grant.at).ok()?;
         (h.role == Role::Declared).then(|| h.grant.source.join(rest))
     });
-    let host = around.last();
+    let host = around.next_back();
     if host.as_ref().is_some_and(|host| !host.is_dir()) {
         let why = "there is no such directory in the workspace".to_owned();
         draft.impossible.push((cwd.clause, why));

@@ -149,6 +149,9 @@ fn a29_sbx_07_missing_paths_are_held_empty_where_they_could_be_made() {
         .iter()
         .find(|g| g.at == machine.root.join("home/a"));
     assert!(pin.is_some_and(|g| g.clause.is_none()));
+    let policy = machine.policy("fs: {write: ['~/.new/sub/**'], deny: [~/.new/sub/x/y]}\n");
+    assert_eq!(machine.sees(&policy, "home/.new/sub/x/y"), "-");
+    assert_eq!(machine.sees(&policy, "home/.new/sub/other"), "w");
     let policy = machine.policy("fs: {read: ['~/**'], deny: ['~/.ssh/**']}\n");
     assert!(policy.denials.is_empty());
     assert!(
