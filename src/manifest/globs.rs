@@ -465,12 +465,10 @@ impl Pattern {
         for at in &from.0 {
             match self.segments.get(*at) {
                 Some(Segment::Deep) => next.push(*at),
-                Some(Segment::Tokens(own)) => {
-                    if contains(own, &name, |t| *t == Token::Any, takes) {
-                        next.push(at + 1);
-                    }
+                Some(Segment::Tokens(own)) if contains(own, &name, |t| *t == Token::Any, takes) => {
+                    next.push(at + 1);
                 }
-                None => {}
+                _ => {}
             }
         }
         self.closed(next)

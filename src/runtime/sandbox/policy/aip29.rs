@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::block::{Block, Said};
+use super::block::{Block, Pairs, Said};
 use super::draft::Draft;
 use super::env::{self, Variables};
 use super::paths::Scope;
@@ -13,6 +13,8 @@ use super::{Access, Exec, Policy, Shape, base, deny, hosts, narrow};
 use crate::manifest::globs;
 use crate::runtime::sandbox::clause::Clause;
 use crate::runtime::sandbox::programs::{Inspector, find};
+
+const SPEC: &str = "AIP-29's sandbox";
 
 type List = Option<Vec<Said<String>>>;
 
@@ -27,7 +29,7 @@ pub struct Declared {
     pub allow: Option<Said<bool>>,
     pub spawn: List,
     pub pass: List,
-    pub set: Option<Vec<(String, Said<String>)>>,
+    pub set: Option<Pairs>,
     pub tty: Option<Said<bool>>,
     pub unknown: Vec<(Clause, String)>,
 }
@@ -35,33 +37,29 @@ pub struct Declared {
 impl Declared {
     pub fn read(block: &Block) -> Result<Declared, Refusal> {
         let mut out = Declared {
-            unknown: block.unknown(&["network", "fs", "exec", "env", "tty"], "AIP-29's sandbox"),
+            unknown: block.unknown(&["network", "fs", "exec", "env", "tty"], SPEC),
             ..Declared::default()
         };
-        let mut known = |block: &Block, keys: &[&str]| {
-            out.unknown.extend(block.unknown(keys, "AIP-29's sandbox"));
-        };
         if let Some(network) = block.block("network")? {
-            known(&network, &["egress", "ingress"]);
+            out.unknown
+                .extend(network.unknown(&["egress", "ingress"], SPEC));
             out.egress = network.texts("egress")?;
             out.ingress = network.texts("ingress")?;
         }
         if let Some(fs) = block.block("fs")? {
             out.unknown
-                .extend(fs.unknown(&["read", "write", "deny"], "AIP-29's sandbox"));
+                .extend(fs.unknown(&["read", "write", "deny"], SPEC));
             out.read = fs.texts("read")?;
             out.write = fs.texts("write")?;
             out.deny = fs.texts("deny")?;
         }
         if let Some(exec) = block.block("exec")? {
-            out.unknown
-                .extend(exec.unknown(&["allow", "spawn"], "AIP-29's sandbox"));
+            out.unknown.extend(exec.unknown(&["allow", "spawn"], SPEC));
             out.allow = exec.flag("allow")?;
             out.spawn = exec.texts("spawn")?;
         }
         if let Some(env) = block.block("env")? {
-            out.unknown
-                .extend(env.unknown(&["pass", "set"], "AIP-29's sandbox"));
+            out.unknown.extend(env.unknown(&["pass", "set"], SPEC));
             out.pass = env.texts("pass")?;
             out.set = env.pairs("set")?;
             for (name, said) in out.set.iter().flatten() {
@@ -69,8 +67,7 @@ impl Declared {
             }
         }
         if let Some(tty) = block.block("tty")? {
-            out.unknown
-                .extend(tty.unknown(&["required"], "AIP-29's sandbox"));
+            out.unknown.extend(tty.unknown(&["required"], SPEC));
             out.tty = tty.flag("required")?;
         }
         Ok(out)
@@ -118,9 +115,8 @@ pub fn resolve(
     env.fix(&fixed);
     let names = passed.iter().map(|s| (s.value.as_str(), s));
     for (name, said) in names.chain(fixed.iter().map(|(n, s)| (n.as_str(), s))) {
-        if env::loads_code(name) {
-            let note = "by this variable the program can be made to load other code".to_owned();
-            draft.notes.push((said.clause.clone(), note));
+        if let Some(note) = env::note(name) {
+            draft.notes.push((said.clause.clone(), note.to_owned()));
         }
     }
     let env_clauses = passed.iter().chain(fixed.iter().map(|(_, s)| s));

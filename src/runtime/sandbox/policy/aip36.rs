@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::block::Block;
 use super::draft::{Draft, Role};
-use super::env::Variables;
+use super::env::{self, Variables};
 use super::paths::Scope;
 use super::refusal::Refusal;
 use super::surroundings::Surroundings;
@@ -41,6 +41,16 @@ const KEYS: [&str; 17] = [
 
 /// Directories in which the programs of many lie.
 const BIN: [&str; 4] = ["bin", "sbin", ".bin", "libexec"];
+
+/// What lies beside a program in a directory that was installed as one.
+const SIGNS: [&str; 6] = [
+    "lib",
+    "libexec",
+    "share",
+    "node_modules",
+    "package.json",
+    "pyvenv.cfg",
+];
 
 /// Resolves a target of this shape.
 pub fn resolve(
@@ -257,10 +267,17 @@ fn working_directory(
         return Ok(workspace.to_owned());
     };
     let wanted = crate::manifest::normalize(&workspace.join(&cwd.value));
-    let shown = draft.held.iter().any(|h| {
-        h.role == Role::Declared || h.grant.at == workspace
-    } && wanted.starts_with(&h.grant.at));
-    if !shown {
+    let mut around = draft.held.iter().filter_map(|h| {
+        let rest = wanted.strip_prefix(&h.grant.at).ok()?;
+        (h.role == Role::Declared).then(|| h.grant.source.join(rest))
+    });
+    let host = around.next_back();
+    if host.as_ref().is_some_and(|host| !host.is_dir()) {
+        let why = "there is no such directory in the workspace".to_owned();
+        draft.impossible.push((cwd.clause, why));
+        return Ok(workspace.to_owned());
+    }
+    if host.is_none() {
         let why = "it lies outside the workspace, which is all that is shown".to_owned();
         draft.impossible.push((cwd.clause, why));
         return Ok(workspace.to_owned());
@@ -276,6 +293,8 @@ fn installation(
     draft: &mut Draft,
 ) -> Result<(), Refusal> {
     let lookup = around.lookup();
+    let cwd = super::real(&around.cwd);
+    let home = super::real(&around.home);
     if let Some(name) = command.first() {
         let path = find::find(&lookup, name).ok_or_else(|| Refusal::ProgramNotFound {
             name: name.to_string_lossy().into_owned(),
@@ -285,7 +304,7 @@ fn installation(
         let clause = Clause::new("", "the agent's program");
         draft.notes.extend(notes.map(|n| (clause.clone(), n)));
         for file in &program.execute {
-            if let Some(dir) = installation_of(file, &super::real(&around.home)) {
+            if let Some(dir) = installation_of(file, &home, &cwd) {
                 draft.provide(Role::Companion, &dir, true);
             }
         }
@@ -293,8 +312,6 @@ fn installation(
         draft.programs.clear();
     }
     let bundle = super::real(&around.bundle);
-    let cwd = super::real(&around.cwd);
-    let home = super::real(&around.home);
     if !cwd.starts_with(&bundle) && !home.starts_with(&bundle) && bundle != Path::new("/") {
         draft.provide(Role::Companion, &bundle, true);
     }
@@ -305,8 +322,9 @@ fn installation(
     Ok(())
 }
 
-/// The directory of a program's installation; `None` where it shares its place with others.
-fn installation_of(program: &Path, home: &Path) -> Option<PathBuf> {
+/// The directory of a program's installation, where there is a sign that it is one: its
+/// neighbours would be shown with it.
+fn installation_of(program: &Path, home: &Path, cwd: &Path) -> Option<PathBuf> {
     let dir = program.parent()?;
     let shared = dir
         .file_name()
@@ -316,13 +334,16 @@ fn installation_of(program: &Path, home: &Path) -> Option<PathBuf> {
     let own = match root.strip_prefix(home) {
         // `~/.cargo` and `~/.local` hold more than one program.
         Ok(inner) => depth(inner) >= 2,
-        Err(_) => depth(root) >= 3 && !home.starts_with(root),
+        Err(_) => depth(root) >= 3,
     };
     let system = [
-        "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", "/etc", "/var",
+        "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/var/lib",
     ];
-    let own = own && !system.iter().any(|dir| root.starts_with(dir));
-    own.then(|| root.to_owned())
+    let around = home.starts_with(root)
+        || cwd.starts_with(root)
+        || system.iter().any(|dir| root.starts_with(dir));
+    let sign = root.starts_with("/opt") || SIGNS.iter().any(|name| root.join(name).exists());
+    (own && sign && !around).then(|| root.to_owned())
 }
 
 type Environment = (Vec<(OsString, OsString)>, Vec<Clause>);
@@ -348,6 +369,11 @@ fn environment(
         }
         let passed = declared.texts("passthrough")?.unwrap_or_default();
         env.pass(around, &passed);
+        for said in &passed {
+            if let Some(note) = env::note(&said.value) {
+                draft.notes.push((said.clause.clone(), note.to_owned()));
+            }
+        }
         clauses.extend(passed.into_iter().map(|s| s.clause));
         if let Some(auth) = declared.block("auth")?
             && let Some(state) = auth.block("state")?

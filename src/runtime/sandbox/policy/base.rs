@@ -70,8 +70,14 @@ const DATA: [&str; 5] = [
     "/etc/timezone",
 ];
 
-/// Files of `/etc` and shared data.
+/// Files of `/etc`, shared data, and links such as `/bin`, by which programs are called.
 pub fn common(draft: &mut Draft) {
+    for path in SYSTEM.map(Path::new) {
+        if path.is_symlink() {
+            // Where it leads nowhere, nobody calls anything by it.
+            let _ = draft.trail.follow(path);
+        }
+    }
     for name in ETC {
         draft.provide(Role::System, &Path::new("/etc").join(name), false);
     }

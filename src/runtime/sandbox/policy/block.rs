@@ -25,6 +25,9 @@ pub struct Said<T> {
     pub place: Place,
 }
 
+/// Texts by key.
+pub type Pairs = Vec<(String, Said<String>)>;
+
 impl<'d> Block<'d> {
     /// The block at a pointer; an error where it is no mapping.
     pub fn new(doc: &'d Document, node: &'d Node, pointer: &str) -> Result<Self, Refusal> {
@@ -151,7 +154,7 @@ impl<'d> Block<'d> {
     }
 
     /// A mapping of texts.
-    pub fn pairs(&self, key: &str) -> Result<Option<Vec<(String, Said<String>)>>, Refusal> {
+    pub fn pairs(&self, key: &str) -> Result<Option<Pairs>, Refusal> {
         let Some(block) = self.block(key)? else {
             return Ok(None);
         };

@@ -115,13 +115,9 @@ impl Denier<'_> {
             .collect();
         for (source, at, access) in around {
             self.touched = true;
-            let to_hide = missing.as_deref().unwrap_or(path);
-            let Ok(rest) = to_hide.strip_prefix(&source) else {
-                // A directory that is to be made at the start: nothing of it exists.
-                self.hide(path, Hidden::Missing);
+            let Some(inside) = inside(path, missing.as_deref(), &source, &at) else {
                 continue;
             };
-            let inside = at.join(rest);
             match (&missing, access) {
                 (None, _) => {
                     let kind = self.kind_of(path);
@@ -235,7 +231,11 @@ impl Denier<'_> {
             if hidden || walked.contains(&dir) || !dir.is_dir() {
                 continue;
             }
-            match paths::expand(&dir, &spot.pattern, progress) {
+            match paths::expand(&dir, &spot.pattern, progress, &mut self.draft.left) {
+                Ok(found) if found.len() + self.draft.denials.len() > paths::MOST_MOUNTS => {
+                    let why = format!("{} files match, too many to hide one by one", found.len());
+                    self.impossible(why);
+                }
                 Ok(found) => found.iter().for_each(|f| self.hide_found(f)),
                 Err(error) => self.impossible(error.to_string()),
             }
@@ -254,6 +254,23 @@ impl Denier<'_> {
             other => self.tree(paths::path_of(other), None),
         }
     }
+}
+
+/// Where a denied path lies in the sandbox: as deep as it exists, and one step further.
+fn inside(path: &Path, missing: Option<&Path>, source: &Path, at: &Path) -> Option<PathBuf> {
+    let rest = match missing {
+        None => path.strip_prefix(source).ok()?,
+        // The grant itself is still to be made: only what lies in it is denied.
+        Some(missing) if source.starts_with(missing) => {
+            let rest = path.strip_prefix(source).ok()?;
+            Path::new(rest.components().next()?.as_os_str())
+        }
+        Some(missing) => missing.strip_prefix(source).ok()?,
+    };
+    Some(match rest.as_os_str().is_empty() {
+        true => at.to_owned(),
+        false => at.join(rest),
+    })
 }
 
 /// Where a pattern and a grant meet: the deeper of both directories, and how far the pattern

@@ -41,6 +41,8 @@ pub struct Draft {
     pub notes: Vec<(Clause, String)>,
     /// Some library is found only by the loader's cache.
     pub needs_cache: bool,
+    /// Entries of directories that may still be looked at.
+    pub left: usize,
 }
 
 impl Draft {
@@ -55,6 +57,7 @@ impl Draft {
             impossible: Vec::new(),
             notes: Vec::new(),
             needs_cache: false,
+            left: paths::MOST_ENTRIES,
         }
     }
 
@@ -230,13 +233,13 @@ impl Draft {
             let Ok(real) = trail.follow(&path) else {
                 continue;
             };
-            if paths::is_own(&real) || real == Path::new("/tmp") {
+            if paths::is_own(&real) || real == Path::new("/tmp") || real == Path::new("/run") {
                 continue;
             }
             self.trail.extend(trail);
             self.declare(&said.clause, real.clone(), real, access, false);
         }
-        let note = "this shows the whole machine, but for /proc, /sys, /dev and /tmp, which are the sandbox's own";
+        let note = "this shows the whole machine, but for /proc, /sys, /dev and /tmp, which are the sandbox's own, and /run, where the sockets of services are";
         self.notes.push((said.clause.clone(), note.to_owned()));
     }
 
@@ -247,7 +250,7 @@ impl Draft {
         pattern: &crate::manifest::globs::Pattern,
         access: Access,
     ) {
-        let found = match paths::expand(dir, pattern, pattern.start()) {
+        let found = match paths::expand(dir, pattern, pattern.start(), &mut self.left) {
             Ok(found) => found,
             Err(error) => {
                 self.impossible
@@ -255,6 +258,14 @@ impl Draft {
                 return;
             }
         };
+        if self.held.len() + found.len() > paths::MOST_MOUNTS {
+            let why = format!(
+                "{} files match, too many to show one by one; name their directory with `/**`",
+                found.len()
+            );
+            self.impossible.push((said.clause.clone(), why));
+            return;
+        }
         let mut passed_over = 0;
         for found in found {
             match found {
@@ -373,34 +384,38 @@ impl Draft {
         }
     }
 
-    /// A directory on the way to a denied path could be renamed, and the path made anew,
-    /// were it not a mount of its own.
+    /// A directory on the way to a denied path, or to a file that may not be changed, could
+    /// be renamed and the path made anew, were the directory not a mount of its own.
     fn pins(&self, grants: &[Grant]) -> Vec<Grant> {
+        let writable = |at: &&Grant| at.access == Access::Write;
+        let fixed = grants
+            .iter()
+            .filter(|g| g.access == Access::Read)
+            .map(|g| &g.at);
+        let held: Vec<&PathBuf> = self.denials.iter().map(|d| &d.path).chain(fixed).collect();
         let mut pins: Vec<Grant> = Vec::new();
-        for denial in &self.denials {
-            let Some(outer) = innermost(grants, &denial.path) else {
-                continue;
-            };
-            if outer.access == Access::Read {
-                continue;
-            }
-            let between = denial
-                .path
-                .ancestors()
-                .skip(1)
-                .take_while(|dir| *dir != outer.at && dir.starts_with(&outer.at));
-            for dir in between {
-                let Ok(rest) = dir.strip_prefix(&outer.at) else {
-                    continue;
-                };
-                if !pins.iter().any(|p| p.at == dir) {
-                    pins.push(Grant {
-                        source: outer.source.join(rest),
-                        at: dir.to_owned(),
-                        create: false,
-                        clause: None,
-                        ..outer.clone()
-                    });
+        for path in held {
+            for outer in grants.iter().filter(writable) {
+                let between = path
+                    .ancestors()
+                    .skip(1)
+                    .take_while(|dir| *dir != outer.at && dir.starts_with(&outer.at));
+                for dir in between {
+                    let Some(around) = innermost(grants, dir).filter(writable) else {
+                        continue;
+                    };
+                    let Ok(rest) = dir.strip_prefix(&around.at) else {
+                        continue;
+                    };
+                    if around.at != dir && !pins.iter().any(|p| p.at == dir) {
+                        pins.push(Grant {
+                            source: around.source.join(rest),
+                            at: dir.to_owned(),
+                            create: false,
+                            clause: None,
+                            ..around.clone()
+                        });
+                    }
                 }
             }
         }

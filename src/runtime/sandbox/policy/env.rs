@@ -81,8 +81,19 @@ pub fn check_name(name: &str, said: &Said<String>) -> Result<(), Refusal> {
     }
 }
 
+/// What is to be said about a name of the list.
+pub fn note(name: &str) -> Option<&'static str> {
+    if name.bytes().all(|b| b == b'*') {
+        Some("the whole environment of the host is passed, with every secret in it")
+    } else if loads_code(name) {
+        Some("by this variable the program can be made to load other code")
+    } else {
+        None
+    }
+}
+
 /// Variables by which the loader or an interpreter runs other code than it seems.
-pub fn loads_code(name: &str) -> bool {
+fn loads_code(name: &str) -> bool {
     name.starts_with("LD_")
         || matches!(
             name,

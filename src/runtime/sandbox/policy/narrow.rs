@@ -1,7 +1,7 @@
 //! A tool inside a bundle: a key that it has replaces the bundle's, and may only narrow it.
 
 use super::aip29::Declared;
-use super::block::Said;
+use super::block::{Pairs, Said};
 use super::refusal::Refusal;
 use crate::manifest::globs;
 
@@ -96,9 +96,11 @@ fn place(own: &[Said<String>]) -> String {
         .map_or_else(|| "an empty list".to_owned(), |said| said.place.to_string())
 }
 
-type Pairs = Option<Vec<(String, Said<String>)>>;
-
-fn set(bundle: &Pairs, passed: &List, tool: Pairs) -> Result<Pairs, Refusal> {
+fn set(
+    bundle: &Option<Pairs>,
+    passed: &List,
+    tool: Option<Pairs>,
+) -> Result<Option<Pairs>, Refusal> {
     for (name, own) in tool.iter().flatten() {
         let fixed = bundle.iter().flatten().find(|(n, _)| n == name);
         match fixed {

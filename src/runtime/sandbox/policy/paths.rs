@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::manifest::globs::{Anchor, Pattern, Progress};
 
-/// Bounds of one expansion; beyond them the clause cannot be held.
+/// Bounds of all expansions of a policy together; beyond them a clause cannot be held.
 pub const MOST_ENTRIES: usize = 100_000;
 pub const MOST_DEPTH: usize = 64;
+/// Each grant and each denial is a mount: beyond so many of either, starting takes too long.
+pub const MOST_MOUNTS: usize = 2000;
 
 /// Directories that the sandbox has of its own.
 const OWN: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -122,10 +124,14 @@ impl std::fmt::Display for TooMuch {
 }
 
 /// All that matches now below a directory, links not followed. `from` is how far the pattern
-/// has come at that directory.
-pub fn expand(dir: &Path, pattern: &Pattern, from: Progress) -> Result<Vec<Found>, TooMuch> {
+/// has come at that directory, `left` how many entries may still be looked at.
+pub fn expand(
+    dir: &Path,
+    pattern: &Pattern,
+    from: Progress,
+    left: &mut usize,
+) -> Result<Vec<Found>, TooMuch> {
     let mut found = Vec::new();
-    let mut seen = 0;
     let mut waiting = vec![(dir.to_owned(), from, 0usize)];
     while let Some((dir, progress, depth)) = waiting.pop() {
         if pattern.takes_all_below(&progress) {
@@ -137,10 +143,7 @@ pub fn expand(dir: &Path, pattern: &Pattern, from: Progress) -> Result<Vec<Found
             continue;
         };
         for entry in entries.flatten() {
-            seen += 1;
-            if seen > MOST_ENTRIES {
-                return Err(TooMuch);
-            }
+            *left = left.checked_sub(1).ok_or(TooMuch)?;
             let next = pattern.step(&progress, &entry.file_name().to_string_lossy());
             if next.is_over() {
                 continue;
@@ -238,7 +241,8 @@ mod tests {
         };
         let find = |glob: &str| {
             let spot = spots(glob, scope).expect("a place").remove(0);
-            expand(&spot.base, &spot.pattern, spot.pattern.start()).expect("found")
+            let mut left = MOST_ENTRIES;
+            expand(&spot.base, &spot.pattern, spot.pattern.start(), &mut left).expect("found")
         };
         assert_eq!(find("{a,b}/**/.git/**"), [Found::Tree(root.join("a/.git"))]);
         assert_eq!(find("b/**/.git/**"), [Found::Tree(root.join("b/c/.git"))]);

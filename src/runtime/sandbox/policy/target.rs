@@ -43,10 +43,7 @@ impl Target {
             why,
         };
         let path = std::path::absolute(path).map_err(|e| unread(e.to_string()))?;
-        let is_yaml = path
-            .extension()
-            .is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
-        if is_yaml {
+        if path.extension().is_none_or(|e| e != "md") {
             let bytes = files.read(&path).map_err(|e| unread(e.to_string()))?;
             return plain(Arc::new(Document::bare(&path, bytes)));
         }

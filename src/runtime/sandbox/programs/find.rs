@@ -87,6 +87,17 @@ fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
         })
 }
 
+/// What a toolchain of rustup has.
+pub const RUST_TOOLS: [&str; 7] = [
+    "cargo",
+    "cargo-clippy",
+    "cargo-fmt",
+    "clippy-driver",
+    "rustc",
+    "rustdoc",
+    "rustfmt",
+];
+
 /// rustup: `$RUSTUP_TOOLCHAIN`, then the default of its settings.
 fn behind_rustup(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
     let home = lookup

@@ -185,6 +185,16 @@ impl Work<'_> {
             at: dir.join(name),
             to: behind.clone(),
         });
+        // Tools of one toolchain call each other by name.
+        for tool in find::RUST_TOOLS {
+            let (shim, tool) = (path.with_file_name(tool), behind.with_file_name(tool));
+            if tool != behind && find::behind_shim(self.lookup, &shim).as_ref() == Some(&tool) {
+                self.trail.links.push(Link {
+                    at: dir.join(shim.file_name().unwrap_or_default()),
+                    to: tool,
+                });
+            }
+        }
         behind
     }
 

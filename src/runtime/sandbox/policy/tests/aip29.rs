@@ -149,6 +149,9 @@ fn a29_sbx_07_missing_paths_are_held_empty_where_they_could_be_made() {
         .iter()
         .find(|g| g.at == machine.root.join("home/a"));
     assert!(pin.is_some_and(|g| g.clause.is_none()));
+    let policy = machine.policy("fs: {write: ['~/.new/sub/**'], deny: [~/.new/sub/x/y]}\n");
+    assert_eq!(machine.sees(&policy, "home/.new/sub/x/y"), "-");
+    assert_eq!(machine.sees(&policy, "home/.new/sub/other"), "w");
     let policy = machine.policy("fs: {read: ['~/**'], deny: ['~/.ssh/**']}\n");
     assert!(policy.denials.is_empty());
     assert!(
@@ -423,4 +426,34 @@ fn a_program_that_is_not_there_is_named() {
     assert_eq!((error.code(), error.exit()), ("program_not_found", 69));
     let error = machine.resolve("bundle/none.yaml").expect_err("none");
     assert_eq!((error.code(), error.exit()), ("manifest_unreadable", 66));
+}
+
+#[test]
+fn too_many_matches_are_refused() {
+    let machine = Machine::new();
+    for i in 0..2100 {
+        machine.file(&format!("work/many/{i}.txt"), "");
+    }
+    let policy = machine.policy("fs: {read: ['many/*.txt']}\n");
+    assert!(impossible(&policy)[0].contains("too many to show"));
+    let policy = machine.policy("fs: {read: ['many/**'], deny: ['many/*.txt']}\n");
+    assert!(impossible(&policy)[0].contains("too many to hide"));
+    let policy = machine.policy("fs: {read: ['many/1?.txt']}\n");
+    assert!(policy.impossible.is_empty());
+}
+
+#[test]
+fn passing_everything_is_said() {
+    let mut machine = Machine::new();
+    machine.env.push(("SECRET".into(), "s".into()));
+    let policy = machine.policy("fs: {}\nenv: {pass: ['*', LD_PRELOAD]}\n");
+    assert_eq!(value(&policy, "SECRET").as_deref(), Some("s"));
+    assert_eq!(
+        policy
+            .notes
+            .iter()
+            .filter(|(c, _)| c.text.starts_with("env.pass"))
+            .count(),
+        2
+    );
 }

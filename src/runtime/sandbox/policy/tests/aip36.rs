@@ -120,6 +120,7 @@ fn a45_sbx_02_what_no_machine_can_hold_is_named() {
         ("mounts: [{source: workspace, at: /usr/x}]", "the system's"),
         ("config: {cwd: /etc}", "outside the workspace"),
         ("config: {cwd: ../home}", "outside the workspace"),
+        ("config: {cwd: nowhere}", "no such directory"),
         ("limits: {disk_mb: 1}", "no such key"),
         ("env: {set: {A: b}}", "no such key"),
         ("network: {deny: [x]}", "no such key"),
@@ -214,5 +215,40 @@ fn a45_sbx_01_02_inline_or_by_reference() {
     ] {
         let error = agent(&machine, sandbox).expect_err(sandbox);
         assert_eq!(error.code(), "manifest_invalid", "{sandbox}");
+    }
+}
+
+#[test]
+fn an_installation_is_shown_where_it_looks_like_one() {
+    let machine = Machine::new();
+    machine.file("apps/agent/lib/data", "");
+    machine.file("apps/secret", "");
+    let program = machine.program("apps/agent/bin/run");
+    machine.program("loose/run");
+    machine.file("loose/secret", "");
+    machine.file("bundle/policy.yaml", LOCAL);
+    let target =
+        crate::runtime::sandbox::policy::Target::load(&machine.root.join("bundle/policy.yaml"))
+            .expect("a target");
+    let around = machine.surroundings();
+    let policy = resolve(&target, &around, &[program.into()]).expect("a policy");
+    assert_eq!(machine.sees(&policy, "apps/agent/lib/data"), "rx");
+    assert_eq!(machine.sees(&policy, "apps/secret"), "-");
+    let loose = machine.root.join("loose/run");
+    let policy = resolve(&target, &around, &[loose.into()]).expect("a policy");
+    assert_eq!(machine.sees(&policy, "loose/run"), "rx");
+    assert_eq!(machine.sees(&policy, "loose/secret"), "-");
+}
+
+#[test]
+fn a_directory_on_the_way_to_a_fixed_file_cannot_be_moved() {
+    let machine = Machine::new();
+    machine.file("work/a/b/SANDBOX.md", &format!("---\n{LOCAL}---\n"));
+    let policy = machine.resolve("work/a/b/SANDBOX.md").expect("a policy");
+    assert_eq!(machine.sees(&policy, "work/a/b/SANDBOX.md"), "r");
+    assert_eq!(machine.sees(&policy, "work/a/b/other"), "wx");
+    for dir in ["work/a", "work/a/b"] {
+        let at = machine.root.join(dir);
+        assert!(policy.grants.iter().any(|g| g.at == at), "{dir}");
     }
 }
