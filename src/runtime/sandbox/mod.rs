@@ -5,6 +5,8 @@
 //! out on itself before it becomes the target. Nothing here trusts the target.
 
 pub mod build;
+#[cfg(target_os = "linux")]
+pub mod bwrap;
 pub mod clause;
 #[cfg(target_os = "linux")]
 pub mod limits;
