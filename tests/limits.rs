@@ -48,12 +48,16 @@ fn gone(path: &Path) -> bool {
     true
 }
 
-async fn run(backend: Backend, argv: &[&str], limits: &[Limit]) -> (Exit, Vec<String>, String) {
-    let within = match backend {
+fn within(backend: Backend) -> Within {
+    match backend {
         Backend::Guard => Within::Guard,
         Backend::Native => Within::Native,
         Backend::Bubblewrap | Backend::WeakBubblewrap => Within::Bubblewrap,
-    };
+    }
+}
+
+async fn run(backend: Backend, argv: &[&str], limits: &[Limit]) -> (Exit, Vec<String>, String) {
+    let within = within(backend);
     for assessed in limits::assess(limits, within) {
         assert!(
             matches!(assessed.standing, Standing::Enforced { .. }),
@@ -188,51 +192,69 @@ fn the_probe_knows_this_machine() {
 
 /// A runner that is killed takes everything with it, its groups too.
 #[test]
-fn a_killed_runner_leaves_no_group() {
-    if !is_root() {
-        return;
-    }
-    let mut runner = Command::new(std::env::current_exe().expect("this test"))
-        .args([
-            "--exact",
-            "a_runner_to_be_killed",
-            "--ignored",
-            "--nocapture",
-        ])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("started");
-    let mut text = String::new();
-    let mut reader = std::io::BufReader::new(runner.stdout.take().expect("pipe"));
-    while !text.contains("leftovers ") || !text.ends_with('\n') {
-        let read = std::io::BufRead::read_line(&mut reader, &mut text).expect("read");
-        assert!(read > 0, "{text}");
-    }
-    runner.kill().expect("killed");
-    runner.wait().expect("gone");
-    let dirs: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split_once("leftovers ").map(|(_, dirs)| dirs))
-        .flat_map(|dirs| dirs.split(' '))
-        .collect();
-    assert!(dirs.len() >= 2, "{text}");
-    for dir in dirs {
-        assert!(gone(Path::new(dir)), "{dir} is left");
+fn a_killed_runner_leaves_nothing() {
+    for backend in sandbox::ALL {
+        let mut runner = Command::new(std::env::current_exe().expect("this test"))
+            .args([
+                "--exact",
+                "a_runner_to_be_killed",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env("BACKEND", format!("{backend:?}"))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut text = String::new();
+        let mut reader = std::io::BufReader::new(runner.stdout.take().expect("pipe"));
+        while !text.contains("leftovers ") {
+            let read = std::io::BufRead::read_line(&mut reader, &mut text).expect("read");
+            assert!(read > 0, "{text}");
+        }
+        let marker = sandbox::marker(runner.id(), backend);
+        assert!(sandbox::runs(&marker), "{backend:?}");
+        runner.kill().expect("killed");
+        runner.wait().expect("gone");
+        let dirs: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split_once("leftovers ").map(|(_, dirs)| dirs))
+            .flat_map(|dirs| dirs.split_whitespace())
+            .collect();
+        assert_eq!(dirs.is_empty(), !is_root(), "{backend:?}: {text}");
+        for dir in dirs {
+            assert!(gone(Path::new(dir)), "{backend:?}: {dir} is left");
+        }
+        let begin = Instant::now();
+        while sandbox::runs(&marker) {
+            assert!(begin.elapsed() < Duration::from_secs(3), "{backend:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
 #[tokio::test]
-#[ignore = "started by a_killed_runner_leaves_no_group"]
+#[ignore = "started by a_killed_runner_leaves_nothing"]
 async fn a_runner_to_be_killed() {
-    let mut plan = plan(Backend::Native, &["/bin/sleep", "60"]);
+    let named = std::env::var("BACKEND").unwrap_or_default();
+    let backend = sandbox::ALL
+        .into_iter()
+        .find(|b| format!("{b:?}") == named)
+        .unwrap_or(Backend::Native);
+    let marker = sandbox::marker(std::process::id(), backend);
+    let script = format!("setsid sleep {marker} & (setsid sleep {marker} &); sleep {marker}");
+    let mut plan = native(&["/bin/sh", "-c", &script]);
     let limits = [
         limit(LimitKind::Memory { bytes: 96 * MIB }),
         limit(LimitKind::Processes(20)),
         limit(LimitKind::Cpu(Duration::from_secs(5))),
     ];
-    let limiter = limits::prepare(&limits, Within::Native).expect("prepared");
+    let limiter = limits::prepare(&limits, within(backend)).expect("prepared");
     limiter.apply(&mut plan);
+    let plan = backend.carry(plan);
     let mut child = spawn(&plan, Options::default()).await.expect("started");
+    while !sandbox::runs(&marker) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let dirs: Vec<String> = limiter
         .leftovers
         .iter()

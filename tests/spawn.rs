@@ -73,7 +73,7 @@ async fn the_ladder_ends_what_ignores_it() {
 #[tokio::test]
 async fn nothing_outlives_the_child() {
     for backend in sandbox::ALL {
-        let marker = format!("{}", 300_000 + std::process::id() + backend as u32);
+        let marker = sandbox::marker(std::process::id(), backend);
         let script = format!(
             "setsid sleep {marker} & (setsid sh -c 'sleep {marker} & sleep {marker}' &) ; sleep {marker} & sleep 0.2; echo ready; exit 0"
         );
@@ -82,21 +82,8 @@ async fn nothing_outlives_the_child() {
         let exit = child.wait().await;
         assert_eq!(exit.status.code(), Some(0));
         assert!(exit.usage.survivors >= 3, "{backend:?}: {:?}", exit.usage);
-        assert!(!runs(&marker), "{backend:?}");
+        assert!(!sandbox::runs(&marker), "{backend:?}");
     }
-}
-
-/// Whether a process with this argument is alive.
-fn runs(marker: &str) -> bool {
-    std::fs::read_dir("/proc")
-        .expect("proc")
-        .flatten()
-        .any(|entry| {
-            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| {
-                line.split(|b| *b == 0)
-                    .any(|word| word == marker.as_bytes())
-            })
-        })
 }
 
 #[tokio::test]
@@ -174,7 +161,7 @@ async fn masks_hold() {
         std::fs::write(dir.path().join("secret"), "hush").expect("written");
         std::fs::create_dir(dir.path().join("keys")).expect("made");
         std::fs::write(dir.path().join("keys/one"), "hush").expect("written");
-        let script = "cat secret keys/one; ls keys; echo x >> secret; echo x > keys/two; \
+        let script = "cat secret keys/one; ls keys; echo x >> secret; echo x > keys/two; echo x > later; echo x > later/x; \
                       mv keys k; rm -f secret; umount secret; chmod 600 secret; echo ok > fine; cat fine; \
                       cat /proc/1/root/w/secret /proc/self/root/w/secret; :";
         let mut plan = native(&["/bin/sh", "-c", script]);
@@ -188,11 +175,13 @@ async fn masks_hold() {
             sandbox::at("/w", bind),
             sandbox::at("/w/secret", What::Mask { directory: false }),
             sandbox::at("/w/keys", What::Mask { directory: true }),
+            sandbox::at("/w/later", What::Mask { directory: true }),
         ]);
         confinement
             .landlock
             .push(sandbox::rights("/w", true, false));
         plan.cwd = Raw::from("/w");
+        plan.leftovers.push(Raw::from(&dir.path().join("later")));
         let plan = backend.carry(plan);
         let mut child = spawn(&plan, Options::default()).await.expect("started");
         let text = lines(&mut child).await;
@@ -200,6 +189,11 @@ async fn masks_hold() {
         assert_eq!(text, ["ok"], "{backend:?}: {}", child.stderr.text());
         let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("read");
         assert_eq!((&*read("secret"), &*read("keys/one")), ("hush", "hush"));
+        let begin = Instant::now();
+        while dir.path().join("later").exists() {
+            assert!(begin.elapsed() < Duration::from_secs(3), "{backend:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 

@@ -141,6 +141,24 @@ pub async fn lines(child: &mut Child) -> Vec<String> {
     all
 }
 
+/// An argument of `sleep` that nobody else uses.
+pub fn marker(runner: u32, backend: Backend) -> String {
+    format!("{}.{}", 300_000 + runner, backend as u32)
+}
+
+/// Whether a process with this argument is alive.
+pub fn runs(marker: &str) -> bool {
+    std::fs::read_dir("/proc")
+        .expect("proc")
+        .flatten()
+        .any(|entry| {
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| {
+                line.split(|b| *b == 0)
+                    .any(|word| word == marker.as_bytes())
+            })
+        })
+}
+
 /// Runs this test binary again as nobody, from a directory that nobody can enter.
 pub fn again_as_user() {
     // SAFETY: no arguments.

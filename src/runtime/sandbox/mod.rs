@@ -14,6 +14,7 @@ pub mod plan;
 pub mod policy;
 #[cfg(target_os = "linux")]
 pub mod probe;
+pub mod seatbelt;
 
 pub use clause::{Assessment, Clause, Standing};
 pub use plan::Plan;
