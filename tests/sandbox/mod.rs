@@ -6,17 +6,69 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use agentproto::runtime::helper;
+use agentproto::runtime::sandbox::bwrap::{self, Bubblewrap, Power};
 use agentproto::runtime::sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, What};
+use agentproto::runtime::sandbox::probe;
 use agentproto::runtime::spawn::{Child, Piece};
 
 /// Where a second run finds the binary: the build directory may be closed to its user.
 const BINARY: &str = "AGENTPROTO_TEST_BINARY";
 
-pub fn plan(kind: Kind, argv: &[&str]) -> Plan {
+/// Who starts the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Guard,
+    Native,
+    Bubblewrap,
+    /// Bubblewrap where it leaves no power over mounts.
+    WeakBubblewrap,
+}
+
+pub const ALL: [Backend; 4] = [
+    Backend::Guard,
+    Backend::Native,
+    Backend::Bubblewrap,
+    Backend::WeakBubblewrap,
+];
+pub const CONFINED: [Backend; 3] = [
+    Backend::Native,
+    Backend::Bubblewrap,
+    Backend::WeakBubblewrap,
+];
+
+impl Backend {
+    /// Carries a native plan over to this backend.
+    pub fn carry(self, plan: Plan) -> Plan {
+        let bubblewrap = |power| {
+            let found = probe::bubblewrap().expect("bubblewrap works");
+            let found = Bubblewrap {
+                power,
+                ..found.clone()
+            };
+            bwrap::plan(plan.clone(), &found).expect("a plan")
+        };
+        match self {
+            Self::Guard => Plan {
+                kind: Kind::Guard,
+                confinement: None,
+                ..plan
+            },
+            Self::Native => plan,
+            Self::Bubblewrap => bubblewrap(Power::Mounts),
+            Self::WeakBubblewrap => bubblewrap(Power::LandlockOnly),
+        }
+    }
+}
+
+pub fn plan(backend: Backend, argv: &[&str]) -> Plan {
+    backend.carry(native(argv))
+}
+
+pub fn native(argv: &[&str]) -> Plan {
     let binary = std::env::var_os(BINARY);
     helper::use_binary(binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_agentproto").into()));
     Plan {
-        kind,
+        kind: Kind::Native,
         argv: argv.iter().map(Raw::from).collect(),
         env: vec![(Raw::from("PATH"), Raw::from("/usr/bin:/bin"))],
         cwd: Raw::from("/"),
@@ -24,7 +76,8 @@ pub fn plan(kind: Kind, argv: &[&str]) -> Plan {
         rlimits: vec![],
         cgroups: vec![],
         leftovers: vec![],
-        confinement: (kind == Kind::Native).then(system),
+        confinement: Some(system()),
+        inner: None,
     }
 }
 
@@ -86,6 +139,24 @@ pub async fn lines(child: &mut Child) -> Vec<String> {
         }
     }
     all
+}
+
+/// An argument of `sleep` that nobody else uses.
+pub fn marker(runner: u32, backend: Backend) -> String {
+    format!("{}.{}", 300_000 + runner, backend as u32)
+}
+
+/// Whether a process with this argument is alive.
+pub fn runs(marker: &str) -> bool {
+    std::fs::read_dir("/proc")
+        .expect("proc")
+        .flatten()
+        .any(|entry| {
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| {
+                line.split(|b| *b == 0)
+                    .any(|word| word == marker.as_bytes())
+            })
+        })
 }
 
 /// Runs this test binary again as nobody, from a directory that nobody can enter.

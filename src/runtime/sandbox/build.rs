@@ -29,6 +29,7 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
         cgroups: Vec::new(),
         leftovers,
         confinement: Some(confinement),
+        inner: None,
     }
 }
 

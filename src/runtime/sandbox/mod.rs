@@ -8,6 +8,8 @@
 pub mod assess;
 pub mod backend;
 pub mod build;
+#[cfg(target_os = "linux")]
+pub mod bwrap;
 pub mod clause;
 #[cfg(target_os = "linux")]
 pub mod confined;
@@ -22,6 +24,7 @@ pub mod policy;
 #[cfg(target_os = "linux")]
 pub mod probe;
 pub mod programs;
+pub mod seatbelt;
 
 pub use backend::Backend;
 pub use clause::{Assessment, Clause, Standing};

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 
+use super::bwrap::{self, Bubblewrap, Inside, Power};
 use super::limits::cgroup::{self, Place, Places, Version};
 use crate::runtime::helper::{self, trial};
 
@@ -309,6 +310,116 @@ fn user_namespaces_refused(error: &io::Error) -> Finding {
         error.to_string(),
         "allow user namespaces; a container's seccomp profile often forbids them",
     )
+}
+
+// --- bubblewrap ---------------------------------------------------------------------------
+
+/// The oldest that can forbid user namespaces inside.
+const BUBBLEWRAP_LEAST: (u32, u32) = (0, 8);
+
+/// The bubblewrap of this machine, tried out, or what is wrong with it.
+pub fn bubblewrap() -> Result<&'static Bubblewrap, &'static Line> {
+    static FOUND: OnceLock<Result<Bubblewrap, Line>> = OnceLock::new();
+    let found = FOUND
+        .get_or_init(|| find_bubblewrap().map_err(|finding| Line::new("bubblewrap", &finding)));
+    found.as_ref()
+}
+
+/// The line of bubblewrap in a report.
+pub fn bubblewrap_line() -> Line {
+    match bubblewrap() {
+        Err(line) => line.clone(),
+        Ok(found) => {
+            let power = match found.power {
+                Power::Mounts => "",
+                Power::LandlockOnly => "; lists of programs cannot be enforced by it here",
+            };
+            let text = format!("{} {}{power}", found.path.display(), found.version);
+            Line::new("bubblewrap", &Finding::yes(text))
+        }
+    }
+}
+
+fn find_bubblewrap() -> Result<Bubblewrap, Finding> {
+    let install = "install bubblewrap 0.8 or newer";
+    let search_path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let path = search("bwrap", &search_path).ok_or_else(|| Finding::no("not found", install))?;
+    let said = Command::new(&path)
+        .arg("--version")
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Finding::no(format!("{}: {error}", path.display()), install))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let version = said
+        .split_whitespace()
+        .last()
+        .unwrap_or_default()
+        .to_owned();
+    if version_of(&version) < Some(BUBBLEWRAP_LEAST) {
+        let why = format!("{} is version {version}", path.display());
+        return Err(Finding::no(why, install));
+    }
+    let inside = inside().map_err(|error| {
+        let why = format!("the agentproto binary cannot be shown to it: {error}");
+        Finding::no(why, "install agentproto anew")
+    })?;
+    let mut why = String::new();
+    for power in [Power::Mounts, Power::LandlockOnly] {
+        match try_bubblewrap(&path, power, &inside) {
+            Ok(()) => {
+                return Ok(Bubblewrap {
+                    path,
+                    version,
+                    power,
+                    inside,
+                });
+            }
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(Finding::no(
+        format!("{} does not work: {why}", path.display()),
+        "allow user namespaces to bubblewrap; see the item `user namespaces`",
+    ))
+}
+
+fn version_of(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// The helper's binary, and what its loader would load for it.
+fn inside() -> io::Result<Inside> {
+    let binary = fs::canonicalize(helper::binary())?;
+    let mut ask = ask_helper(trial::WORD);
+    let list = ask.env("LD_TRACE_LOADED_OBJECTS", "1").output()?;
+    Ok(Inside::parse(
+        binary,
+        &String::from_utf8_lossy(&list.stdout),
+    ))
+}
+
+fn try_bubblewrap(path: &Path, power: Power, inside: &Inside) -> io::Result<()> {
+    let line = bwrap::trial(path, power, inside, trial::WORD_INSIDE);
+    let (name, value) = bwrap::ENVIRONMENT;
+    let output = Command::new(path)
+        .args(line.iter().skip(1))
+        .env_clear()
+        .env(name, value)
+        .stdin(Stdio::null())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match (said.trim(), power) {
+        ("ok", _) => Ok(()),
+        ("", _) => {
+            let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(io::Error::other(complaint))
+        }
+        // It ran, without power, as asked.
+        (_, Power::LandlockOnly) => Ok(()),
+        (refusal, Power::Mounts) => Err(io::Error::other(refusal.to_owned())),
+    }
 }
 
 /// The first file of this name on a search path; relative entries lead wherever we stand and
