@@ -138,7 +138,8 @@ fn memory(program: &str, flags: libc::c_uint, loader: Option<&str>) -> Outcome {
     }
     // SAFETY: a new descriptor.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
-    let written = fs::read(program).and_then(|bytes| fs::write(format!("/proc/self/fd/{fd}"), bytes));
+    let written =
+        fs::read(program).and_then(|bytes| fs::write(format!("/proc/self/fd/{fd}"), bytes));
     if let Err(error) = written {
         return Blocked(format!("write to memory: {error}"));
     }
@@ -188,7 +189,10 @@ fn protect_written(directory: &str) -> Outcome {
 
 /// Starts a program as a child and waits for it.
 fn run(program: &str) -> Outcome {
-    match std::process::Command::new(program).args(["executed", "run"]).output() {
+    match std::process::Command::new(program)
+        .args(["executed", "run"])
+        .output()
+    {
         Ok(output) if output.stdout.windows(7).any(|w| w == b"escaped") => Escaped("it ran".into()),
         Ok(output) => Blocked(format!("it ended with {}", output.status)),
         Err(error) => Blocked(error.to_string()),
@@ -284,7 +288,12 @@ pub fn clone(flags: libc::c_int) -> Outcome {
     let pid = unsafe {
         let top = stack.as_mut_ptr().add(stack.len());
         let top = top.sub(top as usize % 16);
-        libc::clone(nothing, top.cast(), flags | libc::SIGCHLD, std::ptr::null_mut())
+        libc::clone(
+            nothing,
+            top.cast(),
+            flags | libc::SIGCHLD,
+            std::ptr::null_mut(),
+        )
     };
     collected(pid.into(), "clone")
 }

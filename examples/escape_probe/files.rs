@@ -20,6 +20,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
         ("exchange", [from, with, secret]) => exchange(from, with, secret),
         ("replace", [directory, aside, file]) => replace(directory, aside, file),
         ("descriptors", []) => descriptors(),
+        ("descriptors_of", [pid]) => descriptors_of(pid),
         ("write", [path]) => write(path),
         ("create", [directory]) => create(directory),
         ("make_directory", [path]) => {
@@ -116,7 +117,11 @@ fn hard_link_through_descriptor(secret: &str, link: &str) -> Outcome {
             libc::AT_SYMLINK_FOLLOW,
         )
     };
-    if done < 0 { refused("linkat") } else { read(link) }
+    if done < 0 {
+        refused("linkat")
+    } else {
+        read(link)
+    }
 }
 
 fn exchange(from: &str, with: &str, secret: &str) -> Outcome {
@@ -167,6 +172,22 @@ fn descriptors() -> Outcome {
         }
     }
     Blocked(format!("{open} descriptors beside the standard streams"))
+}
+
+/// Any descriptor of another process, opened again or at least named.
+fn descriptors_of(pid: &str) -> Outcome {
+    let mut last = "nothing is open there".to_owned();
+    for fd in 0..64 {
+        let path = format!("/proc/{pid}/fd/{fd}");
+        match fs::read_link(&path) {
+            Ok(to) => return Escaped(format!("{path} is {}", to.display())),
+            Err(error) => last = format!("{path}: {error}"),
+        }
+        if fs::File::open(&path).is_ok() {
+            return Escaped(format!("opened {path}"));
+        }
+    }
+    Blocked(last)
 }
 
 fn write(path: &str) -> Outcome {
@@ -238,7 +259,10 @@ fn utimes(path: &str) -> Outcome {
 
 fn truncate(path: &str) -> Outcome {
     // SAFETY: a C string that outlives the call.
-    crate::judged("truncate", unsafe { libc::truncate(c(path).as_ptr(), 0) }.into())
+    crate::judged(
+        "truncate",
+        unsafe { libc::truncate(c(path).as_ptr(), 0) }.into(),
+    )
 }
 
 fn xattr(path: &str) -> Outcome {

@@ -62,7 +62,10 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
             }
             ("key_ring", []) => {
                 const SESSION_RING: libc::c_int = -3;
-                judged("keyctl", libc::syscall(libc::SYS_keyctl, 0, SESSION_RING, 1))
+                judged(
+                    "keyctl",
+                    libc::syscall(libc::SYS_keyctl, 0, SESSION_RING, 1),
+                )
             }
             ("bpf", []) => bpf(),
             ("perf", []) => perf(),
@@ -215,14 +218,7 @@ fn perf() -> Outcome {
     attributes[5] = EXCLUDE_KERNEL_AND_HYPERVISOR;
     // SAFETY: attributes of the size that they name.
     judged("perf_event_open", unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            attributes.as_ptr(),
-            0,
-            -1,
-            -1,
-            0,
-        )
+        libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0)
     })
 }
 

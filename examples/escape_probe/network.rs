@@ -59,8 +59,12 @@ enum Stream {
 fn told(stream: io::Result<Stream>) -> Outcome {
     let mut text = vec![0; SECRET.len()];
     let read = stream.and_then(|stream| match stream {
-        Stream::Tcp(mut s) => s.set_read_timeout(Some(PATIENCE)).and_then(|()| s.read_exact(&mut text)),
-        Stream::Unix(mut s) => s.set_read_timeout(Some(PATIENCE)).and_then(|()| s.read_exact(&mut text)),
+        Stream::Tcp(mut s) => s
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| s.read_exact(&mut text)),
+        Stream::Unix(mut s) => s
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| s.read_exact(&mut text)),
     });
     match read {
         Ok(()) if text == SECRET.as_bytes() => Escaped("the host's daemon answered".into()),
@@ -70,7 +74,11 @@ fn told(stream: io::Result<Stream>) -> Outcome {
 }
 
 fn udp(address: &str, question: &[u8]) -> Outcome {
-    let any = if address.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    let any = if address.starts_with('[') {
+        "[::]:0"
+    } else {
+        "0.0.0.0:0"
+    };
     let asked = UdpSocket::bind(any).and_then(|socket| {
         socket.set_read_timeout(Some(PATIENCE / 4))?;
         socket.send_to(question, address)?;
@@ -96,7 +104,11 @@ fn resolve(name: &str) -> Outcome {
 
 /// Whether the kernel knows a way; no packet is sent.
 fn route(address: &str) -> Outcome {
-    let any = if address.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+    let any = if address.starts_with('[') {
+        "[::]:0"
+    } else {
+        "0.0.0.0:0"
+    };
     match UdpSocket::bind(any).and_then(|s| s.connect(address).and_then(|()| s.local_addr())) {
         Ok(from) => Escaped(format!("a way from {from}")),
         Err(error) => Blocked(error.to_string()),
@@ -105,7 +117,10 @@ fn route(address: &str) -> Outcome {
 
 fn family(family: i32, kind: i32, protocol: i32) -> Outcome {
     // SAFETY: plain numbers.
-    judged("socket", unsafe { libc::socket(family, kind, protocol) }.into())
+    judged(
+        "socket",
+        unsafe { libc::socket(family, kind, protocol) }.into(),
+    )
 }
 
 fn address_of(path: &str) -> (libc::sockaddr_un, libc::socklen_t) {
@@ -147,7 +162,11 @@ fn unix_datagram(path: &str, from_pair: bool) -> Outcome {
             length,
         )
     };
-    if sent < 0 { refused("sendto") } else { Escaped(format!("the host's daemon got {sent} bytes")) }
+    if sent < 0 {
+        refused("sendto")
+    } else {
+        Escaped(format!("the host's daemon got {sent} bytes"))
+    }
 }
 
 fn unix_stream_of_pair(path: &str) -> Outcome {
@@ -185,7 +204,11 @@ fn proxy_connect(proxy: &str, host: &str) -> Outcome {
     let question = format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     match ask(proxy, question.as_bytes()) {
         Ok((stream, answer)) => {
-            let line = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned();
+            let line = String::from_utf8_lossy(&answer)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
             match line.split(' ').nth(1) {
                 Some("200") => match told(Ok(Stream::Tcp(stream))) {
                     Escaped(how) => Escaped(how),
@@ -210,7 +233,13 @@ fn proxy_get(proxy: &str, host: &str) -> Outcome {
     let question = format!("GET http://{host}/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n");
     match ask(proxy, question.as_bytes()) {
         Ok((_, answer)) if holds(&answer) => Escaped("the host answered".into()),
-        Ok((_, answer)) => Blocked(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()),
+        Ok((_, answer)) => Blocked(
+            String::from_utf8_lossy(&answer)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        ),
         Err(error) => Blocked(format!("proxy: {error}")),
     }
 }

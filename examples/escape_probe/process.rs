@@ -44,7 +44,9 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
         }
         ("enter_namespace_of", [pid]) => match pidfd(pid) {
             // SAFETY: plain numbers.
-            Ok(fd) => judged("setns", unsafe { libc::setns(fd, libc::CLONE_NEWNET).into() }),
+            Ok(fd) => judged("setns", unsafe {
+                libc::setns(fd, libc::CLONE_NEWNET).into()
+            }),
             Err(outcome) => outcome,
         },
         ("priority_of", [pid]) => {
@@ -89,7 +91,9 @@ fn victim() -> Outcome {
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     println!("{}", secret.as_ptr() as usize);
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    Escaped(secret)
+    // Nobody listens any more; the text was to live until here.
+    drop(secret);
+    std::process::exit(0)
 }
 
 fn environment() -> Outcome {
@@ -205,7 +209,10 @@ fn privileges() -> Outcome {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name));
-        line.unwrap_or_default().trim_start_matches(':').trim().to_owned()
+        line.unwrap_or_default()
+            .trim_start_matches(':')
+            .trim()
+            .to_owned()
     };
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         let value = field(set);

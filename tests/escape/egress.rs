@@ -86,14 +86,28 @@ async fn only_listed_hosts() {
             ("proxy_socks", &apart),
         ] {
             let refused = ask(&host, &["allowed.test", "127.0.0.1"], probe, args).await;
-            assert_eq!(refused.seen.outcome, "blocked", "{probe} {name}: {}", refused.seen.how);
+            assert_eq!(
+                refused.seen.outcome, "blocked",
+                "{probe} {name}: {}",
+                refused.seen.how
+            );
             assert!(refused.resolved.is_empty(), "{name} was looked up");
-            assert!(refused.recorded > 0, "{probe} {name} is not in the audit log");
-            lines.push(format!("egress blocked {probe} {name}: {}", refused.seen.how));
+            assert!(
+                refused.recorded > 0,
+                "{probe} {name} is not in the audit log"
+            );
+            lines.push(format!(
+                "egress blocked {probe} {name}: {}",
+                refused.seen.how
+            ));
             // The twin: other case and a trailing dot name the same host.
             if probe != "proxy_get" {
                 let reached = ask(&host, &[entry, "127.0.0.1"], probe, args).await;
-                assert_eq!(reached.seen.outcome, "escaped", "{probe} {name}: {}", reached.seen.how);
+                assert_eq!(
+                    reached.seen.outcome, "escaped",
+                    "{probe} {name}: {}",
+                    reached.seen.how
+                );
             }
         }
     }
@@ -106,16 +120,33 @@ async fn addresses_are_not_names() {
     let host = Host::new();
     let port = host.tcp_port();
     let proxy = format!("127.0.0.1:{PROXY_PORT}");
-    for literal in ["127.0.0.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::1]", "localhost"] {
+    for literal in [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f.1",
+        "[::ffff:127.0.0.1]",
+        "[::1]",
+        "localhost",
+    ] {
         let args = format!("{proxy} {literal}:{port}");
         let refused = ask(&host, &["allowed.test", "*.test"], "proxy_connect", &args).await;
-        assert_eq!(refused.seen.outcome, "blocked", "{literal}: {}", refused.seen.how);
+        assert_eq!(
+            refused.seen.outcome, "blocked",
+            "{literal}: {}",
+            refused.seen.how
+        );
     }
     // Listed by name, but the name leads to the host itself.
     let args = format!("{proxy} allowed.test:{port}");
     let refused = ask(&host, &["allowed.test"], "proxy_connect", &args).await;
     assert_eq!(refused.seen.outcome, "blocked", "{}", refused.seen.how);
-    let reached = ask(&host, &["allowed.test", "127.0.0.1"], "proxy_connect", &args).await;
+    let reached = ask(
+        &host,
+        &["allowed.test", "127.0.0.1"],
+        "proxy_connect",
+        &args,
+    )
+    .await;
     assert_eq!(reached.seen.outcome, "escaped", "{}", reached.seen.how);
     let args = format!("{proxy} 127.0.0.1:{port}");
     let reached = ask(&host, &["127.0.0.1"], "proxy_connect", &args).await;

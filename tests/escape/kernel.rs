@@ -25,7 +25,12 @@ fn cases() -> Vec<Case> {
         wall("open_tree", "{write}", SEC, Root),
         wall("mount_setattr", "/proc", SEC, Root),
         wall("unmount", "{write}/secret {write}/secret/key", SEC, NO_MASK),
-        wall("unmount", "{write}/secret.txt {write}/secret.txt", SEC, NO_MASK),
+        wall(
+            "unmount",
+            "{write}/secret.txt {write}/secret.txt",
+            SEC,
+            NO_MASK,
+        ),
         wall("remount", "{read} {read}/open.txt", SEC, NO_MASK),
         wall(
             "pivot_root",

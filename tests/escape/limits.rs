@@ -44,7 +44,9 @@ async fn a_fork_bomb() {
         for (name, backend) in backends() {
             if is_root() {
                 let Some(group) = process_group(40) else {
-                    println!("root no fork bomb: no control group counts processes here; a policy with that limit is refused");
+                    println!(
+                        "root no fork bomb: no control group counts processes here; a policy with that limit is refused"
+                    );
                     return;
                 };
                 plan.cgroups = vec![Raw::from(&group.join("cgroup.procs"))];

@@ -114,7 +114,10 @@ pub fn unconfined(mut plan: Plan) -> Plan {
 pub async fn observe(plan: &Plan, world: &World, case: &Case) -> Seen {
     let options = Options {
         stdio: match plan.tty {
-            true => Stdio::Terminal { rows: 24, columns: 200 },
+            true => Stdio::Terminal {
+                rows: 24,
+                columns: 200,
+            },
             false => Stdio::Pipes,
         },
         timeout: Some(Duration::from_secs(30)),
@@ -140,7 +143,9 @@ pub async fn follow(mut child: Child, world: &World, case: &Case) -> Seen {
     }
     if let Some(mut stdout) = child.stdout.take() {
         while let Some(piece) = stdout.next().await {
-            let Piece::Line { bytes, .. } = piece else { continue };
+            let Piece::Line { bytes, .. } = piece else {
+                continue;
+            };
             let line = String::from_utf8_lossy(&bytes);
             if let (true, Some(act)) = (line == "ready", case.meanwhile) {
                 act(world);
@@ -150,7 +155,9 @@ pub async fn follow(mut child: Child, world: &World, case: &Case) -> Seen {
     }
     let exit = child.wait().await;
     let said = text.lines().find_map(|line| {
-        let value: serde_json::Value = serde_json::from_str(line.trim()).ok()?;
+        // A terminal echoes what was typed into it.
+        let json = line.get(line.find('{')?..)?;
+        let value: serde_json::Value = serde_json::from_str(json.trim()).ok()?;
         Some(Seen {
             outcome: value["outcome"].as_str()?.into(),
             how: value["how"].as_str()?.into(),
@@ -162,7 +169,12 @@ pub async fn follow(mut child: Child, world: &World, case: &Case) -> Seen {
             Some(libc::SIGSEGV) => "crashed".into(),
             _ => "silent".into(),
         },
-        how: format!("{}: {} {}", exit.status, child.stderr.text().trim(), text.trim()),
+        how: format!(
+            "{}: {} {}",
+            exit.status,
+            child.stderr.text().trim(),
+            text.trim()
+        ),
     })
 }
 
@@ -186,7 +198,13 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
                 "error" => !case.works && seen.how.contains("absent"),
                 _ => false,
             };
-            counts[if !good { 0 } else if case.works { 1 } else { 2 }] += 1;
+            counts[if !good {
+                0
+            } else if case.works {
+                1
+            } else {
+                2
+            }] += 1;
             let line = format!(
                 "{who:4} {name:6} {group:12} {:8} {} {} [{}] {}",
                 seen.outcome, case.probe, case.args, case.rows, seen.how
@@ -197,11 +215,23 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
             }
         }
         if !case.works {
-            control(group, who, policy, case, &host, &mut report, &mut faults, &mut counts).await;
+            control(
+                group,
+                who,
+                policy,
+                case,
+                &host,
+                &mut report,
+                &mut faults,
+                &mut counts,
+            )
+            .await;
         }
     }
-    println!("{report}{who} {group}: {} blocked, {} twins work, {} without a control, {} faults",
-        counts[2], counts[1], counts[3], counts[0]);
+    println!(
+        "{report}{who} {group}: {} blocked, {} twins work, {} without a control, {} faults",
+        counts[2], counts[1], counts[3], counts[0]
+    );
     assert!(faults.is_empty(), "\n{faults}");
 }
 

@@ -6,9 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use agentproto::runtime::sandbox::clause::Clause;
-use agentproto::runtime::sandbox::policy::{
-    Access, Denial, Exec, Grant, Hidden, Policy, Shape,
-};
+use agentproto::runtime::sandbox::policy::{Access, Denial, Exec, Grant, Hidden, Policy, Shape};
 
 use crate::world::{World, probe};
 
@@ -16,7 +14,10 @@ use crate::world::{World, probe};
 fn libraries() -> &'static [PathBuf] {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let output = Command::new(probe()).arg("libraries").output().expect("probe");
+        let output = Command::new(probe())
+            .arg("libraries")
+            .output()
+            .expect("probe");
         let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let list = said["how"].as_str().expect("text");
         list.lines().map(PathBuf::from).collect()
@@ -29,7 +30,10 @@ pub fn loader() -> PathBuf {
     let find = || {
         let bytes = std::fs::read(probe()).expect("probe");
         let word = |at: usize, size: usize| {
-            bytes[at..at + size].iter().rev().fold(0_u64, |n, b| n << 8 | u64::from(*b)) as usize
+            bytes[at..at + size]
+                .iter()
+                .rev()
+                .fold(0_u64, |n, b| n << 8 | u64::from(*b)) as usize
         };
         let (table, size, count) = (word(32, 8), word(54, 2), word(56, 2));
         const INTERPRETER: usize = 3;
@@ -77,7 +81,11 @@ fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
         grant(world.path("other"), Access::Read, shape == Shape::Aip36),
         grant(probe(), Access::Read, true),
     ];
-    grants.extend(libraries().iter().map(|path| grant(path, Access::Read, true)));
+    grants.extend(
+        libraries()
+            .iter()
+            .map(|path| grant(path, Access::Read, true)),
+    );
     let interpreter = loader();
     if let (Ok(real), Some(parent)) = (interpreter.canonicalize(), interpreter.parent()) {
         // Under the name by which the probe asks for it, its directory without links.
@@ -144,6 +152,8 @@ fn programs(fork: bool) -> Exec {
 /// As `visible`, with the program that root's half has made.
 pub fn setuid(world: &World) -> Policy {
     let mut policy = visible(world);
-    policy.grants.push(grant(world.host_path("setuid"), Access::Read, true));
+    policy
+        .grants
+        .push(grant(world.host_path("setuid"), Access::Read, true));
     policy
 }

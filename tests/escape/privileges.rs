@@ -24,7 +24,12 @@ fn with_setuid(world: &World) -> agentproto::runtime::sandbox::Policy {
 #[tokio::test]
 async fn capabilities() {
     let case = wall("privileges", "", "A29-SEC-04", Escapes);
-    run("privileges", visible, &[case, twin("user", "", "A29-SEC-04")]).await;
+    run(
+        "privileges",
+        visible,
+        &[case, twin("user", "", "A29-SEC-04")],
+    )
+    .await;
 }
 
 /// As root, the program of an ordinary user; as a user, root's, made by root's half.
@@ -34,9 +39,20 @@ async fn set_user_id() {
         (true, _) => wall("setuid", "{other}/unlisted", "A29-SEC-04", Root),
         (false, Some(_)) => wall("setuid", "{setuid}", "A29-SEC-04", Escapes),
         (false, None) => {
-            println!("user no control: set_user_id: only root can make such a program; run the tests as root");
+            println!(
+                "user no control: set_user_id: only root can make such a program; run the tests as root"
+            );
             return;
         }
     };
-    run("set-user-id", if is_root() { with_setuid } else { crate::policies::setuid }, &[case]).await;
+    run(
+        "set-user-id",
+        if is_root() {
+            with_setuid
+        } else {
+            crate::policies::setuid
+        },
+        &[case],
+    )
+    .await;
 }

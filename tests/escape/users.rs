@@ -38,14 +38,23 @@ fn as_an_ordinary_user() {
     let tests = put("tests", &std::env::current_exe().expect("own path"), 0o755);
     let staged = put("escape_probe", &probe(), 0o755);
     chown(&staged, Some(ORDINARY), Some(ORDINARY)).expect("chown");
-    let helper = put("agentproto", Path::new(env!("CARGO_BIN_EXE_agentproto")), 0o755);
+    let helper = put(
+        "agentproto",
+        Path::new(env!("CARGO_BIN_EXE_agentproto")),
+        0o755,
+    );
     let setuid = put("setuid", &probe(), 0o4755);
     let temporary = root.join("tmp");
     fs::create_dir(&temporary).expect("directory");
     chown(&temporary, Some(ORDINARY), Some(ORDINARY)).expect("chown");
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).expect("mode");
     let output = Command::new(tests)
-        .args(["--nocapture", "--test-threads=2", "--skip", "as_an_ordinary_user"])
+        .args([
+            "--nocapture",
+            "--test-threads=2",
+            "--skip",
+            "as_an_ordinary_user",
+        ])
         .env(PROBE, staged)
         .env(HELPER, helper)
         .env(SETUID, setuid)
@@ -58,5 +67,8 @@ fn as_an_ordinary_user() {
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "as an ordinary user:\n{text}\n{errors}");
+    assert!(
+        output.status.success(),
+        "as an ordinary user:\n{text}\n{errors}"
+    );
 }

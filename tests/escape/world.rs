@@ -19,7 +19,10 @@ pub fn probe() -> PathBuf {
         return staged.into();
     }
     let own = std::env::current_exe().expect("own path");
-    let profile = own.ancestors().nth(2).expect("target/<profile>/deps/<test>");
+    let profile = own
+        .ancestors()
+        .nth(2)
+        .expect("target/<profile>/deps/<test>");
     let probe = profile.join("examples/escape_probe");
     assert!(
         probe.exists(),
@@ -66,6 +69,7 @@ impl World {
             "write/secret.txt",
             "write/open.txt",
             "write/deep/middle/secret/key",
+            "write/deep/file",
             "write/plain/file",
             "read/secret/key",
             "read/secret.txt",
@@ -129,7 +133,10 @@ impl Host {
         let mut words = vec![
             ("sockets", sockets.to_string_lossy().into_owned()),
             ("probe", probe().to_string_lossy().into_owned()),
-            ("loader", super::policies::loader().to_string_lossy().into_owned()),
+            (
+                "loader",
+                super::policies::loader().to_string_lossy().into_owned(),
+            ),
             ("runner", std::process::id().to_string()),
         ];
         let setuid = std::env::var(crate::users::SETUID).unwrap_or_default();
@@ -151,7 +158,11 @@ impl Host {
 
     pub fn tcp_port(&self) -> u16 {
         let (_, address) = self.words.iter().find(|(n, _)| *n == "tcp").expect("tcp");
-        address.rsplit(':').next().and_then(|p| p.parse().ok()).expect("port")
+        address
+            .rsplit(':')
+            .next()
+            .and_then(|p| p.parse().ok())
+            .expect("port")
     }
 }
 

@@ -149,7 +149,10 @@ fn devices(root: i32, at: &CStr) -> io::Result<()> {
             continue;
         };
         sys::make_file(fd, name, 0o666)?;
-        sys::restrict_mount(tree.as_fd(), sys::ATTR_NOSUID | sys::ATTR_NOEXEC, false)?;
+        // Devices are written to all the same; but root owns these nodes of the host, and
+        // could change their mode.
+        let attributes = sys::ATTR_NOSUID | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+        sys::restrict_mount(tree.as_fd(), attributes, false)?;
         sys::attach(tree.as_fd(), fd, name)?;
     }
     for (name, to) in [

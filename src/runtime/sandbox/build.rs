@@ -70,6 +70,9 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
                 }
                 leftovers.push(Raw::from(&denial.path));
             }
+            if grant.access == Access::Write {
+                tree.pin(grant, &grants, below);
+            }
             let directory = denial.kind != Hidden::File;
             tree.add(at, What::Mask { directory });
         }
@@ -206,6 +209,28 @@ impl Tree {
         });
         if !there && path != Path::new("/") {
             self.plain.insert(path.to_owned());
+        }
+    }
+
+    /// A directory between a writable grant and what is hidden in it could be moved aside
+    /// and made anew, without the mask. Mounted onto itself it stays where it is.
+    fn pin(&mut self, grant: &Grant, grants: &[&Grant], below: &Path) {
+        for rest in below.ancestors().skip(1) {
+            let (source, at) = (grant.source.join(rest), grant.at.join(rest));
+            let another = |other: &&Grant| {
+                other.at.starts_with(&grant.at) && other.at != grant.at && at.starts_with(&other.at)
+            };
+            // What lies in a narrower grant is that one's to hold.
+            let plain = std::fs::symlink_metadata(&source).is_ok_and(|meta| meta.is_dir());
+            if rest.as_os_str().is_empty() || !plain || grants.iter().any(another) {
+                continue;
+            }
+            let at = self.place(&grant.at).join(rest);
+            self.mounts.entry(at).or_insert_with(|| What::Bind {
+                source: Raw::from(&source),
+                writable: true,
+                exec: grant.exec,
+            });
         }
     }
 
