@@ -118,7 +118,7 @@ fn denied() -> Vec<Case> {
             Escapes,
         ),
     ];
-    if crate::matrix::is_root() {
+    if crate::world::is_root() {
         // Linking to what one may not write is refused to ordinary users on most hosts.
         cases.push(wall(
             "hard_link_follow",
@@ -388,10 +388,9 @@ async fn an_inherited_descriptor() {
 }
 
 /// A mask lies on a file, not on a name: when another program of the host puts a new file in
-/// its place by `rename`, the kernel takes the mask away. No mount can hold this; the notes of
-/// a policy tell it.
+/// its place by `rename`, the kernel takes the mask away. No mount can hold this.
 #[tokio::test]
-#[ignore = "shows a limit of masks that is told, not held"]
+#[ignore = "shows a limit of every mask: it cannot hold"]
 async fn replaced_by_the_host() {
     let replace = |world: &crate::world::World| {
         std::fs::rename(world.path("replacement"), world.path("read/secret.txt")).expect("rename");

@@ -11,7 +11,7 @@ use agentproto::runtime::sandbox::policy::Policy;
 use agentproto::runtime::spawn::{Child, Options, Piece, Stdio, spawn};
 
 use crate::policies::clause;
-use crate::world::{Host, World, probe};
+use crate::world::{Host, World, is_root, probe};
 
 /// A backend makes a plan its own.
 pub type Backend = (&'static str, fn(Plan) -> Plan);
@@ -89,11 +89,6 @@ impl Case {
 pub struct Seen {
     pub outcome: String,
     pub how: String,
-}
-
-pub fn is_root() -> bool {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() == 0 }
 }
 
 pub fn command(world: &World, probe_name: &str, args: &str) -> Vec<OsString> {
