@@ -12,6 +12,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     Some(match (name, args) {
         ("read", [path]) => read(path),
         ("read_waiting", [path]) => read_waiting(path),
+        ("write_waiting", [path]) => write_waiting(path),
         ("list", [dir, entry]) => list(dir, entry),
         ("hard_link", [secret, link]) => linked(fs::hard_link(secret, link), link),
         ("hard_link_follow", [secret, link]) => hard_link_through_descriptor(secret, link),
@@ -65,6 +66,18 @@ fn read_waiting(path: &str) -> Outcome {
     let begin = Instant::now();
     loop {
         let outcome = read(path);
+        if matches!(outcome, Escaped(_)) || begin.elapsed() > Duration::from_secs(1) {
+            return outcome;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn write_waiting(path: &str) -> Outcome {
+    println!("ready");
+    let begin = Instant::now();
+    loop {
+        let outcome = write(path);
         if matches!(outcome, Escaped(_)) || begin.elapsed() > Duration::from_secs(1) {
             return outcome;
         }

@@ -398,3 +398,37 @@ async fn replaced_by_the_host() {
     let case = wall("read_waiting", "{read}/secret.txt", DENY, Escapes).meanwhile(replace);
     run("replaced/29", listed, &[case]).await;
 }
+
+/// A29-SBX-07. Two sessions on the same files: the end of one does not open what both deny.
+#[tokio::test]
+async fn a_place_that_two_sessions_hold() {
+    use agentproto::runtime::sandbox::build;
+    use agentproto::runtime::spawn::{Options, Piece, spawn};
+    let host = crate::world::Host::new();
+    let later = "{write}/later";
+    let case = wall("write_waiting", later, DENY, Escapes);
+    for (name, backend) in crate::matrix::backends() {
+        for ends_first in [true, false] {
+            let world = crate::world::World::new(&host);
+            let other = crate::matrix::command(&world, "stay", "x");
+            let other = backend(build::plan(&visible(&world), &other));
+            let own = crate::matrix::command(&world, "write_waiting", later);
+            let own = backend(build::plan(&visible(&world), &own));
+            let mut other = spawn(&other, Options::default()).await.expect("started");
+            let up = other.stdout.as_mut().expect("pipes").next().await;
+            assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
+            let own = spawn(&own, Options::default()).await.expect("started");
+            if ends_first {
+                other.kill().await;
+            }
+            let seen = crate::matrix::follow(own, &world, &case).await;
+            assert_eq!(seen.outcome, "blocked", "{name}: {}", seen.how);
+            other.kill().await;
+            let gone = (0..100).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                !world.path("write/later").exists()
+            });
+            assert!(gone, "{name}: the placeholder is left");
+        }
+    }
+}

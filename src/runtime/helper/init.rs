@@ -58,7 +58,7 @@ fn remove_leftovers(plan: &Plan) {
     for path in &plan.leftovers {
         // A control group is busy until the kernel has let go of its last process.
         for _ in 0..50 {
-            match fs::remove_dir(path.path()) {
+            match sys::remove_unheld(path.path()) {
                 Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
                     std::thread::sleep(std::time::Duration::from_millis(2));
                 }
@@ -81,15 +81,17 @@ fn release_streams() -> io::Result<()> {
 }
 
 fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), Fault> {
-    if reach == Reach::Descendants {
-        join_cgroups(plan)?;
-    }
     let children = block_child_signal().step(step("watch for the end of children"))?;
     let (failure, told) = target::error_pipe().step(step("create a pipe"))?;
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
-            if let Err(fault) = target::become_target(plan) {
+            // The guard itself stays outside: it removes the groups in the end.
+            let joined = match reach {
+                Reach::Descendants => join_cgroups(plan),
+                Reach::Namespace => Ok(()),
+            };
+            if let Err(fault) = joined.and_then(|()| target::become_target(plan)) {
                 target::tell_fault(&told, &fault);
             }
             // SAFETY: ends the child that could not become the target.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Confinement, Kind, Mount, Plan, Raw, Resource, Rights, Seccomp, What};
+use super::plan::{
+    Confinement, Kind, Mount, PLACEHOLDER_MODE, Plan, Raw, Resource, Rights, Seccomp, What,
+};
 use super::policy::{Access, Exec, Grant, Hidden, Policy, Shape};
 
 /// Directories of the merged `/usr`: links that programs and scripts name.
@@ -68,6 +70,9 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
                 if grant.access == Access::Read {
                     continue;
                 }
+                leftovers.push(Raw::from(&denial.path));
+            } else if is_placeholder(&denial.path) {
+                // Of another session that may end before this one.
                 leftovers.push(Raw::from(&denial.path));
             }
             if grant.access == Access::Write {
@@ -260,6 +265,12 @@ impl Tree {
         });
         mounts
     }
+}
+
+fn is_placeholder(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|meta| meta.is_dir() && meta.permissions().mode() & 0o7777 == PLACEHOLDER_MODE)
 }
 
 fn names(path: &Path) -> Vec<OsString> {
