@@ -12,6 +12,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     Some(match (name, args) {
         ("read", [path]) => read(path),
         ("read_waiting", [path]) => read_waiting(path),
+        ("write_waiting", [path]) => write_waiting(path),
         ("list", [dir, entry]) => list(dir, entry),
         ("hard_link", [secret, link]) => linked(fs::hard_link(secret, link), link),
         ("hard_link_follow", [secret, link]) => hard_link_through_descriptor(secret, link),
@@ -20,6 +21,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
         ("exchange", [from, with, secret]) => exchange(from, with, secret),
         ("replace", [directory, aside, file]) => replace(directory, aside, file),
         ("descriptors", []) => descriptors(),
+        ("descriptors_of", [pid]) => descriptors_of(pid),
         ("write", [path]) => write(path),
         ("create", [directory]) => create(directory),
         ("make_directory", [path]) => {
@@ -64,6 +66,18 @@ fn read_waiting(path: &str) -> Outcome {
     let begin = Instant::now();
     loop {
         let outcome = read(path);
+        if matches!(outcome, Escaped(_)) || begin.elapsed() > Duration::from_secs(1) {
+            return outcome;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn write_waiting(path: &str) -> Outcome {
+    println!("ready");
+    let begin = Instant::now();
+    loop {
+        let outcome = write(path);
         if matches!(outcome, Escaped(_)) || begin.elapsed() > Duration::from_secs(1) {
             return outcome;
         }
@@ -171,6 +185,22 @@ fn descriptors() -> Outcome {
         }
     }
     Blocked(format!("{open} descriptors beside the standard streams"))
+}
+
+/// Any descriptor of another process, opened again or at least named.
+fn descriptors_of(pid: &str) -> Outcome {
+    let mut last = "nothing is open there".to_owned();
+    for fd in 0..64 {
+        let path = format!("/proc/{pid}/fd/{fd}");
+        match fs::read_link(&path) {
+            Ok(to) => return Escaped(format!("{path} is {}", to.display())),
+            Err(error) => last = format!("{path}: {error}"),
+        }
+        if fs::File::open(&path).is_ok() {
+            return Escaped(format!("opened {path}"));
+        }
+    }
+    Blocked(last)
 }
 
 fn write(path: &str) -> Outcome {

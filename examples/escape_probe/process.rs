@@ -8,6 +8,8 @@ use crate::{Blocked, Error, Escaped, Outcome, SECRET, judged, number, refused, r
 pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     Some(match (name, args) {
         ("victim", []) => victim(),
+        ("linger", [_mark]) => linger(false),
+        ("stay", [_mark]) => linger(true),
         ("user", []) => {
             // SAFETY: no arguments, cannot fail.
             Escaped(format!("user {}.", unsafe { libc::geteuid() }))
@@ -91,7 +93,39 @@ fn victim() -> Outcome {
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     println!("{}", secret.as_ptr() as usize);
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    Escaped(secret)
+    // Nobody listens any more; the text was to live until here.
+    drop(secret);
+    std::process::exit(0)
+}
+
+/// Leaves a daemon and its child behind, in sessions of their own; ends at once or never.
+fn linger(stays: bool) -> Outcome {
+    // SAFETY: one thread; the children only wait to be killed.
+    unsafe {
+        for generation in 0..2 {
+            match libc::fork() {
+                0 if generation == 0 => {
+                    libc::setsid();
+                    libc::fork();
+                    loop {
+                        libc::pause();
+                    }
+                }
+                0 => loop {
+                    libc::pause();
+                },
+                pid if pid < 0 => return refused("fork"),
+                _ => {}
+            }
+        }
+        if stays {
+            println!("up");
+            loop {
+                libc::pause();
+            }
+        }
+    }
+    Escaped("left three behind".into())
 }
 
 fn environment() -> Outcome {

@@ -1,6 +1,6 @@
 //! `fs.read`, `fs.write`, `fs.deny` and AIP-36 `mounts`.
 
-use crate::matrix::Control::{self, Escapes, Kernel, Root};
+use crate::matrix::Control::{self, Escapes, Kernel, Root, RootAndKernel};
 use crate::matrix::{Case, run, twin, wall};
 use crate::policies::{listed, visible};
 
@@ -118,7 +118,7 @@ fn denied() -> Vec<Case> {
             Escapes,
         ),
     ];
-    if crate::matrix::is_root() {
+    if crate::world::is_root() {
         // Linking to what one may not write is refused to ordinary users on most hosts.
         cases.push(wall(
             "hard_link_follow",
@@ -164,8 +164,18 @@ fn unseen() -> Vec<Case> {
             READ,
             Escapes,
         ),
-        wall("read", "/proc/1/root{outside}/secret.txt", READ, Root),
-        wall("read", "/proc/1/cwd{outside}/secret.txt", READ, Root),
+        wall(
+            "read",
+            "/proc/1/root{outside}/secret.txt",
+            READ,
+            RootAndKernel,
+        ),
+        wall(
+            "read",
+            "/proc/1/cwd{outside}/secret.txt",
+            READ,
+            RootAndKernel,
+        ),
         wall(
             "read",
             "/proc/{victim}/root{outside}/secret.txt",
@@ -179,9 +189,14 @@ fn unseen() -> Vec<Case> {
             Root,
         ),
         wall("read", "/proc/self/root{write}/secret.txt", DENY, Escapes),
-        wall("read", "/proc/1/root{write}/secret.txt", DENY, Root),
-        wall("list", "/proc/{victim}/fd 0", READ, Escapes),
-        wall("list", "/proc/1/fd 0", READ, Root),
+        wall(
+            "read",
+            "/proc/1/root{write}/secret.txt",
+            DENY,
+            RootAndKernel,
+        ),
+        wall("descriptors_of", "{victim}", READ, Escapes),
+        wall("descriptors_of", "1", READ, RootAndKernel),
         wall("list", "/ sys", READ, Escapes),
     ]
 }
@@ -207,7 +222,7 @@ fn unwritable() -> Vec<Case> {
             "open_for_writing",
             "/proc/sysrq-trigger",
             WRITE,
-            Control::RootAndKernel,
+            RootAndKernel,
         ),
         wall("open_for_writing", "/proc/self/uid_map", WRITE, Escapes),
         wall(
@@ -268,7 +283,7 @@ fn twins() -> Vec<Case> {
         ),
         twin(
             "rename",
-            "{write}/open.txt {write}/deep/new {write}/deep/new",
+            "{write}/deep/file {write}/deep/new {write}/deep/new",
             "A29-SBX-06",
         ),
         twin("hard_link", "{write}/open.txt {write}/link", "A29-SBX-06"),
@@ -279,6 +294,21 @@ fn twins() -> Vec<Case> {
         ),
         twin("list", "{write} open.txt", "A29-SBX-06"),
     ]
+}
+
+/// The host may make the path while the child runs: the place is taken.
+fn made_by_the_host() -> Vec<Case> {
+    let make = |world: &crate::world::World| {
+        let _ = std::fs::write(world.path("write/later"), crate::world::SECRET);
+        let moved = std::fs::rename(world.path("replacement"), world.path("write/later"));
+        drop(moved);
+    };
+    vec![wall("read_waiting", "{write}/later", DENY, Escapes).meanwhile(make)]
+}
+
+#[tokio::test]
+async fn listed_made_by_the_host() {
+    run("later/29", listed, &made_by_the_host()).await;
 }
 
 #[tokio::test]
@@ -355,4 +385,50 @@ async fn an_inherited_descriptor() {
     }
     // SAFETY: the number is ours.
     unsafe { libc::close(leaked) };
+}
+
+/// A mask lies on a file, not on a name: when another program of the host puts a new file in
+/// its place by `rename`, the kernel takes the mask away. No mount can hold this.
+#[tokio::test]
+#[ignore = "shows a limit of every mask: it cannot hold"]
+async fn replaced_by_the_host() {
+    let replace = |world: &crate::world::World| {
+        std::fs::rename(world.path("replacement"), world.path("read/secret.txt")).expect("rename");
+    };
+    let case = wall("read_waiting", "{read}/secret.txt", DENY, Escapes).meanwhile(replace);
+    run("replaced/29", listed, &[case]).await;
+}
+
+/// A29-SBX-07. Two sessions on the same files: the end of one does not open what both deny.
+#[tokio::test]
+async fn a_place_that_two_sessions_hold() {
+    use agentproto::runtime::sandbox::build;
+    use agentproto::runtime::spawn::{Options, Piece, spawn};
+    let host = crate::world::Host::new();
+    let later = "{write}/later";
+    let case = wall("write_waiting", later, DENY, Escapes);
+    for (name, backend) in crate::matrix::backends() {
+        for ends_first in [true, false] {
+            let world = crate::world::World::new(&host);
+            let other = crate::matrix::command(&world, "stay", "x");
+            let other = backend(build::plan(&visible(&world), &other));
+            let own = crate::matrix::command(&world, "write_waiting", later);
+            let own = backend(build::plan(&visible(&world), &own));
+            let mut other = spawn(&other, Options::default()).await.expect("started");
+            let up = other.stdout.as_mut().expect("pipes").next().await;
+            assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
+            let own = spawn(&own, Options::default()).await.expect("started");
+            if ends_first {
+                other.kill().await;
+            }
+            let seen = crate::matrix::follow(own, &world, &case).await;
+            assert_eq!(seen.outcome, "blocked", "{name}: {}", seen.how);
+            other.kill().await;
+            let gone = (0..100).any(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                !world.path("write/later").exists()
+            });
+            assert!(gone, "{name}: the placeholder is left");
+        }
+    }
 }

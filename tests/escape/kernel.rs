@@ -7,15 +7,22 @@ use crate::policies::{listed, visible};
 const SEC: &str = "A29-SEC-04";
 const NO_MASK: Control = Control::None("outside there is no mask to take away");
 
-/// CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP.
-const NAMESPACES: [(&str, Control); 7] = [
+/// CLONE_NEWUSER, then NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS and NEWCGROUP, each alone (for
+/// root) and together with NEWUSER (for everybody).
+const NAMESPACES: [(&str, Control); 13] = [
     ("268435456", Escapes),
     ("131072", Root),
+    ("268566528", Escapes),
     ("536870912", Root),
+    ("805306368", Escapes),
     ("1073741824", Root),
+    ("1342177280", Escapes),
     ("134217728", Root),
+    ("402653184", Escapes),
     ("67108864", Root),
+    ("335544320", Escapes),
     ("33554432", RootAndKernel),
+    ("301989888", Kernel),
 ];
 
 fn cases() -> Vec<Case> {

@@ -6,9 +6,9 @@ use agentproto::runtime::sandbox::build;
 use agentproto::runtime::sandbox::plan::{Raw, Resource};
 
 use crate::matrix::Control::Escapes;
-use crate::matrix::{backends, command, is_root, observe, unconfined, wall};
+use crate::matrix::{backends, command, observe, unconfined, wall};
 use crate::policies::{listed, visible};
-use crate::world::{Host, World};
+use crate::world::{Host, World, is_root};
 
 /// A45-SBX-02 (`limits`).
 #[tokio::test]

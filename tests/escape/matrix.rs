@@ -11,7 +11,7 @@ use agentproto::runtime::sandbox::policy::Policy;
 use agentproto::runtime::spawn::{Child, Options, Piece, Stdio, spawn};
 
 use crate::policies::clause;
-use crate::world::{Host, World, probe};
+use crate::world::{Host, World, is_root, probe};
 
 /// A backend makes a plan its own.
 pub type Backend = (&'static str, fn(Plan) -> Plan);
@@ -91,11 +91,6 @@ pub struct Seen {
     pub how: String,
 }
 
-pub fn is_root() -> bool {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
-
 pub fn command(world: &World, probe_name: &str, args: &str) -> Vec<OsString> {
     let mut command = vec![probe().into_os_string(), probe_name.into()];
     command.extend(args.split_whitespace().map(|arg| world.fill(arg).into()));
@@ -155,7 +150,9 @@ pub async fn follow(mut child: Child, world: &World, case: &Case) -> Seen {
     }
     let exit = child.wait().await;
     let said = text.lines().find_map(|line| {
-        let value: serde_json::Value = serde_json::from_str(line.trim()).ok()?;
+        // A terminal echoes what was typed into it.
+        let json = line.get(line.find('{')?..)?;
+        let value: serde_json::Value = serde_json::from_str(json.trim()).ok()?;
         Some(Seen {
             outcome: value["outcome"].as_str()?.into(),
             how: value["how"].as_str()?.into(),

@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::matrix::Control::{Escapes, Root};
-use crate::matrix::{is_root, run, twin, wall};
+use crate::matrix::{run, twin, wall};
 use crate::policies::visible;
-use crate::world::World;
+use crate::world::{World, is_root};
 
 /// A program of another user with the set-user-id bit: only root can make one.
 fn with_setuid(world: &World) -> agentproto::runtime::sandbox::Policy {

@@ -6,8 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::matrix::is_root;
-use crate::world::probe;
+use crate::world::{is_root, probe};
 
 /// A user that owns nothing.
 pub const ORDINARY: u32 = 65534;

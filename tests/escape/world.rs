@@ -32,6 +32,11 @@ pub fn probe() -> PathBuf {
     probe
 }
 
+pub fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Names the binary that becomes the helper.
 pub fn use_helper() {
     let staged = std::env::var_os(crate::users::HELPER);
@@ -69,6 +74,7 @@ impl World {
             "write/secret.txt",
             "write/open.txt",
             "write/deep/middle/secret/key",
+            "write/deep/file",
             "write/plain/file",
             "read/secret/key",
             "read/secret.txt",
@@ -134,7 +140,7 @@ impl Host {
             ("probe", probe().to_string_lossy().into_owned()),
             (
                 "loader",
-                super::policies::loader().to_string_lossy().into_owned(),
+                crate::policies::loader().to_string_lossy().into_owned(),
             ),
             ("runner", std::process::id().to_string()),
         ];

@@ -110,7 +110,7 @@ impl List<'_> {
                 .policy
                 .grants
                 .iter()
-                .any(|grant| denial.path.starts_with(&grant.source));
+                .any(|grant| denial.path.starts_with(&grant.at));
             let by = match (granted, denial.kind) {
                 (false, _) => "absence: no grant takes it in",
                 (true, Hidden::Missing) => "a mask that holds the name",

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Confinement, Kind, Mount, Plan, Raw, Resource, Rights, Seccomp, What};
+use super::plan::{
+    Confinement, Kind, Mount, PLACEHOLDER_MODE, Plan, Raw, Resource, Rights, Seccomp, What,
+};
 use super::policy::{Access, Exec, Grant, Hidden, Policy, Shape};
 
 /// Directories of the merged `/usr`: links that programs and scripts name.
@@ -61,20 +63,27 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
         tree.link(&link.at, link.to.clone());
     }
     for denial in &policy.denials {
-        for grant in &grants {
-            let Ok(below) = denial.path.strip_prefix(&grant.source) else {
+        // The innermost grant is the one that the path is seen through.
+        let holding = grants.iter().filter(|g| denial.path.starts_with(&g.at));
+        let Some(grant) = holding.max_by_key(|g| g.at.components().count()) else {
+            continue;
+        };
+        let below = denial.path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
+        let source = grant.source.join(below);
+        if denial.kind == Hidden::Missing {
+            if grant.access == Access::Read {
                 continue;
-            };
-            let at = grant.at.join(below);
-            if denial.kind == Hidden::Missing {
-                if grant.access == Access::Read {
-                    continue;
-                }
-                leftovers.push(Raw::from(&denial.path));
             }
-            let directory = denial.kind != Hidden::File;
-            tree.add(at, What::Mask { directory });
+            leftovers.push(Raw::from(&source));
+        } else if is_placeholder(&source) {
+            // Of another session that may end before this one.
+            leftovers.push(Raw::from(&source));
         }
+        if grant.access == Access::Write {
+            tree.pin(grant, &grants, below);
+        }
+        let directory = denial.kind != Hidden::File;
+        tree.add(&denial.path, What::Mask { directory });
     }
     tree.ensure(&policy.cwd);
     landlock.extend(tree.private_rights());
@@ -120,7 +129,7 @@ fn effective(policy: &Policy) -> Vec<&Grant> {
         policy
             .denials
             .iter()
-            .any(|denial| denial.kind != Hidden::Missing && grant.source.starts_with(&denial.path))
+            .any(|denial| denial.kind != Hidden::Missing && grant.at.starts_with(&denial.path))
     };
     let mut kept: Vec<&Grant> = Vec::new();
     let mut grants: Vec<&Grant> = policy.grants.iter().filter(|g| !denied(g)).collect();
@@ -180,6 +189,28 @@ impl Tree {
         }
     }
 
+    /// A directory between a writable grant and what is hidden in it could be moved aside
+    /// and made anew, without the mask. Mounted onto itself it stays where it is.
+    fn pin(&mut self, grant: &Grant, grants: &[&Grant], below: &Path) {
+        for rest in below.ancestors().skip(1) {
+            let (source, at) = (grant.source.join(rest), grant.at.join(rest));
+            let another = |other: &&Grant| {
+                other.at.starts_with(&grant.at) && other.at != grant.at && at.starts_with(&other.at)
+            };
+            // What lies in a narrower grant is that one's to hold.
+            let plain = std::fs::symlink_metadata(&source).is_ok_and(|meta| meta.is_dir());
+            if rest.as_os_str().is_empty() || !plain || grants.iter().any(another) {
+                continue;
+            }
+            let at = grant.at.join(rest);
+            self.mounts.entry(at).or_insert_with(|| What::Bind {
+                source: Raw::from(&source),
+                writable: true,
+                exec: grant.exec,
+            });
+        }
+    }
+
     fn private_rights(&self) -> Vec<Rights> {
         let private = self.mounts.iter().filter_map(|(at, what)| match what {
             What::Private { exec } => Some(rights(at, true, *exec)),
@@ -206,4 +237,10 @@ impl Tree {
         });
         mounts
     }
+}
+
+fn is_placeholder(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|meta| meta.is_dir() && meta.permissions().mode() & 0o7777 == PLACEHOLDER_MODE)
 }
