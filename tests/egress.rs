@@ -76,7 +76,8 @@ impl Setup {
         client.write_all(head.as_bytes()).await.expect("ask");
         let mut answer = vec![0; "HTTP/1.1 200 Connection established\r\n\r\n".len()];
         client.read_exact(&mut answer).await.expect("answer");
-        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{answer:?}");
+        let reasons = &self.entries;
+        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{reasons:?}");
         client
     }
 
@@ -412,8 +413,8 @@ async fn a_reset_is_passed_on() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let port = listener.local_addr().expect("address").port();
     tokio::spawn(async move {
-        let (stream, _) = listener.accept().await.expect("accept");
-        stream.readable().await.expect("readable");
+        let (mut stream, _) = listener.accept().await.expect("accept");
+        stream.read_exact(&mut [0]).await.expect("read");
         stream.set_zero_linger().expect("linger");
     });
     let setup = Setup::new(&["inner.example", "127.0.0.1"]).await;
