@@ -8,6 +8,7 @@ use std::time::Duration;
 use agentproto::runtime::sandbox::build;
 use agentproto::runtime::sandbox::plan::{Kind, Plan};
 use agentproto::runtime::sandbox::policy::Policy;
+use agentproto::runtime::sandbox::{bwrap, probe};
 use agentproto::runtime::spawn::{Child, Options, Piece, Stdio, spawn};
 
 use crate::policies::clause;
@@ -16,8 +17,15 @@ use crate::world::{Host, World, is_root, probe};
 /// A backend makes a plan its own.
 pub type Backend = (&'static str, fn(Plan) -> Plan);
 
+/// Bubblewrap where it is installed; CI installs it.
 pub fn backends() -> Vec<Backend> {
-    vec![("native", |plan| plan)]
+    let mut all: Vec<Backend> = vec![("native", |plan| plan)];
+    if probe::bubblewrap().is_ok() {
+        all.push(("bubblewrap", |plan| {
+            bwrap::plan(plan, probe::bubblewrap().expect("found")).expect("a plan")
+        }));
+    }
+    all
 }
 
 /// What the same attempt must do without a sandbox.
@@ -108,7 +116,7 @@ pub fn unconfined(mut plan: Plan) -> Plan {
 
 pub async fn observe(plan: &Plan, world: &World, case: &Case) -> Seen {
     let options = Options {
-        stdio: match plan.tty {
+        stdio: match case.tty {
             true => Stdio::Terminal {
                 rows: 24,
                 columns: 200,

@@ -162,7 +162,14 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
         } else if !executable(mounts, point) {
             let restricted = sys::c_path(point)
                 .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
-                .and_then(|fd| sys::restrict_mount(fd.as_fd(), sys::ATTR_NOEXEC, false));
+                .and_then(|fd| {
+                    let mut attributes = sys::ATTR_NOEXEC;
+                    if is_device(mounts, point) && !sys::is_directory(fd.as_fd())? {
+                        // Root owns these nodes of the host, and could change their mode.
+                        attributes |= sys::ATTR_RDONLY;
+                    }
+                    sys::restrict_mount(fd.as_fd(), attributes, false)
+                });
             match restricted {
                 // Below something that hides it, where nobody can reach it either.
                 Err(e) if hidden(mounts, point) && is_unreachable(&e) => {}
@@ -183,6 +190,10 @@ fn terminals(at: &Path) -> io::Result<()> {
 fn deciding<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     let holding = mounts.iter().filter(|m| point.starts_with(m.at.path()));
     holding.max_by_key(|m| m.at.path().components().count())
+}
+
+fn is_device(mounts: &[Mount], point: &Path) -> bool {
+    deciding(mounts, point).is_some_and(|m| m.what == What::Dev && m.at.path() != point)
 }
 
 fn executable(mounts: &[Mount], point: &Path) -> bool {

@@ -223,7 +223,11 @@ fn namespaces(power: Power, all: &mut Vec<OsString>) {
     match power {
         // Forbidding user namespaces would put the helper into a second one, without power
         // over the mounts; its seccomp filter forbids them instead.
-        Power::Mounts => add(all, "--cap-add", ["CAP_SYS_ADMIN"]),
+        // To give all up for good needs a power of its own.
+        Power::Mounts => {
+            add(all, "--cap-add", ["CAP_SYS_ADMIN"]);
+            add(all, "--cap-add", ["CAP_SETPCAP"]);
+        }
         Power::LandlockOnly => all.push("--disable-userns".into()),
     }
 }
