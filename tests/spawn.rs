@@ -2,127 +2,52 @@
 //! nothing outlives it (A45-LIFE-09, A44-LIFEC-03, A44-SEC-08).
 #![cfg(target_os = "linux")]
 
+mod sandbox;
+
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::helper;
-use agentproto::runtime::sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, What};
+use agentproto::runtime::sandbox::plan::{Raw, What};
 use agentproto::runtime::spawn::{Options, Piece, SpawnError, Stdio, spawn};
+use sandbox::{Backend, lines, native, plan};
 use tokio::io::AsyncWriteExt;
-
-fn plan(kind: Kind, argv: &[&str]) -> Plan {
-    helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
-    Plan {
-        kind,
-        argv: argv.iter().map(Raw::from).collect(),
-        env: vec![(Raw::from("PATH"), Raw::from("/usr/bin:/bin"))],
-        cwd: Raw::from("/"),
-        tty: false,
-        rlimits: vec![],
-        cgroups: vec![],
-        leftovers: vec![],
-        confinement: (kind == Kind::Native).then(system),
-    }
-}
-
-/// The system directories, read-only, and nothing else.
-fn system() -> Confinement {
-    let mut mounts = vec![];
-    let mut landlock = vec![];
-    let at = |path: &str, what| Mount {
-        at: Raw::from(path),
-        what,
-    };
-    for path in ["/usr", "/etc"] {
-        mounts.push(at(
-            path,
-            What::Bind {
-                source: Raw::from(path),
-                writable: false,
-                exec: true,
-            },
-        ));
-        landlock.push(Rights {
-            path: Raw::from(path),
-            write: false,
-            exec: true,
-        });
-    }
-    for (path, to) in [
-        ("/bin", "usr/bin"),
-        ("/lib", "usr/lib"),
-        ("/lib64", "usr/lib64"),
-    ] {
-        mounts.push(at(path, What::Symlink { to: Raw::from(to) }));
-    }
-    mounts.push(at("/proc", What::Proc));
-    mounts.push(at("/dev", What::Dev));
-    mounts.push(at("/tmp", What::Private { exec: false }));
-    for (path, write) in [("/proc", false), ("/dev", true), ("/tmp", true)] {
-        landlock.push(Rights {
-            path: Raw::from(path),
-            write,
-            exec: false,
-        });
-    }
-    Confinement {
-        mounts,
-        landlock,
-        proxy: false,
-        ..Confinement::default()
-    }
-}
-
-const KINDS: [Kind; 2] = [Kind::Guard, Kind::Native];
-
-async fn lines(child: &mut agentproto::runtime::spawn::Child) -> Vec<String> {
-    let mut all = vec![];
-    let stdout = child.stdout.as_mut().expect("pipes");
-    while let Some(piece) = stdout.next().await {
-        match piece {
-            Piece::Line { bytes, .. } => all.push(String::from_utf8_lossy(&bytes).into_owned()),
-            other => all.push(format!("{other:?}")),
-        }
-    }
-    all
-}
 
 #[tokio::test]
 async fn streams_and_exit_status() {
-    for kind in KINDS {
-        let plan = plan(kind, &["/bin/sh", "-c", "cat; echo tail >&2; exit 3"]);
+    for backend in sandbox::ALL {
+        let plan = plan(backend, &["/bin/sh", "-c", "cat; echo tail >&2; exit 3"]);
         let mut child = spawn(&plan, Options::default()).await.expect("started");
         let mut stdin = child.stdin.take().expect("stdin");
         stdin.write_all(b"one\ntwo\n").await.expect("written");
         drop(stdin);
-        assert_eq!(lines(&mut child).await, ["one", "two"], "{kind:?}");
+        assert_eq!(lines(&mut child).await, ["one", "two"], "{backend:?}");
         let exit = child.wait().await;
-        assert_eq!(exit.status.code(), Some(3), "{kind:?}");
-        assert_eq!(child.stderr.text(), "tail\n", "{kind:?}");
-        assert!(exit.usage.peak_kb > 0, "{kind:?}");
+        assert_eq!(exit.status.code(), Some(3), "{backend:?}");
+        assert_eq!(child.stderr.text(), "tail\n", "{backend:?}");
+        assert!(exit.usage.peak_kb > 0, "{backend:?}");
     }
 }
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told() {
-    for kind in KINDS {
-        let plan = plan(kind, &["/no/such/program"]);
+    for backend in sandbox::ALL {
+        let plan = plan(backend, &["/no/such/program"]);
         let error = spawn(&plan, Options::default())
             .await
             .err()
             .expect("refused");
         let SpawnError::Failed { step, error } = error else {
-            panic!("{kind:?}: {error}");
+            panic!("{backend:?}: {error}");
         };
-        assert_eq!(step, "execute /no/such/program", "{kind:?}");
-        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{kind:?}");
+        assert_eq!(step, "execute /no/such/program", "{backend:?}");
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{backend:?}");
     }
 }
 
 #[tokio::test]
 async fn the_ladder_ends_what_ignores_it() {
-    for kind in KINDS {
+    for backend in sandbox::ALL {
         let plan = plan(
-            kind,
+            backend,
             &[
                 "/bin/sh",
                 "-c",
@@ -136,7 +61,7 @@ async fn the_ladder_ends_what_ignores_it() {
         let exit = child
             .stop_within(Duration::from_millis(50), Duration::from_millis(300))
             .await;
-        assert!(begin.elapsed() >= Duration::from_millis(350), "{kind:?}");
+        assert!(begin.elapsed() >= Duration::from_millis(350), "{backend:?}");
         assert_eq!(
             std::os::unix::process::ExitStatusExt::signal(&exit.status),
             Some(9)
@@ -147,56 +72,41 @@ async fn the_ladder_ends_what_ignores_it() {
 /// Children in other sessions, double forks and daemons go with it.
 #[tokio::test]
 async fn nothing_outlives_the_child() {
-    for kind in KINDS {
-        let marker = format!("{}", 300_000 + std::process::id() + kind as u32);
+    for backend in sandbox::ALL {
+        let marker = sandbox::marker(std::process::id(), backend);
         let script = format!(
             "setsid sleep {marker} & (setsid sh -c 'sleep {marker} & sleep {marker}' &) ; sleep {marker} & sleep 0.2; echo ready; exit 0"
         );
-        let plan = plan(kind, &["/bin/sh", "-c", &script]);
+        let plan = plan(backend, &["/bin/sh", "-c", &script]);
         let mut child = spawn(&plan, Options::default()).await.expect("started");
         let exit = child.wait().await;
         assert_eq!(exit.status.code(), Some(0));
-        assert!(exit.usage.survivors >= 3, "{kind:?}: {:?}", exit.usage);
-        assert!(!runs(&marker), "{kind:?}");
+        assert!(exit.usage.survivors >= 3, "{backend:?}: {:?}", exit.usage);
+        assert!(!sandbox::runs(&marker), "{backend:?}");
     }
-}
-
-/// Whether a process with this argument is alive.
-fn runs(marker: &str) -> bool {
-    std::fs::read_dir("/proc")
-        .expect("proc")
-        .flatten()
-        .any(|entry| {
-            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| {
-                line.split(|b| *b == 0)
-                    .any(|word| word == marker.as_bytes())
-            })
-        })
 }
 
 #[tokio::test]
 async fn a_time_limit_kills() {
-    for kind in KINDS {
-        let plan = plan(kind, &["/bin/sleep", "60"]);
+    for backend in sandbox::ALL {
+        let plan = plan(backend, &["/bin/sleep", "60"]);
         let options = Options {
             timeout: Some(Duration::from_millis(100)),
             ..Options::default()
         };
         let mut child = spawn(&plan, options).await.expect("started");
         let exit = child.wait().await;
-        assert!(exit.timed_out, "{kind:?}");
+        assert!(exit.timed_out, "{backend:?}");
     }
 }
 
 /// A29-SBX-12.
 #[tokio::test]
 async fn a_terminal_is_a_terminal() {
-    for kind in KINDS {
-        let mut plan = plan(
-            kind,
-            &["/bin/sh", "-c", "test -t 0 && test -t 1 && stty size"],
-        );
+    for backend in sandbox::ALL {
+        let mut plan = native(&["/bin/sh", "-c", "test -t 0 && test -t 1 && stty size"]);
         plan.tty = true;
+        let plan = backend.carry(plan);
         let options = Options {
             stdio: Stdio::Terminal {
                 rows: 33,
@@ -214,16 +124,154 @@ async fn a_terminal_is_a_terminal() {
             }
             text.extend_from_slice(&buffer[..read]);
         }
-        assert_eq!(String::from_utf8_lossy(&text).trim(), "33 77", "{kind:?}");
-        assert_eq!(child.wait().await.status.code(), Some(0), "{kind:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&text).trim(),
+            "33 77",
+            "{backend:?}"
+        );
+        assert_eq!(child.wait().await.status.code(), Some(0), "{backend:?}");
     }
 }
 
 #[tokio::test]
 async fn the_sandbox_has_its_own_processes_and_files() {
-    let script = "ls /; ps ax 2>/dev/null | wc -l; ls /root /home 2>&1; cat /proc/1/environ 2>&1; id -u; ls /proc/self/fd | wc -l";
-    let plan = plan(Kind::Native, &["/bin/sh", "-c", script]);
-    let mut child = spawn(&plan, Options::default()).await.expect("started");
-    let text = lines(&mut child).await;
-    assert!(!text.iter().any(|l| l == "work" || l == "home"), "{text:?}");
+    let script = "ls -d /root /home /work /.agentproto/*; ls /proc | grep -c '^[0-9]'; id -u; \
+                  ls /proc/self/fd | wc -l; cat /proc/1/environ; touch /x; echo x > /proc/self/comm; :";
+    for backend in sandbox::CONFINED {
+        let plan = plan(backend, &["/bin/sh", "-c", script]);
+        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let text = lines(&mut child).await;
+        // SAFETY: no arguments.
+        let user = unsafe { libc::getuid() }.to_string();
+        // Process 1, the shell, `ls` and `grep`; three streams and the directory itself.
+        assert_eq!(
+            text,
+            ["4", &user, "4"],
+            "{backend:?}: {}",
+            child.stderr.text()
+        );
+    }
+}
+
+/// A29-SBX-07: a masked file or directory cannot be read, written, renamed or removed.
+#[tokio::test]
+async fn masks_hold() {
+    for backend in sandbox::CONFINED {
+        let dir = open_directory();
+        std::fs::write(dir.path().join("secret"), "hush").expect("written");
+        std::fs::create_dir(dir.path().join("keys")).expect("made");
+        std::fs::write(dir.path().join("keys/one"), "hush").expect("written");
+        let script = "cat secret keys/one; ls keys; echo x >> secret; echo x > keys/two; echo x > later; echo x > later/x; \
+                      mv keys k; rm -f secret; umount secret; chmod 600 secret; echo ok > fine; cat fine; \
+                      cat /proc/1/root/w/secret /proc/self/root/w/secret; :";
+        let mut plan = native(&["/bin/sh", "-c", script]);
+        let confinement = plan.confinement.as_mut().expect("confined");
+        let bind = What::Bind {
+            source: Raw::from(dir.path()),
+            writable: true,
+            exec: false,
+        };
+        confinement.mounts.extend([
+            sandbox::at("/w", bind),
+            sandbox::at("/w/secret", What::Mask { directory: false }),
+            sandbox::at("/w/keys", What::Mask { directory: true }),
+            sandbox::at("/w/later", What::Mask { directory: true }),
+        ]);
+        confinement
+            .landlock
+            .push(sandbox::rights("/w", true, false));
+        plan.cwd = Raw::from("/w");
+        plan.leftovers.push(Raw::from(&dir.path().join("later")));
+        let plan = backend.carry(plan);
+        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let text = lines(&mut child).await;
+        child.wait().await;
+        assert_eq!(text, ["ok"], "{backend:?}: {}", child.stderr.text());
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("read");
+        assert_eq!((&*read("secret"), &*read("keys/one")), ("hush", "hush"));
+        let begin = Instant::now();
+        while dir.path().join("later").exists() {
+            assert!(begin.elapsed() < Duration::from_secs(3), "{backend:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// A29-SBX-09: data is not executed, nor loaded by the ELF loader, where mounts forbid it.
+#[tokio::test]
+async fn data_is_not_executed() {
+    for backend in sandbox::CONFINED {
+        let script = "cp /bin/echo /tmp/e; /tmp/e direct; /lib64/ld-linux-x86-64.so.2 /tmp/e loaded; \
+                      cp /bin/echo /dev/shm/e; /lib64/ld-linux-x86-64.so.2 /dev/shm/e shared; echo end";
+        let plan = plan(backend, &["/bin/sh", "-c", script]);
+        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let text = lines(&mut child).await;
+        // What Landlock alone cannot hold is refused in `bwrap::plan`.
+        let expected: &[&str] = match backend {
+            Backend::WeakBubblewrap => &["loaded", "shared", "end"],
+            _ => &["end"],
+        };
+        assert_eq!(text, expected, "{backend:?}: {}", child.stderr.text());
+    }
+}
+
+/// A29-SBX-02: the only socket that leads out is the one that the runner accepts on.
+#[tokio::test]
+async fn the_proxy_listens_inside() {
+    let script = "exec 3<>/dev/tcp/127.0.0.1/3128; echo hello >&3; cat <&3";
+    for backend in sandbox::CONFINED {
+        let mut plan = native(&["/bin/bash", "-c", script]);
+        plan.confinement.as_mut().expect("confined").proxy = true;
+        let plan = backend.carry(plan);
+        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let listener = child.listener.take().expect("a listener");
+        let answer = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("accepted");
+            let mut line = String::new();
+            let copy = stream.try_clone().expect("copy");
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(copy), &mut line)
+                .expect("read");
+            std::io::Write::write_all(&mut stream, line.to_uppercase().as_bytes())
+                .expect("written");
+        });
+        assert_eq!(lines(&mut child).await, ["HELLO"], "{backend:?}");
+        answer.join().expect("answered");
+    }
+}
+
+/// What bubblewrap cannot do is told in its words, and nothing runs.
+#[tokio::test]
+async fn a_failing_bubblewrap_is_told() {
+    let mut plan = native(&["/bin/true"]);
+    let bind = What::Bind {
+        source: Raw::from("/no/such/directory"),
+        writable: false,
+        exec: false,
+    };
+    let confinement = plan.confinement.as_mut().expect("confined");
+    confinement.mounts.push(sandbox::at("/w", bind));
+    let plan = Backend::Bubblewrap.carry(plan);
+    let error = spawn(&plan, Options::default())
+        .await
+        .err()
+        .expect("refused");
+    assert_eq!(
+        error.to_string(),
+        "cannot run bubblewrap: Can't find source path /no/such/directory: \
+         No such file or directory (os error 2)"
+    );
+}
+
+/// A directory that an ordinary user can enter, too.
+fn open_directory() -> tempfile::TempDir {
+    tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .expect("directory")
+}
+
+/// The whole of this file again as an ordinary user.
+#[test]
+fn an_ordinary_user_is_confined_too() {
+    sandbox::again_as_user();
 }

@@ -45,16 +45,19 @@ pub fn outlive(control: &OwnedFd, first: libc::pid_t, plan: &Plan) {
     // The runner must see the end of process 1, not of this process.
     // SAFETY: closed once; the owner never uses it again.
     unsafe { libc::close(control.as_raw_fd()) };
-    let mut status = 0;
-    // SAFETY: our own child.
-    while unsafe { libc::waitpid(first, &mut status, 0) } < 0
-        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-    {}
+    wait_for(first);
     remove_leftovers(plan);
 }
 
+pub fn wait_for(child: libc::pid_t) {
+    // SAFETY: our own child; no status wanted.
+    while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
 /// Control groups and empty directories that masks stood on; never anything with content.
-fn remove_leftovers(plan: &Plan) {
+pub fn remove_leftovers(plan: &Plan) {
     for path in &plan.leftovers {
         // A control group is busy until the kernel has let go of its last process.
         for _ in 0..50 {
@@ -69,7 +72,7 @@ fn remove_leftovers(plan: &Plan) {
 }
 
 /// The pipes of the target must end when the target ends.
-fn release_streams() -> io::Result<()> {
+pub fn release_streams() -> io::Result<()> {
     let null = fs::OpenOptions::new()
         .read(true)
         .write(true)
@@ -86,7 +89,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
-            // The guard itself stays outside: it removes the groups in the end.
+            // The guard stays outside of the groups, so that it can remove them.
             let joined = match reach {
                 Reach::Descendants => join_cgroups(plan),
                 Reach::Namespace => Ok(()),

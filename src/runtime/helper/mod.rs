@@ -5,6 +5,7 @@
 //! It has one thread and speaks only over its control socket; its standard streams belong
 //! to the target.
 
+mod bubblewrap;
 mod filter;
 mod init;
 mod landlock;
@@ -12,6 +13,7 @@ mod native;
 mod root;
 pub mod sys;
 mod target;
+pub mod trial;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -33,7 +35,12 @@ pub const NAME: &str = "agentproto-helper";
 /// that embeds the runtime calls this first in its `main`, before it starts any thread.
 pub fn enter_if_asked() {
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
-        run();
+        match std::env::args_os().nth(1) {
+            None => run(),
+            Some(word) if word == trial::WORD => trial::run(),
+            Some(word) if word == trial::WORD_INSIDE => trial::run_inside(),
+            Some(_) => {}
+        }
         // SAFETY: ends the process without running what the runner's binary would run.
         unsafe { libc::_exit(0) }
     }
@@ -82,9 +89,19 @@ fn run() {
             OwnedFd::from_raw_fd(PLAN_FD),
         )
     };
-    if let Err(fault) = carry_out(&control, plan) {
+    if let Err(fault) = read(plan).and_then(|plan| carry_out(&control, &plan)) {
         tell(&control, &fault);
     }
+}
+
+fn read(plan: OwnedFd) -> Result<Plan, Fault> {
+    let mut text = String::new();
+    File::from(plan)
+        .read_to_string(&mut text)
+        .step(step("read the plan"))?;
+    serde_json::from_str(&text)
+        .map_err(io::Error::other)
+        .step(step("read the plan"))
 }
 
 /// Nobody may be left to hear it.
@@ -96,20 +113,17 @@ fn tell(control: &OwnedFd, fault: &Fault) {
     let _ = control::send(control.as_fd(), &report, None);
 }
 
-fn carry_out(control: &OwnedFd, plan: OwnedFd) -> Result<(), Fault> {
+fn carry_out(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
     sys::close_on_exec(control.as_raw_fd()).step(step("keep the control socket"))?;
+    if plan.kind == Kind::Inner {
+        bubblewrap::arrive().step(step("take the standard error"))?;
+    }
     // Whatever else the runner had open is not for the target.
-    sys::close_from(PLAN_FD + 1).step(step("close inherited descriptors"))?;
-    let mut text = String::new();
-    File::from(plan)
-        .read_to_string(&mut text)
-        .step(step("read the plan"))?;
-    let plan: Plan = serde_json::from_str(&text)
-        .map_err(io::Error::other)
-        .step(step("read the plan"))?;
-    match plan.kind {
-        Kind::Guard => init::guard(control, &plan),
-        Kind::Native => native::run(control, &plan),
-        Kind::Inner => target::become_target(&plan),
+    sys::close_from(PLAN_FD).step(step("close inherited descriptors"))?;
+    match (plan.kind, &plan.inner) {
+        (Kind::Guard, None) => init::guard(control, plan),
+        (Kind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
+        (Kind::Native, _) => native::run(control, plan),
+        (Kind::Inner, _) => bubblewrap::inside(control, plan),
     }
 }

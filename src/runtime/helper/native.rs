@@ -41,6 +41,14 @@ fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> R
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0).step(step("tie to the helper"))?;
     init::join_cgroups(plan)?;
     sys::loopback_up().step(step("bring the loopback interface up"))?;
+    listen(control, confinement)?;
+    sys::unshare(libc::CLONE_NEWNS).step(step("create a mount namespace"))?;
+    root::build(&confinement.mounts)?;
+    init::watch(control, plan)
+}
+
+/// Listens for the egress proxy, and hands the socket out.
+pub fn listen(control: &OwnedFd, confinement: &Confinement) -> Result<(), Fault> {
     if confinement.proxy {
         let address = (std::net::Ipv4Addr::LOCALHOST, PROXY_PORT);
         let listener =
@@ -48,7 +56,5 @@ fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> R
         control::send(control.as_fd(), &Report::Listener, Some(listener.as_fd()))
             .step(step("hand the proxy's socket out"))?;
     }
-    sys::unshare(libc::CLONE_NEWNS).step(step("create a mount namespace"))?;
-    root::build(&confinement.mounts)?;
-    init::watch(control, plan)
+    Ok(())
 }

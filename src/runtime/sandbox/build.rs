@@ -31,15 +31,13 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
         cgroups: Vec::new(),
         leftovers,
         confinement: Some(confinement),
+        inner: None,
     }
 }
 
 fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     let listed = matches!(policy.exec, Exec::Listed { .. });
     let mut tree = Tree::default();
-    for link in USUAL_LINKS {
-        tree.link_of_host(Path::new(link));
-    }
     tree.add("/proc", What::Proc);
     tree.add("/dev", What::Dev);
     let private = |exec| What::Private { exec };
@@ -52,20 +50,24 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     }
     let mut landlock = vec![rights("/proc", false, false), rights("/dev", true, false)];
     for grant in &grants {
-        let at = tree.place(&grant.at);
-        landlock.push(Rights {
-            path: Raw::from(&at),
-            write: grant.access == Access::Write,
-            exec: grant.exec && !listed,
-        });
-        tree.add(at, bind(grant));
+        let write = grant.access == Access::Write;
+        landlock.push(rights(&grant.at, write, grant.exec && !listed));
+        tree.add(&grant.at, bind(grant));
+    }
+    for link in USUAL_LINKS.map(Path::new) {
+        if let Ok(to) = std::fs::read_link(link) {
+            tree.link(link, to);
+        }
+    }
+    for link in &policy.links {
+        tree.link(&link.at, link.to.clone());
     }
     for denial in &policy.denials {
         for grant in &grants {
             let Ok(below) = denial.path.strip_prefix(&grant.source) else {
                 continue;
             };
-            let at = tree.place(&grant.at).join(below);
+            let at = grant.at.join(below);
             if denial.kind == Hidden::Missing {
                 if grant.access == Access::Read {
                     continue;
@@ -75,19 +77,15 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
                 // Of another session that may end before this one.
                 leftovers.push(Raw::from(&denial.path));
             }
-            if grant.access == Access::Write {
-                tree.pin(grant, &grants, below);
-            }
             let directory = denial.kind != Hidden::File;
             tree.add(at, What::Mask { directory });
         }
     }
-    let cwd = tree.place(&policy.cwd);
-    tree.ensure(&cwd);
+    tree.ensure(&policy.cwd);
     landlock.extend(tree.private_rights());
     if let Exec::Listed { programs, .. } = &policy.exec {
         for program in programs {
-            landlock.push(rights(tree.place(program), false, true));
+            landlock.push(rights(program, false, true));
         }
     }
     let (no_fork, no_memory_exec) = match policy.exec {
@@ -121,7 +119,7 @@ fn bind(grant: &Grant) -> What {
     }
 }
 
-/// Grants without those that a denial or a wider grant takes in.
+/// Grants without those that a denial takes away, and without those that change nothing.
 fn effective(policy: &Policy) -> Vec<&Grant> {
     let denied = |grant: &Grant| {
         policy
@@ -131,17 +129,20 @@ fn effective(policy: &Policy) -> Vec<&Grant> {
     };
     let mut kept: Vec<&Grant> = Vec::new();
     let mut grants: Vec<&Grant> = policy.grants.iter().filter(|g| !denied(g)).collect();
-    grants.sort_by_key(|g| (g.at.components().count(), g.access == Access::Read, !g.exec));
+    grants.sort_by_key(|g| (g.at.components().count(), g.access == Access::Write, g.exec));
     for grant in grants {
-        if !kept.iter().any(|wider| covers(wider, grant)) {
+        let around = kept.iter().filter(|wider| grant.at.starts_with(&wider.at));
+        let innermost = around.max_by_key(|wider| wider.at.components().count());
+        let changes = innermost.is_none_or(|wider| !shows(wider, grant));
+        if changes || is_pin(policy, grant) {
             kept.push(grant);
         }
     }
     kept
 }
 
-/// Whether a grant shows everything that another one would, with at least its rights.
-fn covers(wider: &Grant, grant: &Grant) -> bool {
+/// Whether a grant shows what lies in it just as another one would.
+fn shows(wider: &Grant, grant: &Grant) -> bool {
     let same_place = match (
         grant.at.strip_prefix(&wider.at),
         grant.source.strip_prefix(&wider.source),
@@ -149,9 +150,19 @@ fn covers(wider: &Grant, grant: &Grant) -> bool {
         (Ok(at), Ok(source)) => at == source,
         _ => false,
     };
-    same_place
-        && (wider.access == Access::Write || grant.access == Access::Read)
-        && (wider.exec || !grant.exec)
+    same_place && (wider.access, wider.exec) == (grant.access, grant.exec)
+}
+
+/// A writable directory around something that has to stay where it is: as a mount of its own
+/// it cannot be moved aside and made anew.
+fn is_pin(policy: &Policy, grant: &Grant) -> bool {
+    let below = |path: &Path| path != grant.at && path.starts_with(&grant.at);
+    grant.access == Access::Write
+        && (policy.denials.iter().any(|denial| below(&denial.path))
+            || policy
+                .grants
+                .iter()
+                .any(|g| g.access == Access::Read && below(&g.at)))
 }
 
 /// Mounts by path; a path that comes twice keeps the later.
@@ -166,45 +177,15 @@ impl Tree {
         self.mounts.insert(at.into(), what);
     }
 
-    /// Repeats a link of the host; whether there is one.
-    fn link_of_host(&mut self, path: &Path) -> bool {
-        match std::fs::read_link(path) {
-            Ok(to) => {
-                self.add(path, What::Symlink { to: to.into() });
-                true
-            }
-            Err(_) => false,
+    /// A link, unless what is there already shows it.
+    fn link(&mut self, at: &Path, to: PathBuf) {
+        let shown = self
+            .mounts
+            .iter()
+            .any(|(mount, what)| at.starts_with(mount) && matches!(what, What::Bind { .. }));
+        if !shown {
+            self.add(at, What::Symlink { to: to.into() });
         }
-    }
-
-    /// Where a path really is once the links on the way to it are followed; the links are
-    /// repeated inside, so that both spellings work.
-    fn place(&mut self, path: &Path) -> PathBuf {
-        let mut at = PathBuf::from("/");
-        let mut parts: Vec<OsString> = names(path);
-        parts.reverse();
-        // Links may lead to links; a loop has no place to be.
-        let mut links = 0;
-        while let Some(part) = parts.pop() {
-            let next = at.join(&part);
-            let covered = self
-                .mounts
-                .iter()
-                .any(|(mount, what)| next.starts_with(mount) && matches!(what, What::Bind { .. }));
-            let is_last = parts.is_empty();
-            if !covered && !is_last && links < 40 && self.link_of_host(&next) {
-                links += 1;
-                let to = std::fs::read_link(&next).unwrap_or_default();
-                let resolved = if to.is_absolute() { to } else { at.join(to) };
-                let mut again = names(&crate::manifest::normalize(&resolved));
-                again.reverse();
-                parts.extend(again);
-                at = PathBuf::from("/");
-                continue;
-            }
-            at = next;
-        }
-        at
     }
 
     /// A directory that is there, even if nothing in it is.
@@ -214,28 +195,6 @@ impl Tree {
         });
         if !there && path != Path::new("/") {
             self.plain.insert(path.to_owned());
-        }
-    }
-
-    /// A directory between a writable grant and what is hidden in it could be moved aside
-    /// and made anew, without the mask. Mounted onto itself it stays where it is.
-    fn pin(&mut self, grant: &Grant, grants: &[&Grant], below: &Path) {
-        for rest in below.ancestors().skip(1) {
-            let (source, at) = (grant.source.join(rest), grant.at.join(rest));
-            let another = |other: &&Grant| {
-                other.at.starts_with(&grant.at) && other.at != grant.at && at.starts_with(&other.at)
-            };
-            // What lies in a narrower grant is that one's to hold.
-            let plain = std::fs::symlink_metadata(&source).is_ok_and(|meta| meta.is_dir());
-            if rest.as_os_str().is_empty() || !plain || grants.iter().any(another) {
-                continue;
-            }
-            let at = self.place(&grant.at).join(rest);
-            self.mounts.entry(at).or_insert_with(|| What::Bind {
-                source: Raw::from(&source),
-                writable: true,
-                exec: grant.exec,
-            });
         }
     }
 
@@ -271,12 +230,4 @@ fn is_placeholder(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::symlink_metadata(path)
         .is_ok_and(|meta| meta.is_dir() && meta.permissions().mode() & 0o7777 == PLACEHOLDER_MODE)
-}
-
-fn names(path: &Path) -> Vec<OsString> {
-    let parts = path.components().filter_map(|part| match part {
-        std::path::Component::Normal(name) => Some(name.to_owned()),
-        _ => None,
-    });
-    parts.collect()
 }

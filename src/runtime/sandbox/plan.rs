@@ -32,6 +32,9 @@ pub struct Plan {
     /// Removed when everything is over: cgroup directories and placeholders of masks.
     pub leftovers: Vec<Raw>,
     pub confinement: Option<Confinement>,
+    /// Of a guard whose command is bubblewrap: what the stage inside of it carries out.
+    #[serde(default)]
+    pub inner: Option<Box<Plan>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,132 @@
+//! What the kernel lets a process of ours do, found out by doing it in a process that ends
+//! right after. Asking is not enough: security modules refuse what the settings allow.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::sys::{self, Fork};
+
+/// The word after the helper's name that asks for the trials.
+pub const WORD: &str = "try";
+/// The same inside bubblewrap: may mounts be restricted there?
+pub const WORD_INSIDE: &str = "try-inside";
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    pub what: What,
+    /// 0 where it worked.
+    pub errno: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    UserNamespace,
+    MountNamespace,
+    NetworkNamespace,
+    IpcNamespace,
+    ProcessNamespace,
+    FreshProc,
+    MountApi,
+}
+
+/// Tries everything and prints the results on standard output.
+pub fn run() {
+    let mut trials = Vec::new();
+    let usable = note(&mut trials, What::UserNamespace, user_namespace());
+    if usable {
+        let unshare = sys::unshare(libc::CLONE_NEWNS).and_then(|()| sys::private_mounts());
+        let mounts = note(&mut trials, What::MountNamespace, unshare);
+        let network = sys::unshare(libc::CLONE_NEWNET).and_then(|()| sys::loopback_up());
+        note(&mut trials, What::NetworkNamespace, network);
+        note(
+            &mut trials,
+            What::IpcNamespace,
+            sys::unshare(libc::CLONE_NEWIPC),
+        );
+        if mounts {
+            note(&mut trials, What::MountApi, mount_api());
+        }
+        if note(
+            &mut trials,
+            What::ProcessNamespace,
+            sys::unshare(libc::CLONE_NEWPID),
+        ) {
+            match sys::fork() {
+                Ok(Fork::Child) => {
+                    if mounts {
+                        note(&mut trials, What::FreshProc, fresh_proc());
+                    }
+                    return print(&trials);
+                }
+                Ok(Fork::Parent(pid)) => {
+                    // SAFETY: our own child; no status wanted.
+                    unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+                    return;
+                }
+                Err(error) => {
+                    trials.pop();
+                    note(&mut trials, What::ProcessNamespace, Err(error));
+                }
+            }
+        }
+    }
+    print(&trials);
+}
+
+/// Says `ok` where mounts can be restricted from inside bubblewrap.
+pub fn run_inside() {
+    let noexec = sys::open_path(libc::AT_FDCWD, c"/")
+        .and_then(|root| sys::restrict_mount(root.as_fd(), sys::ATTR_NOEXEC, false));
+    let said = match noexec {
+        Ok(()) => "ok".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let _ = writeln!(io::stdout(), "{said}");
+}
+
+fn note(trials: &mut Vec<Trial>, what: What, result: io::Result<()>) -> bool {
+    let errno = match result {
+        Ok(()) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    };
+    trials.push(Trial { what, errno });
+    errno == 0
+}
+
+fn print(trials: &[Trial]) {
+    if let Ok(text) = serde_json::to_string(trials) {
+        let _ = writeln!(io::stdout(), "{text}");
+    }
+}
+
+fn user_namespace() -> io::Result<()> {
+    // SAFETY: no arguments, cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    sys::unshare(libc::CLONE_NEWUSER)?;
+    // A restricted namespace is given, and then every use of it is refused.
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+}
+
+fn mount_api() -> io::Result<()> {
+    let tree = sys::clone_tree(Path::new("/"))?;
+    sys::restrict_mount(tree.as_fd(), sys::ATTR_RDONLY | sys::ATTR_NOEXEC, true)?;
+    attach_somewhere(c"tmpfs")
+}
+
+fn fresh_proc() -> io::Result<()> {
+    attach_somewhere(c"proc")
+}
+
+/// Over a directory that is surely there, in this process's own mount namespace.
+fn attach_somewhere(kind: &CStr) -> io::Result<()> {
+    let mount = sys::new_mount(kind, &[], sys::ATTR_NOSUID | sys::ATTR_NODEV)?;
+    sys::attach(mount.as_fd(), libc::AT_FDCWD, c"/proc")
+}

@@ -1,0 +1,379 @@
+//! Control groups: where groups of our own may be made, in version 2, version 1 or the
+//! hybrid of both, and the files of one group.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Version {
+    V1,
+    V2,
+}
+
+/// A group in which groups of ours can be made, tried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    pub version: Version,
+    pub dir: PathBuf,
+    /// Limits of groups between this one and the runner's own: ours must not be a way round
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_ceiling: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pids_ceiling: Option<u64>,
+}
+
+/// Per resource: where it can be limited (or, for processor time, measured), or why not.
+#[derive(Clone, Debug, Serialize)]
+pub struct Places {
+    pub memory: Result<Place, String>,
+    pub pids: Result<Place, String>,
+    pub cpu: Result<Place, String>,
+}
+
+/// Measured once per process.
+pub fn places() -> &'static Places {
+    static PLACES: OnceLock<Places> = OnceLock::new();
+    PLACES.get_or_init(|| {
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Layout::parse(&own, &mounts).places()
+    })
+}
+
+/// The runner's own groups.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Layout {
+    /// Mount point and own directory of version 2.
+    unified: Option<(PathBuf, PathBuf)>,
+    /// Own directory per controller of version 1.
+    legacy: Vec<(String, PathBuf)>,
+}
+
+impl Layout {
+    fn parse(own: &str, mountinfo: &str) -> Self {
+        let mut layout = Self::default();
+        for line in own.lines() {
+            let mut parts = line.splitn(3, ':');
+            let (Some(_), Some(controllers), Some(path)) =
+                (parts.next(), parts.next(), parts.next())
+            else {
+                continue;
+            };
+            for mount in mountinfo.lines().filter_map(Mounted::parse) {
+                if controllers.is_empty() && mount.kind == "cgroup2" {
+                    let dir = mount.directory(path);
+                    layout.unified = dir.map(|dir| (PathBuf::from(mount.at), dir));
+                } else if !controllers.is_empty() && mount.kind == "cgroup" {
+                    let named = |c: &&str| mount.options.split(',').any(|option| option == *c);
+                    let Some(dir) = mount.directory(path) else {
+                        continue;
+                    };
+                    for controller in controllers.split(',').filter(named) {
+                        layout.legacy.push((controller.to_owned(), dir.clone()));
+                    }
+                }
+            }
+        }
+        layout
+    }
+
+    fn places(&self) -> Places {
+        let available = self
+            .unified
+            .as_ref()
+            .map(|(_, own)| words(own, "cgroup.controllers"));
+        let available = available.unwrap_or_default();
+        let needed: Vec<&str> = ["memory", "pids"]
+            .into_iter()
+            .filter(|name| available.iter().any(|a| a == name))
+            .collect();
+        let unified = self.unified_place(&needed);
+        let one = |controller: &str, file: &str| {
+            let here = needed.contains(&controller);
+            match (&unified, here) {
+                (Ok(place), true) => Ok(place.clone()),
+                (Err(why), true) => Err(why.clone()),
+                (_, false) => self.legacy_place(controller, file),
+            }
+        };
+        let memory = one("memory", "memory.limit_in_bytes");
+        let pids = one("pids", "pids.max");
+        // Version 2 counts processor time in every group, whatever its controllers.
+        let cpu = unified
+            .or_else(|_| self.unified_place(&[]))
+            .or_else(|_| self.legacy_place("cpuacct", "cpuacct.usage"));
+        Places { memory, pids, cpu }
+    }
+
+    /// The nearest group from our own upwards that hands the controllers on to its children.
+    /// A group with processes of its own cannot, so a session's own group mostly is not it.
+    fn unified_place(&self, needed: &[&str]) -> Result<Place, String> {
+        let Some((mount, own)) = &self.unified else {
+            return Err("control groups version 2 are not mounted".to_owned());
+        };
+        let mut place = Place {
+            version: Version::V2,
+            dir: own.clone(),
+            memory_ceiling: None,
+            pids_ceiling: None,
+        };
+        let mut why = None;
+        for dir in own.ancestors().take_while(|dir| dir.starts_with(mount)) {
+            let handed_on = words(dir, "cgroup.subtree_control");
+            let missing = needed.iter().find(|n| !handed_on.iter().any(|h| h == *n));
+            let tried = match missing {
+                Some(name) => Err(format!("{} does not hand `{name}` on", dir.display())),
+                None => own_and_writable(dir).and_then(|()| try_group(dir, "cpu.stat")),
+            };
+            match tried {
+                Ok(()) => {
+                    place.dir = dir.to_owned();
+                    return Ok(place);
+                }
+                Err(reason) => why = why.or(Some(reason)),
+            }
+            if needed.is_empty() {
+                break;
+            }
+            place.memory_ceiling = lower(place.memory_ceiling, number(dir, "memory.max"));
+            place.pids_ceiling = lower(place.pids_ceiling, number(dir, "pids.max"));
+        }
+        Err(why.unwrap_or_else(|| "no control group is ours".to_owned()))
+    }
+
+    fn legacy_place(&self, controller: &str, file: &str) -> Result<Place, String> {
+        let found = self.legacy.iter().find(|(name, _)| name == controller);
+        let Some((_, dir)) = found else {
+            return Err(format!("the controller `{controller}` is not there"));
+        };
+        try_group(dir, file)?;
+        Ok(Place {
+            version: Version::V1,
+            dir: dir.clone(),
+            memory_ceiling: None,
+            pids_ceiling: None,
+        })
+    }
+}
+
+/// A line of `/proc/self/mountinfo`.
+struct Mounted<'a> {
+    /// What of the file system is mounted.
+    root: &'a str,
+    at: &'a str,
+    kind: &'a str,
+    options: &'a str,
+}
+
+impl<'a> Mounted<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut place = place.split(' ').skip(3);
+        let (root, at) = (place.next()?, place.next()?);
+        let mut kind = kind.split(' ');
+        Some(Self {
+            root,
+            at,
+            kind: kind.next()?,
+            options: kind.nth(1).unwrap_or_default(),
+        })
+    }
+
+    /// Where a group of this hierarchy is seen, if it is.
+    fn directory(&self, group: &str) -> Option<PathBuf> {
+        let below = Path::new(group).strip_prefix(self.root).ok()?;
+        let strange = below.components().any(|part| part.as_os_str() == "..");
+        (!strange).then(|| Path::new(self.at).join(below))
+    }
+}
+
+fn words(dir: &Path, file: &str) -> Vec<String> {
+    let text = fs::read_to_string(dir.join(file)).unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn number(dir: &Path, file: &str) -> Option<u64> {
+    fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()
+}
+
+fn lower(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Processes may be moved below a group of version 2 only by whoever may write to it.
+fn own_and_writable(dir: &Path) -> Result<(), String> {
+    let refuse = |why: &str| Err(format!("{} {why}", dir.display()));
+    // SAFETY: no arguments, cannot fail.
+    let user = unsafe { libc::geteuid() };
+    match fs::metadata(dir) {
+        Ok(about) if about.uid() == user => {}
+        _ => return refuse("belongs to another user"),
+    }
+    let procs = dir.join("cgroup.procs");
+    let Ok(path) = std::ffi::CString::new(procs.as_os_str().as_bytes()) else {
+        return refuse("is not a path");
+    };
+    // SAFETY: a C string that outlives the call.
+    match unsafe { libc::access(path.as_ptr(), libc::W_OK) } {
+        0 => Ok(()),
+        _ => refuse("is not writable"),
+    }
+}
+
+/// Makes a group, looks for the file that it is wanted for, and removes it.
+fn try_group(parent: &Path, file: &str) -> Result<(), String> {
+    let dir =
+        make(parent).map_err(|e| format!("cannot make a group in {}: {e}", parent.display()))?;
+    let there = dir.join(file).exists();
+    let _ = fs::remove_dir(&dir);
+    if there {
+        Ok(())
+    } else {
+        Err(format!("groups in {} have no `{file}`", parent.display()))
+    }
+}
+
+const PREFIX: &str = "agentproto";
+
+/// A new, empty group.
+pub fn make(parent: &Path) -> io::Result<PathBuf> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let dir = parent.join(format!("{PREFIX}-{}-{count}", std::process::id()));
+    fs::create_dir(&dir)?;
+    Ok(dir)
+}
+
+/// Removes groups of runners that are gone and could not clean up. A group with a process
+/// in it cannot be removed.
+pub fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| {
+            let (owner, count) = name
+                .strip_prefix(PREFIX)?
+                .strip_prefix('-')?
+                .split_once('-')?;
+            let _: u64 = count.parse().ok()?;
+            owner.parse::<u32>().ok()
+        });
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Caps memory; swap would only hide the excess.
+pub fn limit_memory(version: Version, dir: &Path, bytes: u64) -> io::Result<()> {
+    let set = |file: &str, value: u64| fs::write(dir.join(file), value.to_string());
+    let set_if_there = |file: &str, value: u64| match set(file, value) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        // Without swap accounting the file is not there to be created either.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied && !dir.join(file).exists() => Ok(()),
+        other => other,
+    };
+    match version {
+        Version::V2 => {
+            set("memory.max", bytes)?;
+            set_if_there("memory.swap.max", 0)
+        }
+        Version::V1 => {
+            set("memory.limit_in_bytes", bytes)?;
+            set_if_there("memory.memsw.limit_in_bytes", bytes)
+        }
+    }
+}
+
+pub fn limit_pids(dir: &Path, count: u64) -> io::Result<()> {
+    fs::write(dir.join("pids.max"), count.to_string())
+}
+
+/// The processor time of a group, read while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuMeter {
+    version: Version,
+    file: PathBuf,
+}
+
+impl CpuMeter {
+    pub fn new(version: Version, dir: &Path) -> Self {
+        let file = match version {
+            Version::V1 => "cpuacct.usage",
+            Version::V2 => "cpu.stat",
+        };
+        Self {
+            version,
+            file: dir.join(file),
+        }
+    }
+
+    /// `None` when the group is gone.
+    pub fn spent(&self) -> Option<Duration> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        match self.version {
+            Version::V1 => text.trim().parse().ok().map(Duration::from_nanos),
+            Version::V2 => {
+                let line = text.lines().find_map(|l| l.strip_prefix("usage_usec "))?;
+                line.trim().parse().ok().map(Duration::from_micros)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "\
+30 23 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+31 30 0:27 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+32 30 0:28 /box /sys/fs/cgroup/memory rw,relatime shared:7 - cgroup cgroup rw,memory
+33 30 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn hybrid_layouts_are_read() {
+        let own = "4:memory:/box/a\n2:cpu,cpuacct:/x\n1:name=systemd:/y\n0::/z:1\n";
+        let layout = Layout::parse(own, HYBRID);
+        let at = |path: &str| PathBuf::from(format!("/sys/fs/cgroup/{path}"));
+        assert_eq!(layout.unified, Some((at("unified"), at("unified/z:1"))));
+        assert_eq!(
+            layout.legacy,
+            [
+                ("memory".to_owned(), at("memory/a")),
+                ("cpu".to_owned(), at("cpu,cpuacct/x")),
+                ("cpuacct".to_owned(), at("cpu,cpuacct/x")),
+            ]
+        );
+    }
+
+    #[test]
+    fn groups_outside_of_what_is_mounted_are_none() {
+        assert_eq!(
+            Layout::parse("4:memory:/other\n", HYBRID),
+            Layout::default()
+        );
+        assert_eq!(Layout::parse("0::/../up\n", HYBRID), Layout::default());
+        assert_eq!(Layout::parse("nonsense", "- - -"), Layout::default());
+    }
+
+    #[test]
+    fn ceilings_are_the_lowest() {
+        assert_eq!(lower(None, None), None);
+        assert_eq!(lower(Some(3), None), Some(3));
+        assert_eq!(lower(Some(3), Some(2)), Some(2));
+    }
+}

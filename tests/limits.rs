@@ -1,0 +1,271 @@
+//! Limits stop what runs away, by control group as root and by resource limits as an
+//! ordinary user, and leave no group behind (A45-SBX-02).
+#![cfg(target_os = "linux")]
+
+mod sandbox;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use agentproto::runtime::sandbox::limits::{self, Limiter, Within};
+use agentproto::runtime::sandbox::policy::{Limit, LimitKind};
+use agentproto::runtime::sandbox::probe;
+use agentproto::runtime::sandbox::{Clause, Standing};
+use agentproto::runtime::spawn::{Exit, Options, spawn};
+use sandbox::{Backend, lines, native, plan};
+
+const MIB: u64 = 1 << 20;
+
+fn limit(kind: LimitKind) -> Limit {
+    Limit {
+        clause: Clause::new("/sandbox/limits", format!("{kind:?}")),
+        kind,
+    }
+}
+
+fn is_root() -> bool {
+    // SAFETY: no arguments.
+    unsafe { libc::getuid() == 0 }
+}
+
+fn no_groups_left(limiter: &Limiter) {
+    for dir in &limiter.leftovers {
+        assert!(gone(dir.path()), "{} is left", dir.path().display());
+    }
+}
+
+/// The helper removes groups after it has told the end.
+fn gone(path: &Path) -> bool {
+    let begin = Instant::now();
+    while path.exists() {
+        if begin.elapsed() > Duration::from_secs(3) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+fn within(backend: Backend) -> Within {
+    match backend {
+        Backend::Guard => Within::Guard,
+        Backend::Native => Within::Native,
+        Backend::Bubblewrap | Backend::WeakBubblewrap => Within::Bubblewrap,
+    }
+}
+
+async fn run(backend: Backend, argv: &[&str], limits: &[Limit]) -> (Exit, Vec<String>, String) {
+    let within = within(backend);
+    for assessed in limits::assess(limits, within) {
+        assert!(
+            matches!(assessed.standing, Standing::Enforced { .. }),
+            "{assessed:?}"
+        );
+    }
+    let limiter = limits::prepare(limits, within).expect("prepared");
+    let mut plan = native(argv);
+    limiter.apply(&mut plan);
+    let plan = backend.carry(plan);
+    let options = Options {
+        timeout: limiter.timeout.or(Some(Duration::from_secs(30))),
+        cpu: limiter.cpu.clone(),
+        ..Options::default()
+    };
+    let mut child = spawn(&plan, options).await.expect("started");
+    let text = lines(&mut child).await;
+    let exit = child.wait().await;
+    no_groups_left(&limiter);
+    (exit, text, child.stderr.text())
+}
+
+/// Perl comes with every Debian, and asks for memory when told to.
+const MEMORY_BOMB: &str =
+    "my $n = shift; my $x = 'x' x ($n << 20); print 'had ', length($x) >> 20, \"\\n\";";
+
+#[tokio::test]
+async fn memory_bombs_are_stopped() {
+    let limits = [limit(LimitKind::Memory { bytes: 96 * MIB })];
+    for backend in sandbox::ALL {
+        let bomb = |size| ["/usr/bin/perl", "-e", MEMORY_BOMB, size];
+        let (exit, text, _) = run(backend, &bomb("16"), &limits).await;
+        assert_eq!(
+            (exit.status.code(), &*text),
+            (Some(0), &["had 16".to_owned()][..])
+        );
+        let (exit, text, _) = run(backend, &bomb("400"), &limits).await;
+        assert!(
+            !exit.status.success() && text.is_empty(),
+            "{backend:?}: {exit:?} {text:?}"
+        );
+        if is_root() {
+            assert_eq!(exit.status.signal(), Some(libc::SIGKILL), "{backend:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn fork_bombs_are_stopped() {
+    let script = "i=0; while [ $i -lt 60 ]; do sleep 20 & i=$((i+1)); done; echo all";
+    let limits = [
+        limit(LimitKind::Processes(20)),
+        limit(LimitKind::Timeout(Duration::from_secs(4))),
+    ];
+    for backend in sandbox::ALL {
+        if backend == Backend::Guard && !is_root() {
+            continue;
+        }
+        let (exit, text, stderr) = run(backend, &["/bin/sh", "-c", script], &limits).await;
+        assert!(text.is_empty(), "{backend:?}: {exit:?} {text:?}");
+        assert!(stderr.contains("fork"), "{backend:?}: {stderr}");
+        // The shell and nineteen more.
+        assert!(
+            (15..=20).contains(&exit.usage.survivors),
+            "{backend:?}: {exit:?}"
+        );
+    }
+}
+
+/// As many as are allowed do run.
+#[tokio::test]
+async fn the_allowed_number_of_processes_runs() {
+    let script = "i=0; while [ $i -lt 9 ]; do sleep 20 & i=$((i+1)); done; echo all";
+    let limits = [limit(LimitKind::Processes(10))];
+    for backend in sandbox::ALL {
+        if backend == Backend::Guard && !is_root() {
+            continue;
+        }
+        let (exit, text, stderr) = run(backend, &["/bin/sh", "-c", script], &limits).await;
+        assert_eq!(text, ["all"], "{backend:?}: {stderr} {exit:?}");
+    }
+}
+
+#[tokio::test]
+async fn processor_time_is_limited() {
+    let limits = [limit(LimitKind::Cpu(Duration::from_secs(1)))];
+    for backend in sandbox::ALL {
+        let argv = ["/bin/sh", "-c", "while :; do :; done"];
+        let (exit, _, _) = run(backend, &argv, &limits).await;
+        assert!(!exit.timed_out, "{backend:?}");
+        assert_eq!(exit.cpu_spent, is_root(), "{backend:?}");
+        let spent = exit.usage.user_us + exit.usage.system_us;
+        assert!(
+            (700_000..2_500_000).contains(&spent),
+            "{backend:?}: {spent}"
+        );
+    }
+}
+
+/// Children count too: three burn at once, and each has spent less than the limit.
+#[tokio::test]
+async fn processor_time_of_all_processes_counts() {
+    if !is_root() {
+        return;
+    }
+    let limits = [limit(LimitKind::Cpu(Duration::from_millis(900)))];
+    let burn = "burn() { while :; do :; done; }; burn & burn & burn";
+    let (exit, _, _) = run(Backend::Native, &["/bin/sh", "-c", burn], &limits).await;
+    assert!(exit.cpu_spent && exit.usage.survivors >= 2, "{exit:?}");
+}
+
+/// What the machine can do is said in words.
+#[test]
+fn the_probe_knows_this_machine() {
+    let _ = plan(Backend::Guard, &["/bin/true"]);
+    let probe = probe::probe();
+    for line in probe.lines() {
+        assert!(
+            !line.text.is_empty() && line.available == line.help.is_none(),
+            "{line:?}"
+        );
+    }
+    let named: Vec<&str> = probe.lines().iter().map(|line| line.item).collect();
+    assert_eq!(named.len(), 13, "{named:?}");
+    assert!(probe.native().is_ok(), "{:?}", probe.native());
+    assert!(serde_json::to_value(probe).is_ok());
+    assert_eq!(probe.root, is_root());
+    if !is_root() {
+        assert!(probe.cgroups.memory.is_err());
+    }
+}
+
+/// A runner that is killed takes everything with it, its groups too.
+#[test]
+fn a_killed_runner_leaves_nothing() {
+    for backend in sandbox::ALL {
+        let mut runner = Command::new(std::env::current_exe().expect("this test"))
+            .args([
+                "--exact",
+                "a_runner_to_be_killed",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env("BACKEND", format!("{backend:?}"))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut text = String::new();
+        let mut reader = std::io::BufReader::new(runner.stdout.take().expect("pipe"));
+        while !text.contains("leftovers ") {
+            let read = std::io::BufRead::read_line(&mut reader, &mut text).expect("read");
+            assert!(read > 0, "{text}");
+        }
+        let marker = sandbox::marker(runner.id(), backend);
+        assert!(sandbox::runs(&marker), "{backend:?}");
+        runner.kill().expect("killed");
+        runner.wait().expect("gone");
+        let dirs: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split_once("leftovers ").map(|(_, dirs)| dirs))
+            .flat_map(|dirs| dirs.split_whitespace())
+            .collect();
+        assert_eq!(dirs.is_empty(), !is_root(), "{backend:?}: {text}");
+        for dir in dirs {
+            assert!(gone(Path::new(dir)), "{backend:?}: {dir} is left");
+        }
+        let begin = Instant::now();
+        while sandbox::runs(&marker) {
+            assert!(begin.elapsed() < Duration::from_secs(3), "{backend:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "started by a_killed_runner_leaves_nothing"]
+async fn a_runner_to_be_killed() {
+    let named = std::env::var("BACKEND").unwrap_or_default();
+    let backend = sandbox::ALL
+        .into_iter()
+        .find(|b| format!("{b:?}") == named)
+        .unwrap_or(Backend::Native);
+    let marker = sandbox::marker(std::process::id(), backend);
+    let script = format!("setsid sleep {marker} & (setsid sleep {marker} &); sleep {marker}");
+    let mut plan = native(&["/bin/sh", "-c", &script]);
+    let limits = [
+        limit(LimitKind::Memory { bytes: 96 * MIB }),
+        limit(LimitKind::Processes(20)),
+        limit(LimitKind::Cpu(Duration::from_secs(5))),
+    ];
+    let limiter = limits::prepare(&limits, within(backend)).expect("prepared");
+    limiter.apply(&mut plan);
+    let plan = backend.carry(plan);
+    let mut child = spawn(&plan, Options::default()).await.expect("started");
+    while !sandbox::runs(&marker) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let dirs: Vec<String> = limiter
+        .leftovers
+        .iter()
+        .map(|dir| dir.path().display().to_string())
+        .collect();
+    println!("leftovers {}", dirs.join(" "));
+    child.wait().await;
+}
+
+/// The whole of this file again as an ordinary user.
+#[test]
+fn an_ordinary_user_is_limited_too() {
+    sandbox::again_as_user();
+}

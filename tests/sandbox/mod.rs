@@ -1,0 +1,193 @@
+//! What the tests of children share: a plan with the system's directories, and a second run
+//! as an ordinary user.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use agentproto::runtime::helper;
+use agentproto::runtime::sandbox::bwrap::{self, Bubblewrap, Power};
+use agentproto::runtime::sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, What};
+use agentproto::runtime::sandbox::probe;
+use agentproto::runtime::spawn::{Child, Piece};
+
+/// Where a second run finds the binary: the build directory may be closed to its user.
+const BINARY: &str = "AGENTPROTO_TEST_BINARY";
+
+/// Who starts the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Guard,
+    Native,
+    Bubblewrap,
+    /// Bubblewrap where it leaves no power over mounts.
+    WeakBubblewrap,
+}
+
+pub const ALL: [Backend; 4] = [
+    Backend::Guard,
+    Backend::Native,
+    Backend::Bubblewrap,
+    Backend::WeakBubblewrap,
+];
+pub const CONFINED: [Backend; 3] = [
+    Backend::Native,
+    Backend::Bubblewrap,
+    Backend::WeakBubblewrap,
+];
+
+impl Backend {
+    /// Carries a native plan over to this backend.
+    pub fn carry(self, plan: Plan) -> Plan {
+        let bubblewrap = |power| {
+            let found = probe::bubblewrap().expect("bubblewrap works");
+            let found = Bubblewrap {
+                power,
+                ..found.clone()
+            };
+            bwrap::plan(plan.clone(), &found).expect("a plan")
+        };
+        match self {
+            Self::Guard => Plan {
+                kind: Kind::Guard,
+                confinement: None,
+                ..plan
+            },
+            Self::Native => plan,
+            Self::Bubblewrap => bubblewrap(Power::Mounts),
+            Self::WeakBubblewrap => bubblewrap(Power::LandlockOnly),
+        }
+    }
+}
+
+pub fn plan(backend: Backend, argv: &[&str]) -> Plan {
+    backend.carry(native(argv))
+}
+
+pub fn native(argv: &[&str]) -> Plan {
+    let binary = std::env::var_os(BINARY);
+    helper::use_binary(binary.unwrap_or_else(|| env!("CARGO_BIN_EXE_agentproto").into()));
+    Plan {
+        kind: Kind::Native,
+        argv: argv.iter().map(Raw::from).collect(),
+        env: vec![(Raw::from("PATH"), Raw::from("/usr/bin:/bin"))],
+        cwd: Raw::from("/"),
+        tty: false,
+        rlimits: vec![],
+        cgroups: vec![],
+        leftovers: vec![],
+        confinement: Some(system()),
+        inner: None,
+    }
+}
+
+/// The system directories, read-only, and nothing else.
+pub fn system() -> Confinement {
+    let mut mounts = vec![];
+    let mut landlock = vec![];
+    for path in ["/usr", "/etc"] {
+        let bind = What::Bind {
+            source: Raw::from(path),
+            writable: false,
+            exec: true,
+        };
+        mounts.push(at(path, bind));
+        landlock.push(rights(path, false, true));
+    }
+    for (path, to) in [
+        ("/bin", "usr/bin"),
+        ("/lib", "usr/lib"),
+        ("/lib64", "usr/lib64"),
+    ] {
+        mounts.push(at(path, What::Symlink { to: Raw::from(to) }));
+    }
+    mounts.push(at("/proc", What::Proc));
+    mounts.push(at("/dev", What::Dev));
+    mounts.push(at("/tmp", What::Private { exec: false }));
+    for (path, write) in [("/proc", false), ("/dev", true), ("/tmp", true)] {
+        landlock.push(rights(path, write, false));
+    }
+    Confinement {
+        mounts,
+        landlock,
+        ..Confinement::default()
+    }
+}
+
+pub fn at(path: impl AsRef<Path>, what: What) -> Mount {
+    Mount {
+        at: Raw::from(path.as_ref()),
+        what,
+    }
+}
+
+pub fn rights(path: impl AsRef<Path>, write: bool, exec: bool) -> Rights {
+    Rights {
+        path: Raw::from(path.as_ref()),
+        write,
+        exec,
+    }
+}
+
+pub async fn lines(child: &mut Child) -> Vec<String> {
+    let mut all = vec![];
+    let stdout = child.stdout.as_mut().expect("pipes");
+    while let Some(piece) = stdout.next().await {
+        match piece {
+            Piece::Line { bytes, .. } => all.push(String::from_utf8_lossy(&bytes).into_owned()),
+            other => all.push(format!("{other:?}")),
+        }
+    }
+    all
+}
+
+/// An argument of `sleep` that nobody else uses.
+pub fn marker(runner: u32, backend: Backend) -> String {
+    format!("{}.{}", 300_000 + runner, backend as u32)
+}
+
+/// Whether a process with this argument is alive.
+pub fn runs(marker: &str) -> bool {
+    std::fs::read_dir("/proc")
+        .expect("proc")
+        .flatten()
+        .any(|entry| {
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| {
+                line.split(|b| *b == 0)
+                    .any(|word| word == marker.as_bytes())
+            })
+        })
+}
+
+/// Runs this test binary again as nobody, from a directory that nobody can enter.
+pub fn again_as_user() {
+    // SAFETY: no arguments.
+    if unsafe { libc::getuid() } != 0 {
+        return;
+    }
+    let dir = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .expect("directory");
+    let copy = |from: &Path, name: &str| -> PathBuf {
+        let to = dir.path().join(name);
+        std::fs::copy(from, &to).expect("copied");
+        to
+    };
+    let tests = copy(&std::env::current_exe().expect("this test"), "tests");
+    let binary = copy(Path::new(env!("CARGO_BIN_EXE_agentproto")), "agentproto");
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(tests)
+        .env(BINARY, binary)
+        .env("HOME", "/nonexistent")
+        .current_dir("/")
+        .output();
+    let Ok(output) = output else { return };
+    assert!(
+        output.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
