@@ -41,7 +41,8 @@ async fn ask(host: &Host, rules: &[&str], probe: &'static str, args: &str) -> As
         .map(|rule| (clause("network.egress"), (*rule).to_owned()))
         .collect();
     let (_, backend) = backends()[0];
-    let plan = backend(build::plan(&policy, &command(&world, probe, args)));
+    let plan = build::plan(&policy, &command(&world, probe, args));
+    let plan = backend(plan).expect("a plan");
     let mut child = spawn(&plan, Options::default()).await.expect("started");
     let listener = child.listener.take().expect("a listener for the proxy");
     let resolver = Arc::new(Everywhere::default());

@@ -21,10 +21,24 @@ async fn nothing_but_what_is_given() {
         let command = command(&world, "environment", "");
         let plan = agentproto::runtime::sandbox::build::plan(&policy(&world), &command);
         let mut plans = vec![unconfined(plan.clone())];
-        plans.extend(backends().into_iter().map(|(_, own)| own(plan.clone())));
+        plans.extend(
+            backends()
+                .into_iter()
+                .filter_map(|(_, own)| own(plan.clone()).ok()),
+        );
+        let given: Vec<String> = policy(&world)
+            .env
+            .iter()
+            .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+            .collect();
+        assert!(given.contains(&"GIVEN=value".to_owned()), "{given:?}");
+        assert!(
+            !given.iter().any(|pair| pair.starts_with("LEAKED")),
+            "{given:?}"
+        );
         for plan in plans {
             let seen = observe(&plan, &world, &case).await;
-            assert_eq!(seen.how, "GIVEN=value", "{:?}", plan.kind);
+            assert_eq!(seen.how, given.join("\n"), "{:?}", plan.kind);
         }
     }
 }

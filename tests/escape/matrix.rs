@@ -5,27 +5,41 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use agentproto::runtime::sandbox::build;
+use agentproto::runtime::sandbox::bwrap::{self, Bubblewrap, Power};
 use agentproto::runtime::sandbox::plan::{Kind, Plan};
 use agentproto::runtime::sandbox::policy::Policy;
-use agentproto::runtime::sandbox::{bwrap, probe};
+use agentproto::runtime::sandbox::{build, probe};
 use agentproto::runtime::spawn::{Child, Options, Piece, Stdio, spawn};
 
 use crate::policies::clause;
-use crate::world::{Host, World, is_root, probe};
+use crate::world::{self, Host, World, is_root};
 
-/// A backend makes a plan its own.
-pub type Backend = (&'static str, fn(Plan) -> Plan);
+/// A backend makes a plan its own, or refuses it before anything starts.
+pub type Backend = (&'static str, fn(Plan) -> Result<Plan, String>);
 
-/// Bubblewrap where it is installed; CI installs it.
+/// Those that work here; the others are named once.
 pub fn backends() -> Vec<Backend> {
-    let mut all: Vec<Backend> = vec![("native", |plan| plan)];
-    if probe::bubblewrap().is_ok() {
-        all.push(("bubblewrap", |plan| {
-            bwrap::plan(plan, probe::bubblewrap().expect("found")).expect("a plan")
-        }));
+    static TOLD: std::sync::Once = std::sync::Once::new();
+    let mut all: Vec<Backend> = vec![("native", Ok)];
+    match probe::bubblewrap() {
+        Ok(found) => {
+            if found.power == Power::Mounts {
+                all.push(("bwrap", |plan| bubblewrap(plan, Power::Mounts)));
+            }
+            all.push(("weak", |plan| bubblewrap(plan, Power::LandlockOnly)));
+        }
+        Err(why) => TOLD.call_once(|| println!("bubblewrap is not tried: {why:?}")),
     }
     all
+}
+
+fn bubblewrap(plan: Plan, power: Power) -> Result<Plan, String> {
+    let found = probe::bubblewrap().map_err(|e| format!("{e:?}"))?;
+    let found = Bubblewrap {
+        power,
+        ..found.clone()
+    };
+    bwrap::plan(plan, &found).map_err(|e| e.to_string())
 }
 
 /// What the same attempt must do without a sandbox.
@@ -50,6 +64,8 @@ pub struct Case {
     replaces: bool,
     tty: bool,
     meanwhile: Option<fn(&World)>,
+    /// A backend that is known not to hold it for root, and why.
+    known: Option<(&'static str, &'static str)>,
 }
 
 /// An attempt that must be blocked. `rows` names the requirements that it decides.
@@ -63,6 +79,7 @@ pub fn wall(probe: &'static str, args: &'static str, rows: &'static str, control
         replaces: false,
         tty: false,
         meanwhile: None,
+        known: None,
     }
 }
 
@@ -86,6 +103,12 @@ impl Case {
         self
     }
 
+    /// A backend that cannot hold this for root, and why.
+    pub fn known(mut self, backend: &'static str, why: &'static str) -> Self {
+        self.known = Some((backend, why));
+        self
+    }
+
     /// Done on the host once the probe says that it is ready.
     pub fn meanwhile(mut self, act: fn(&World)) -> Self {
         self.meanwhile = Some(act);
@@ -100,7 +123,7 @@ pub struct Seen {
 }
 
 pub fn command(world: &World, probe_name: &str, args: &str) -> Vec<OsString> {
-    let mut command = vec![probe().into_os_string(), probe_name.into()];
+    let mut command = vec![world::probe().into_os_string(), probe_name.into()];
     command.extend(args.split_whitespace().map(|arg| world.fill(arg).into()));
     command
 }
@@ -187,12 +210,30 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
     let who = if is_root() { "root" } else { "user" };
     let mut faults = String::new();
     let mut report = String::new();
-    let mut counts = [0; 4];
+    let mut counts = [0; 6];
     for case in cases {
         for (name, backend) in backends() {
+            if let Some((_, why)) = case.known.filter(|(known, _)| is_root() && *known == name) {
+                counts[5] += 1;
+                let _ = writeln!(
+                    report,
+                    "{who:4} {name:6} {group}: not held: {} {}: {why}",
+                    case.probe, case.args
+                );
+                continue;
+            }
             let world = World::new(&host);
-            let plan = backend(plan_of(policy(&world), &world, case));
-            let seen = observe(&plan, &world, case).await;
+            let seen = match backend(plan_of(policy(&world), &world, case)) {
+                Ok(plan) => observe(&plan, &world, case).await,
+                Err(why) => {
+                    counts[4] += 1;
+                    if counts[4] == 1 {
+                        let _ =
+                            writeln!(report, "{who:4} {name:6} {group}: refused up front: {why}");
+                    }
+                    continue;
+                }
+            };
             let good = match seen.outcome.as_str() {
                 "blocked" => !case.works,
                 "escaped" => case.works,
@@ -232,8 +273,8 @@ pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
         }
     }
     println!(
-        "{report}{who} {group}: {} blocked, {} twins work, {} without a control, {} faults",
-        counts[2], counts[1], counts[3], counts[0]
+        "{report}{who} {group}: {} blocked, {} twins work, {} without a control, {} refused up front, {} known not to hold, {} faults",
+        counts[2], counts[1], counts[3], counts[4], counts[5], counts[0]
     );
     assert!(faults.is_empty(), "\n{faults}");
 }
@@ -255,7 +296,7 @@ async fn control(
     host: &Host,
     report: &mut String,
     faults: &mut String,
-    counts: &mut [u32; 4],
+    counts: &mut [u32; 6],
 ) {
     let why_none = match case.control {
         Control::None(why) => Some(why),

@@ -6,7 +6,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use agentproto::runtime::sandbox::clause::Clause;
-use agentproto::runtime::sandbox::policy::{Access, Denial, Exec, Grant, Hidden, Policy, Shape};
+use agentproto::runtime::sandbox::policy::{
+    Access, Denial, Exec, Grant, Hidden, Policy, Shape, Surroundings, Target, resolve,
+};
 
 use crate::world::{World, probe};
 
@@ -76,6 +78,17 @@ fn denial(path: PathBuf, kind: Hidden) -> Denial {
 fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
     let mut grants = vec![
         grant(world.path("write"), Access::Write, shape == Shape::Aip36),
+        // What lies on the way to a mask is a mount of its own, as the resolver has it.
+        grant(
+            world.path("write/deep"),
+            Access::Write,
+            shape == Shape::Aip36,
+        ),
+        grant(
+            world.path("write/deep/middle"),
+            Access::Write,
+            shape == Shape::Aip36,
+        ),
         grant(world.path("read"), Access::Read, false),
         grant(world.host_path("sockets"), Access::Write, false),
         grant(world.path("other"), Access::Read, shape == Shape::Aip36),
@@ -128,27 +141,57 @@ fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
 
 /// AIP-29 with `exec.spawn` naming the probe alone.
 pub fn listed(world: &World) -> Policy {
-    common(world, Shape::Aip29, programs(true))
+    resolved(world, "{allow: true, spawn: [escape_probe]}")
 }
 
 /// AIP-29 with `exec.allow: false`.
 pub fn no_exec(world: &World) -> Policy {
-    common(world, Shape::Aip29, programs(false))
+    resolved(world, "{allow: false}")
+}
+
+/// A block of a manifest, resolved as for any program.
+fn resolved(world: &World, exec: &str) -> Policy {
+    let block = world.fill(
+        "fs:
+  read: ['<read>/**', '<other>/**']
+  write: ['<write>/**', '<sockets>/**']
+  deny:
+    - '<write>/secret/**'
+    - '<write>/secret.txt'
+    - '<write>/deep/middle/secret/**'
+    - '<write>/later'
+    - '<read>/secret/**'
+    - '<read>/secret.txt'
+env:
+  set: 
+    GIVEN: value
+"
+        .replace('<', "{")
+        .replace('>', "}")
+        .as_str(),
+    );
+    let file = world.path("policy.yaml");
+    std::fs::write(&file, format!("{block}exec: {exec}\n")).expect("policy");
+    let target = Target::load(&file).expect("a policy");
+    let directory = probe().parent().expect("directory").as_os_str().to_owned();
+    let surroundings = Surroundings {
+        host_env: vec![
+            ("PATH".into(), directory),
+            ("LEAKED".into(), "from the runner".into()),
+        ],
+        home: world.path("home"),
+        cwd: world.path("write"),
+        bundle: world.root(),
+        extra_env: vec![],
+    };
+    let policy = resolve(&target, &surroundings, &[probe().into_os_string()]).expect("a policy");
+    assert!(policy.impossible.is_empty(), "{:?}", policy.impossible);
+    policy
 }
 
 /// AIP-36: whatever is visible may run.
 pub fn visible(world: &World) -> Policy {
     common(world, Shape::Aip36, Exec::Visible)
-}
-
-fn programs(fork: bool) -> Exec {
-    let mut programs = vec![probe()];
-    programs.extend(loader().canonicalize());
-    Exec::Listed {
-        fork,
-        programs,
-        clause: clause("exec"),
-    }
 }
 
 /// As `visible`, with the program that root's half has made.

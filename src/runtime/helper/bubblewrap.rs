@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use super::sys::{self, Fork};
 use super::{Fault, Step, init, native, step, target};
 use crate::runtime::sandbox::bwrap;
-use crate::runtime::sandbox::plan::{CONTROL_FD, Mount, PLAN_FD, Plan, What};
+use crate::runtime::sandbox::plan::{
+    CONTROL_FD, Mount, PLACEHOLDER_MODE, PLAN_FD, Plan, Raw, What,
+};
 
 /// The target's standard error: until process 1 is there, bubblewrap complains elsewhere.
 const STDERR_FD: RawFd = 5;
@@ -24,6 +26,14 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
         .map_err(io::Error::other)
         .and_then(|text| in_memory(&text))
         .step(step("write the inner plan"))?;
+    // Were a placeholder removed by another session, the mask would go with it.
+    let mut placeholders = Vec::new();
+    for path in plan.leftovers.iter().map(Raw::path) {
+        let held = sys::c_path(path)
+            .and_then(|path| sys::hold_directory(libc::AT_FDCWD, &path, PLACEHOLDER_MODE))
+            .step(|| format!("hide {}", path.display()))?;
+        placeholders.extend(held);
+    }
     let pipe = || target::error_pipe().step(step("create a pipe"));
     let ((failure, told), (arrived, up), (words, complaints)) = (pipe()?, pipe()?, pipe()?);
     let pid = match sys::fork().step(step("start bubblewrap"))? {
@@ -56,6 +66,7 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
     // The runner must see the end now, not after the cleaning.
     // SAFETY: closed once; the owner never uses it again.
     unsafe { libc::close(control.as_raw_fd()) };
+    drop(placeholders);
     init::remove_leftovers(plan);
     Ok(())
 }
@@ -160,16 +171,15 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
             sys::check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }.into())
                 .step(step("put the helper away"))?;
         } else if !executable(mounts, point) {
+            let mut attributes = sys::ATTR_NOEXEC;
+            if is_device(mounts, point) {
+                // Written to all the same; but root owns these nodes of the host, and could
+                // change their mode.
+                attributes |= sys::ATTR_RDONLY;
+            }
             let restricted = sys::c_path(point)
                 .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
-                .and_then(|fd| {
-                    let mut attributes = sys::ATTR_NOEXEC;
-                    if is_device(mounts, point) && !sys::is_directory(fd.as_fd())? {
-                        // Root owns these nodes of the host, and could change their mode.
-                        attributes |= sys::ATTR_RDONLY;
-                    }
-                    sys::restrict_mount(fd.as_fd(), attributes, false)
-                });
+                .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
             match restricted {
                 // Below something that hides it, where nobody can reach it either.
                 Err(e) if hidden(mounts, point) && is_unreachable(&e) => {}
@@ -192,15 +202,15 @@ fn deciding<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     holding.max_by_key(|m| m.at.path().components().count())
 }
 
-fn is_device(mounts: &[Mount], point: &Path) -> bool {
-    deciding(mounts, point).is_some_and(|m| m.what == What::Dev && m.at.path() != point)
-}
-
 fn executable(mounts: &[Mount], point: &Path) -> bool {
     deciding(mounts, point).is_some_and(|mount| match mount.what {
         What::Bind { exec, .. } | What::Private { exec } => exec,
         _ => false,
     })
+}
+
+fn is_device(mounts: &[Mount], point: &Path) -> bool {
+    deciding(mounts, point).is_some_and(|m| m.what == What::Dev) && !point.is_dir()
 }
 
 fn hidden(mounts: &[Mount], point: &Path) -> bool {
@@ -237,7 +247,6 @@ fn mount_point(line: &[u8]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::sandbox::plan::Raw;
 
     fn bind(at: &str, exec: bool) -> Mount {
         Mount {

@@ -231,12 +231,15 @@ pub fn hold_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result
     // Another session may remove it between two steps; then it is made again.
     for _ in 0..100 {
         // SAFETY: a C string that outlives the calls.
-        match zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }) {
+        let made = zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }).and_then(|()| {
             // Whatever the umask says.
             // SAFETY: as above.
-            Ok(()) => zero(unsafe { libc::fchmodat(dir, path.as_ptr(), mode, 0) })?,
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(e),
+            zero(unsafe { libc::fchmodat(dir, path.as_ptr(), mode, 0) })
+        });
+        match made {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            _ => {}
         }
         // SAFETY: as above.
         let held = match owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into()) {

@@ -68,8 +68,8 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
         let Some(grant) = holding.max_by_key(|g| g.at.components().count()) else {
             continue;
         };
-        let below = denial.path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
-        let source = grant.source.join(below);
+        let below = denial.path.strip_prefix(&grant.at);
+        let source = grant.source.join(below.unwrap_or(Path::new("")));
         if denial.kind == Hidden::Missing {
             if grant.access == Access::Read {
                 continue;
@@ -78,9 +78,6 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
         } else if is_placeholder(&source) {
             // Of another session that may end before this one.
             leftovers.push(Raw::from(&source));
-        }
-        if grant.access == Access::Write {
-            tree.pin(grant, &grants, below);
         }
         let directory = denial.kind != Hidden::File;
         tree.add(&denial.path, What::Mask { directory });
@@ -123,7 +120,7 @@ fn bind(grant: &Grant) -> What {
     }
 }
 
-/// Grants without those that a denial or a wider grant takes in.
+/// Grants without those that a denial takes away, and without those that change nothing.
 fn effective(policy: &Policy) -> Vec<&Grant> {
     let denied = |grant: &Grant| {
         policy
@@ -133,17 +130,20 @@ fn effective(policy: &Policy) -> Vec<&Grant> {
     };
     let mut kept: Vec<&Grant> = Vec::new();
     let mut grants: Vec<&Grant> = policy.grants.iter().filter(|g| !denied(g)).collect();
-    grants.sort_by_key(|g| (g.at.components().count(), g.access == Access::Read, !g.exec));
+    grants.sort_by_key(|g| (g.at.components().count(), g.access == Access::Write, g.exec));
     for grant in grants {
-        if !kept.iter().any(|wider| covers(wider, grant)) {
+        let around = kept.iter().filter(|wider| grant.at.starts_with(&wider.at));
+        let innermost = around.max_by_key(|wider| wider.at.components().count());
+        let changes = innermost.is_none_or(|wider| !shows(wider, grant));
+        if changes || is_pin(policy, grant) {
             kept.push(grant);
         }
     }
     kept
 }
 
-/// Whether a grant shows everything that another one would, with at least its rights.
-fn covers(wider: &Grant, grant: &Grant) -> bool {
+/// Whether a grant shows what lies in it just as another one would.
+fn shows(wider: &Grant, grant: &Grant) -> bool {
     let same_place = match (
         grant.at.strip_prefix(&wider.at),
         grant.source.strip_prefix(&wider.source),
@@ -151,9 +151,19 @@ fn covers(wider: &Grant, grant: &Grant) -> bool {
         (Ok(at), Ok(source)) => at == source,
         _ => false,
     };
-    same_place
-        && (wider.access == Access::Write || grant.access == Access::Read)
-        && (wider.exec || !grant.exec)
+    same_place && (wider.access, wider.exec) == (grant.access, grant.exec)
+}
+
+/// A writable directory around something that has to stay where it is: as a mount of its own
+/// it cannot be moved aside and made anew.
+fn is_pin(policy: &Policy, grant: &Grant) -> bool {
+    let below = |path: &Path| path != grant.at && path.starts_with(&grant.at);
+    grant.access == Access::Write
+        && (policy.denials.iter().any(|denial| below(&denial.path))
+            || policy
+                .grants
+                .iter()
+                .any(|g| g.access == Access::Read && below(&g.at)))
 }
 
 /// Mounts by path; a path that comes twice keeps the later.
@@ -186,28 +196,6 @@ impl Tree {
         });
         if !there && path != Path::new("/") {
             self.plain.insert(path.to_owned());
-        }
-    }
-
-    /// A directory between a writable grant and what is hidden in it could be moved aside
-    /// and made anew, without the mask. Mounted onto itself it stays where it is.
-    fn pin(&mut self, grant: &Grant, grants: &[&Grant], below: &Path) {
-        for rest in below.ancestors().skip(1) {
-            let (source, at) = (grant.source.join(rest), grant.at.join(rest));
-            let another = |other: &&Grant| {
-                other.at.starts_with(&grant.at) && other.at != grant.at && at.starts_with(&other.at)
-            };
-            // What lies in a narrower grant is that one's to hold.
-            let plain = std::fs::symlink_metadata(&source).is_ok_and(|meta| meta.is_dir());
-            if rest.as_os_str().is_empty() || !plain || grants.iter().any(another) {
-                continue;
-            }
-            let at = grant.at.join(rest);
-            self.mounts.entry(at).or_insert_with(|| What::Bind {
-                source: Raw::from(&source),
-                writable: true,
-                exec: grant.exec,
-            });
         }
     }
 
