@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use super::sys::{self, Fork};
 use super::{Fault, Step, init, native, step, target};
-use crate::runtime::sandbox::bwrap;
 use crate::runtime::sandbox::plan::{CONTROL_FD, Mount, PLAN_FD, Plan, What};
 
 /// The target's standard error: until process 1 is there, bubblewrap complains elsewhere.
@@ -149,28 +148,34 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
         terminals(&mount.at.path().join("pts")).step(step("mount terminals"))?;
     }
     let table = fs::read("/proc/self/mountinfo").step(step("read the mounts"))?;
+    // The room that this process was executed from is no part of the plan, and closed too.
     let points: Vec<PathBuf> = table
         .split(|b| *b == b'\n')
         .filter_map(mount_point)
         .collect();
     for point in &points {
-        if point.starts_with(bwrap::ROOM) {
-            let path = sys::c_path(point).step(step("put the helper away"))?;
-            // SAFETY: a C string that outlives the call; what runs stays in memory.
-            sys::check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }.into())
-                .step(step("put the helper away"))?;
-        } else if !executable(mounts, point) {
+        if !executable(mounts, point) {
             let restricted = sys::c_path(point)
                 .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
                 .and_then(|fd| sys::restrict_mount(fd.as_fd(), sys::ATTR_NOEXEC, false));
             match restricted {
-                // Below something that hides it, where nobody can reach it either.
-                Err(e) if hidden(mounts, point) && is_unreachable(&e) => {}
+                Err(e) if covered(mounts, point, &e) => {}
                 other => other.step(|| format!("forbid execution in {}", point.display()))?,
             }
         }
     }
     Ok(())
+}
+
+/// Whether a mount lies below another that hides it, where the target cannot reach it either.
+fn covered(mounts: &[Mount], point: &Path, error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::PermissionDenied => {
+            deciding(mounts, point).is_some_and(|mount| matches!(mount.what, What::Mask { .. }))
+        }
+        _ => false,
+    }
 }
 
 fn terminals(at: &Path) -> io::Result<()> {
@@ -190,18 +195,6 @@ fn executable(mounts: &[Mount], point: &Path) -> bool {
         What::Bind { exec, .. } | What::Private { exec } => exec,
         _ => false,
     })
-}
-
-fn hidden(mounts: &[Mount], point: &Path) -> bool {
-    deciding(mounts, point)
-        .is_some_and(|m| matches!(m.what, What::Mask { .. }) && m.at.path() != point)
-}
-
-fn is_unreachable(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory
-    )
 }
 
 /// The fifth field of a line of the mount table; odd bytes stand in octal.

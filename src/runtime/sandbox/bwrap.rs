@@ -37,6 +37,16 @@ pub enum Power {
     LandlockOnly,
 }
 
+impl Bubblewrap {
+    /// Whether lists of programs (`exec.spawn`) hold under it.
+    pub fn holds_exec_lists(&self) -> Result<(), BwrapError> {
+        match self.power {
+            Power::Mounts => Ok(()),
+            Power::LandlockOnly => Err(BwrapError::Exec),
+        }
+    }
+}
+
 /// What the helper needs to be executed in an empty root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inside {
@@ -127,8 +137,8 @@ pub fn plan(mut plan: Plan, bubblewrap: &Bubblewrap) -> Result<Plan, BwrapError>
     let Some(confinement) = &mut plan.confinement else {
         return Err(BwrapError::Open);
     };
-    if bubblewrap.power == Power::LandlockOnly && confinement.seccomp.no_memory_exec {
-        return Err(BwrapError::Exec);
+    if confinement.seccomp.no_memory_exec {
+        bubblewrap.holds_exec_lists()?;
     }
     let argv = arguments(confinement, bubblewrap);
     if bubblewrap.power == Power::LandlockOnly {
