@@ -79,6 +79,44 @@ fn thousands_of_unknown_fields_on_one_line() {
     let text = format!("continuation: {{default: none, {}}}\n", fields.join(", "));
     let findings = lint("quill", "AGENT-CLI.md", &text);
     assert_eq!(count(&findings, "fm-unknown-field"), 1_000);
+    let rest: Vec<&str> = findings
+        .iter()
+        .filter(|f| f.message.contains("not listed"))
+        .map(|f| f.message.as_str())
+        .collect();
+    assert_eq!(
+        rest,
+        ["`field999` is not a field of `continuation`; 49000 more unknown fields are not listed"]
+    );
+}
+
+#[test]
+fn the_last_of_many_unknown_fields_tells_how_many_more_there_are() {
+    let notes = |fields: usize, key: &dyn Fn(usize) -> String| -> Vec<String> {
+        // A mapping with an unknown field of its own does not count.
+        let text = format!(
+            "{}continuation:\n  default: none\n  supported: [none]\n  odd: 1\n",
+            lines(fields, |i| format!("{}: 1", key(i)))
+        );
+        let findings = lint("quill", "AGENT-CLI.md", &text);
+        let told = findings.iter().map(|f| f.message.as_str());
+        told.filter_map(|m| m.split_once("; ").map(|(_, note)| note.to_owned()))
+            .filter(|note| note.contains("not listed"))
+            .collect()
+    };
+    let named = |i: usize| format!("field{i}");
+    assert_eq!(notes(1_000, &named), [""; 0]);
+    assert_eq!(notes(1_001, &named), ["1 more unknown field is not listed"]);
+    assert_eq!(
+        notes(1_003, &named),
+        ["3 more unknown fields are not listed"]
+    );
+    // Another rule speaks about the last one, so the one before it has the word.
+    let odd = |i: usize| match i {
+        999 => "999".to_owned(),
+        _ => named(i),
+    };
+    assert_eq!(notes(1_002, &odd), ["2 more unknown fields are not listed"]);
 }
 
 #[test]

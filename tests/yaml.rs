@@ -208,6 +208,7 @@ proptest! {
     #[test]
     fn readers_agree_on_documents(source in document()) {
         agree(&source);
+        agree(source.trim_end());
     }
 
     #[test]
@@ -220,7 +221,8 @@ proptest! {
     }
 
     #[test]
-    fn values_agree_with_serde_yaml(source in document()) {
+    fn values_agree_with_serde_yaml(source in document(), unended in any::<bool>()) {
+        let source = if unended { source.trim_end().to_owned() } else { source };
         let ours = parse(&source, 0);
         prop_assume!(ours.problems.is_empty());
         let theirs: serde_yaml::Value = match serde_yaml::from_str(&source) {

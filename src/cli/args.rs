@@ -78,6 +78,15 @@ pub enum Command {
     Rules(Listing),
     /// Print which rule decides which statement of the specs
     Coverage(Coverage),
+    /// Say what this machine can do: what its kernel can enforce, and what is missing
+    #[cfg(target_os = "linux")]
+    Doctor(Listing),
+    /// Look at a declared sandbox, or run a command in one
+    #[cfg(target_os = "linux")]
+    Sandbox {
+        #[command(subcommand)]
+        action: SandboxAction,
+    },
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
     /// Print what this binary can do, as JSON
@@ -180,6 +189,60 @@ pub struct Coverage {
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
     pub output: String,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum SandboxAction {
+    /// Show what enforces each clause on this machine, or why nothing does
+    Explain(SandboxExplain),
+    /// Run any command under the sandbox of a manifest
+    Run(SandboxRun),
+}
+
+#[derive(Args, Debug)]
+pub struct SandboxExplain {
+    /// A bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with the block
+    pub target: PathBuf,
+    /// Working directory of the session [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Who confines [default: the first that this machine can]
+    #[arg(long, value_name = "NAME", value_parser = ["native", "bubblewrap"])]
+    pub backend: Option<String>,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+#[derive(Args, Debug)]
+pub struct SandboxRun {
+    /// A bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with the block
+    pub policy: PathBuf,
+    /// Working directory of the command [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Who confines [default: the first that this machine can]
+    #[arg(long, value_name = "NAME", value_parser = ["native", "bubblewrap"])]
+    pub backend: Option<String>,
+    /// Kill the command after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<f64>,
+    /// Append every decision of the egress proxy to this file, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+    /// Output format: the command's own streams, or events
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "jsonl"])]
+    pub output: String,
+    /// The command and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
+        _ => Err("a number of seconds above 0".to_owned()),
+    }
 }
 
 #[derive(Args, Debug)]

@@ -60,6 +60,8 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     } else {
         (lint_targets(&targets, &options), Vec::new())
     };
+    // Asked before a baseline or an option can hide it.
+    let faulty = has_fault(&report);
     let base = args.changed.as_deref().or(args.staged.then_some("HEAD"));
     if let Some(reference) = base {
         compare_with_base(reference, &mut report, &options);
@@ -82,7 +84,8 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         remarks(&config, &root, &report, &meta);
     }
     if args.diff {
-        return show_diff(&changed, &meta, out);
+        let code = show_diff(&changed, &meta, out)?;
+        return Ok(if faulty { exit::INTERNAL } else { code });
     }
     write_fixed(&changed)?;
     if let (Some(file), None) = (&args.write_baseline, signals::interrupted()) {
@@ -92,7 +95,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         if args.output == "jsonl" {
             report::jsonl::render(&report, &meta, out).map_err(io_failure)?;
         }
-        return Ok(exit::CLEAN);
+        return Ok(if faulty { exit::INTERNAL } else { exit::CLEAN });
     }
     let known = known_findings(args, &config)?;
     if let Some(baseline) = known {
@@ -112,7 +115,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         report.findings.retain(crate::lint::Finding::counts);
     }
     report::render(args::format(&args.output), &report, &meta, out).map_err(io_failure)?;
-    Ok(verdict(&report, &meta))
+    Ok(verdict(&report, &meta, faulty))
 }
 
 /// What `--verbose` tells.
@@ -274,15 +277,17 @@ fn compare_with_base(reference: &str, report: &mut Report, options: &Options<'_>
     report.findings.sort_by(crate::lint::Finding::order);
 }
 
-fn verdict(report: &Report, meta: &Meta) -> u8 {
+/// Whether a rule failed, so that a file was not judged in full.
+fn has_fault(report: &Report) -> bool {
+    let mut slugs = report.findings.iter().map(|f| f.rule.slug);
+    slugs.any(|slug| slug == "internal-fault")
+}
+
+fn verdict(report: &Report, meta: &Meta, faulty: bool) -> u8 {
     if let Some(code) = signals::interrupted() {
         return code;
     }
-    if report
-        .findings
-        .iter()
-        .any(|f| f.rule.slug == "internal-fault")
-    {
+    if faulty {
         return exit::INTERNAL;
     }
     if meta.run_fails(report) {
@@ -443,4 +448,46 @@ fn stdin_text() -> Result<String, Failure> {
             format!("standard input is not UTF-8 (offset {at})"),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::{Cli, run};
+    use crate::exit;
+    use crate::lint::rules::faulty::TRIGGER;
+
+    #[test]
+    fn a_fault_of_ours_has_an_exit_code_that_nothing_hides() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(dir.path().join(name), text).expect("written");
+        };
+        write("CLI.md", &format!("---\n{TRIGGER}\n---\n"));
+        write("TOOL.md", "---\nodd: 1\n---\n");
+        let baseline = dir.path().join("known.json");
+        let baseline = baseline.to_str().expect("UTF-8");
+        let lint = |options: &[&str]| {
+            let place = dir.path().to_str().expect("UTF-8");
+            let args = ["agentproto", "lint", "--no-config", "-o", "concise", place];
+            let cli = Cli::try_parse_from(args.iter().chain(options)).expect("arguments");
+            let mut out = Vec::new();
+            let code = run(&cli, &mut out).expect("a verdict");
+            (code, String::from_utf8(out).expect("UTF-8"))
+        };
+        let (code, out) = lint(&[]);
+        assert_eq!(code, exit::INTERNAL);
+        assert!(out.contains("internal-fault"), "{out}");
+        assert!(out.contains("fm-unknown-field"), "{out}");
+        assert_eq!(lint(&["--exit-zero"]).0, exit::INTERNAL);
+        assert_eq!(lint(&["--ignore", "*"]).0, exit::INTERNAL);
+        assert_eq!(lint(&["--diff"]).0, exit::INTERNAL);
+        assert_eq!(lint(&["--write-baseline", baseline]).0, exit::INTERNAL);
+        let known = ["--baseline", baseline, "--hide-suppressed"];
+        assert_eq!(lint(&known).0, exit::INTERNAL);
+        std::fs::remove_file(dir.path().join("CLI.md")).expect("removed");
+        assert_eq!(lint(&[]).0, exit::FINDINGS);
+        assert_eq!(lint(&known).0, exit::CLEAN);
+    }
 }

@@ -2,17 +2,23 @@
 //! through `report`.
 
 mod args;
+#[cfg(target_os = "linux")]
+mod bridge;
 mod completions;
 mod config;
 mod coverage;
 mod discover;
 mod discovery;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod explain;
 mod git;
 mod lint;
 mod man;
 mod root;
 mod rules;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod signals;
 mod terminal;
 
@@ -37,6 +43,8 @@ pub struct Failure {
     pub code: u8,
     pub message: String,
     pub hint: Option<String>,
+    /// A stable name, where the exit code alone says too little.
+    pub slug: Option<&'static str>,
 }
 
 impl Failure {
@@ -45,7 +53,12 @@ impl Failure {
             code,
             message: message.into(),
             hint: None,
+            slug: None,
         }
+    }
+    pub fn typed(mut self, slug: &'static str) -> Self {
+        self.slug = Some(slug);
+        self
     }
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -117,6 +130,10 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Explain(args) => explain::run(args, out),
         Command::Rules(args) => rules::run(args, &cli.global, out),
         Command::Coverage(args) => coverage::run(args, out),
+        #[cfg(target_os = "linux")]
+        Command::Doctor(args) => doctor::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Sandbox { action } => sandbox::run(action, &cli.global, out),
         Command::Schema(args) => discovery::schema(args, out),
         Command::Capabilities(args) => discovery::capabilities(args, out),
         Command::Completions { shell } => completions::run(*shell, out),
@@ -131,7 +148,10 @@ fn complain(cli: &Cli, failure: &Failure, out: &mut dyn Write) {
     }
     let message = crate::report::text::plain(&failure.message);
     let mut err = io::stderr().lock();
-    let _ = writeln!(err, "agentproto: {message}");
+    let _ = match failure.slug {
+        Some(slug) => writeln!(err, "agentproto: {slug}: {message}"),
+        None => writeln!(err, "agentproto: {message}"),
+    };
     if let Some(hint) = &failure.hint {
         let _ = writeln!(err, "  {}", crate::report::text::plain(hint));
     }
@@ -142,7 +162,10 @@ fn complain(cli: &Cli, failure: &Failure, out: &mut dyn Write) {
 
 fn failure_events(command: &str, failure: &Failure, out: &mut dyn Write) {
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-    let code = format!("EXIT_{}", failure.code);
+    let code = match failure.slug {
+        Some(slug) => slug.to_ascii_uppercase(),
+        None => format!("EXIT_{}", failure.code),
+    };
     let error = aoi::Failure {
         code: &code,
         category: failure.category(),
@@ -191,6 +214,13 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         Command::Explain(args) => ("explain", &args.output),
         Command::Rules(args) => ("rules", &args.output),
         Command::Coverage(args) => ("coverage", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Doctor(args) => ("doctor", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Sandbox { action } => match action {
+            args::SandboxAction::Explain(args) => ("sandbox explain", &args.output),
+            args::SandboxAction::Run(args) => ("sandbox run", &args.output),
+        },
         Command::Schema(args) => ("schema", &args.output),
         Command::Capabilities(args) => ("capabilities", &args.output),
         Command::Completions { .. } | Command::Man => return None,

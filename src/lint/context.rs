@@ -221,6 +221,19 @@ impl<'d> Context<'d> {
         self.findings.borrow_mut().push(finding);
     }
 
+    /// Findings so far.
+    pub fn told(&self) -> usize {
+        self.findings.borrow().len()
+    }
+
+    /// Adds to a finding about an unknown field how many more are not told.
+    pub fn say_unlisted(&self, finding: usize, count: usize) {
+        if let Some(last) = self.findings.borrow_mut().get_mut(finding) {
+            let fields = if count == 1 { "field is" } else { "fields are" };
+            last.message += &format!("; {count} more unknown {fields} not listed");
+        }
+    }
+
     pub fn into_findings(self) -> Vec<Finding> {
         self.findings.into_inner()
     }

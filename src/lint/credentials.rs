@@ -60,6 +60,7 @@ pub fn is_token(text: &str) -> bool {
     let bare = text.rsplit_once('=').map_or(text, |(_, after)| after);
     starts_like_token(text)
         || (bare.len() < text.len() && starts_like_token(bare))
+        || is_web_token(bare)
         || (text.contains("-----BEGIN ") && text.contains("PRIVATE KEY"))
         || has_password(text)
         || text.contains("X-Amz-Signature=")
@@ -73,6 +74,14 @@ fn starts_like_token(text: &str) -> bool {
                 .strip_prefix(start)
                 .is_some_and(|rest| !rest.contains(char::is_whitespace))
     })
+}
+
+/// A JSON web token: three parts, the first of which begins with `{"` in Base64.
+fn is_web_token(text: &str) -> bool {
+    text.len() >= 30
+        && text.starts_with("eyJ")
+        && text.split('.').count() == 3
+        && !text.contains(char::is_whitespace)
 }
 
 /// `https://user:password@host`.
@@ -128,9 +137,11 @@ mod tests {
             assert!(is_token(&format!("{start}{long}")), "{start}");
         }
         assert!(is_token(&format!("API_KEY=ghp_{long}")));
+        assert!(is_token("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123"));
         assert!(is_token("postgres://app:hunter2@db.example/x"));
         for fine in [
             "sk-short",
+            "eyJhbGciOiJIUzI1NiJ9 in a sentence. And another. One more.",
             "harbor-daytona-key",
             "https://x.example/a?b=c",
             "https://user@x.example",

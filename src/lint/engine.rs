@@ -15,7 +15,7 @@ use super::registry::{Claim, FAMILIES};
 use super::rule::Rule;
 use super::rules::{document, registry_wide};
 use super::settings::RuleSet;
-use super::shape;
+use super::shape::{self, Keyword};
 use super::suppress;
 use crate::manifest::{Doctype, Document, FileSource, KnownFiles, ReadError, Span, Workspace};
 
@@ -301,10 +301,23 @@ pub fn lint_document(
     if let (Some(root), Some(doctype)) = (&doc.root, doc.doctype) {
         let ctx = Context::new(doc, root, doctype, workspace, rules, index, linted);
         let open = doc.front.map_or(Span::default(), |front| front.open);
+        // The last unknown key that was told: its mapping, and which finding it is.
+        let mut last_unknown = None;
         for violation in shape::violations(shape::shapes_for(doctype), root, Place::Bytes(open)) {
+            let told = ctx.told();
             let claimed = claims().iter().any(|claim| claim(&ctx, &violation));
             if !claimed {
                 ctx.report(shape::draft(&ctx, &violation));
+            }
+            // A rule may be off, or leave the word to another finding.
+            if violation.keyword == Keyword::AdditionalProperties && ctx.told() > told {
+                last_unknown = Some((violation.node, told));
+            }
+            if violation.unlisted > 0
+                && let Some((mapping, finding)) = last_unknown
+                && std::ptr::eq(mapping, violation.node)
+            {
+                ctx.say_unlisted(finding, violation.unlisted);
             }
         }
         for run in checks_for(doctype) {
@@ -364,7 +377,8 @@ fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
 
 fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>) -> Report {
     if let Some(skip) = options.skip {
-        findings.retain(|f| !skip(&f.file, f.rule));
+        // Nobody can wish to take a file that was not judged for a clean one.
+        findings.retain(|f| f.rule == &document::INTERNAL_FAULT || !skip(&f.file, f.rule));
     }
     findings.sort_by(Finding::order);
     let mut quoted: Vec<PathBuf> = findings

@@ -10,7 +10,7 @@ pub mod edits;
 mod engine;
 mod finding;
 pub mod fix;
-pub mod globs;
+pub use crate::manifest::globs;
 mod index;
 pub mod registry;
 mod rule;
@@ -22,7 +22,7 @@ pub mod text;
 
 pub use baseline::{Baseline, BaselineError, Matched};
 pub use context::{Context, Draft, Place, Ref, conclude};
-pub use engine::{Options, Target, lint_document, lint_files, lint_targets};
+pub use engine::{Options, Skip, Target, lint_document, lint_files, lint_targets};
 pub use finding::{Edit, Finding, Fix, Related, Report, Safety};
 pub use fix::{Changed, FixOutcome, fix_documents, fix_targets};
 pub use index::{Card, Field, Index, Next, onward};

@@ -95,6 +95,15 @@ pub struct Source {
     pub section: &'static str,
 }
 
+impl Source {
+    pub const fn aip45(section: &'static str) -> Source {
+        Source {
+            spec: "AIP-45",
+            section,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Profile {
     Default,
@@ -199,6 +208,15 @@ impl Rule {
         good: Example::NONE,
         note: None,
     };
+
+    /// Defaults for the rules about AGENT-CLI.md that come from one section of AIP-45.
+    pub const fn aip45(section: &'static str) -> Rule {
+        Rule {
+            doctypes: &[Doctype::AgentCli],
+            source: Source::aip45(section),
+            ..Rule::BASE
+        }
+    }
 
     pub fn is_derived(&self) -> bool {
         self.level == Level::Derived

@@ -44,6 +44,12 @@ pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
+/// The name of a program, without the quotes and directories that it may be written with.
+pub fn base_name(program: &str) -> &str {
+    let program = program.trim_matches(['"', '\'']);
+    program.rsplit(['/', '\\']).next().unwrap_or(program)
+}
+
 /// Shortens text for a message; never cuts inside a character.
 pub fn clip(text: &str, most: usize) -> String {
     if text.chars().count() <= most {

@@ -123,6 +123,25 @@ impl Document {
         doc
     }
 
+    /// A file that is all YAML, without fences.
+    pub fn bare(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Document {
+        let mut doc = Document::from_bytes(path, bytes);
+        if doc.problems.iter().any(|p| p.kind == ProblemKind::NotUtf8) {
+            return doc;
+        }
+        let parsed = yaml::parse(&doc.text, 0);
+        doc.front = None;
+        doc.problems = parsed.problems;
+        doc.oddities = parsed.oddities;
+        doc.root = parsed.root;
+        if let Some(other) = doc.root.take_if(|root| !root.is_map()) {
+            let what = format!("the file is not a mapping but a {}", other.type_name());
+            let problem = Problem::new(ProblemKind::NotMapping, other.span, what);
+            doc.problems.push(problem);
+        }
+        doc
+    }
+
     /// Reads bytes that may not be UTF-8; such a file is a document with one problem.
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Document {
         match String::from_utf8(bytes) {

@@ -10,6 +10,7 @@ mod doctype;
 mod document;
 mod files;
 mod frontmatter;
+pub mod globs;
 mod json;
 mod lines;
 mod places;

@@ -15,6 +15,8 @@ pub mod json;
 pub mod jsonl;
 pub mod junit;
 pub mod rules;
+#[cfg(target_os = "linux")]
+pub mod sandbox;
 pub mod sarif;
 mod secrets;
 mod snippet;

@@ -136,8 +136,9 @@ fn discovery_works_in_an_empty_environment() {
     assert_eq!(capabilities["tool"], "agentproto");
     let commands = capabilities["commands"].as_array().expect("a list");
     for command in commands {
-        let name = text(&command["name"]);
-        bare(&dir, &[name, "--help"]).exits(0);
+        let mut words: Vec<&str> = text(&command["name"]).split(' ').collect();
+        words.push("--help");
+        bare(&dir, &words).exits(0);
     }
     bare(&dir, &["capabilities"]).exits(0).json();
     let schema = bare(&dir, &["schema", "--output", "json"]).exits(0).json();

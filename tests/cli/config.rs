@@ -138,6 +138,25 @@ fn the_nearest_file_upward_holds() {
 }
 
 #[test]
+fn the_top_of_a_repository_is_looked_at_from_any_depth() {
+    let dir = with("[lint]\nselect = [\"tags-*\"]\nexclude = [\"stork/\"]\n");
+    std::fs::create_dir(dir.at(".git")).expect("created");
+    dir.write("heron/one/two/note.txt", "");
+    dir.write("stork/AGENT-CLI.md", &dir.read(MANIFEST));
+    let found = |from: &str, path: &str| {
+        let mut command = dir.command(&["lint", "-o", "concise", path]);
+        let output = command.current_dir(dir.at(from)).output().expect("it runs");
+        super::support::Ran::from(output).out.lines().count()
+    };
+    assert_eq!(found("heron/one/two", "../../AGENT-CLI.md"), 1);
+    // `exclude` counts from the file, not from where the command runs.
+    assert_eq!(found("heron/one", "../.."), 1);
+    // A worktree has a file for `.git`.
+    dir.write("heron/.git", "gitdir: ../.git/worktrees/heron\n");
+    assert_eq!(found("heron/one", ".."), 2);
+}
+
+#[test]
 fn the_schema_of_the_file_knows_every_key() {
     let dir = Dir::new();
     let schema = dir.run(&["schema", "--name", "config"]).exits(0).json();

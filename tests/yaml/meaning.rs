@@ -120,6 +120,62 @@ fn folding_and_escapes() {
 }
 
 #[test]
+fn a_block_scalar_that_ends_the_file_gets_no_break_of_its_own() {
+    let headers = [
+        "|", "|-", "|+", ">", ">-", ">+", "|1", "|2-", "|+1", ">2", "| # c",
+    ];
+    let bodies = [
+        "  b",
+        "  b\n  c",
+        "\n  b",
+        "  b  ",
+        "  b\n   c",
+        "  b\n  # no comment",
+        "  b\n# comment",
+        "  b\n",
+        "  b\n\n",
+        // Blanks that end the file: less than the text has, as many, and more.
+        "  b\n ",
+        "  b\n  ",
+        "  b\n   ",
+        "  b\n\n ",
+        "  b\n\n  ",
+        "  b\n\n   ",
+        "  b\n    \n ",
+        "  b\n    \n  ",
+        "",
+        " ",
+        "   ",
+        "\n",
+        "\n  ",
+        "\n\n ",
+    ];
+    let mut quick = 0;
+    for header in headers {
+        for body in bodies {
+            for before in ["a: ", "- ", "a:\n- ", "a: |\n  x\nb: "] {
+                for line_break in ["\n", "\r\n"] {
+                    let source = format!("{before}{header}\n{body}").replace('\n', line_break);
+                    let theirs: Json = serde_yaml::from_str(&source).expect("valid");
+                    let full = parse_with_library(&source, 0);
+                    assert_eq!(full.problems, [], "{source:?}");
+                    let ours = to_json(full.root.as_ref().expect("a tree"));
+                    assert_eq!(ours, theirs, "{source:?}");
+                    if let Some(parsed) = parse_quick(&source, 0) {
+                        assert_eq!(parsed, full, "{source:?}");
+                        quick += usize::from(!source.ends_with('\n'));
+                    }
+                }
+            }
+        }
+    }
+    // The plain cases are the quick reader's.
+    assert!(quick >= 50, "{quick}");
+    let found = parse_quick("a: |\n  b", 0).and_then(|parsed| parsed.root);
+    assert_eq!(found.map(|root| to_json(&root)), Some(json!({"a": "b"})));
+}
+
+#[test]
 fn nesting_up_to_the_limit() {
     // The mapping of the root is a level, too.
     let flow = |levels: usize| format!("a: {}1{}\n", "[".repeat(levels), "]".repeat(levels));

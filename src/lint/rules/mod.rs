@@ -6,6 +6,8 @@ pub mod auth;
 pub mod commands;
 pub mod continuation;
 pub mod document;
+#[cfg(test)]
+pub mod faulty;
 pub mod fields;
 pub mod identity;
 pub mod ignores;
@@ -56,4 +58,6 @@ pub static FAMILIES: &[&Family] = &[
     &operator::FAMILY,
     &registry_wide::FAMILY,
     &ignores::FAMILY,
+    #[cfg(test)]
+    &faulty::FAMILY,
 ];

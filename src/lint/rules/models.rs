@@ -5,7 +5,7 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::{Edit, Safety};
 use crate::lint::registry::{Check, Family};
-use crate::lint::rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity, Source};
+use crate::lint::rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity};
 use crate::lint::shape::{self, Keyword, Violation};
 use crate::lint::text::closest_of;
 use crate::manifest::{Doctype, Node, RefRole};
@@ -28,13 +28,8 @@ pub static FAMILY: Family = Family {
 };
 
 const BASE: Rule = Rule {
-    doctypes: &[Doctype::AgentCli],
-    source: Source {
-        spec: "AIP-45",
-        section: "Frontmatter",
-    },
     scope: Scope::CrossField,
-    ..Rule::BASE
+    ..Rule::aip45("Frontmatter")
 };
 
 const fn over(yaml: &'static str) -> Example {

@@ -25,14 +25,7 @@ pub static FAMILY: Family = Family {
     claim: Some(claim),
 };
 
-const BASE: Rule = Rule {
-    doctypes: &[Doctype::AgentCli],
-    source: Source {
-        spec: "AIP-45",
-        section: "Conformance",
-    },
-    ..Rule::BASE
-};
+const BASE: Rule = Rule::aip45("Conformance");
 
 const FILE: &str = "AGENT-CLI.md";
 
@@ -108,10 +101,7 @@ pub static MODE_EMPTY: Rule = Rule {
     title: "A mode changes nothing",
     severity: Severity::Info,
     level: Level::May,
-    source: Source {
-        spec: "AIP-45",
-        section: "Modes",
-    },
+    source: Source::aip45("Modes"),
     decides: &["A45-MODE-05"],
     scope: Scope::CrossField,
     what: "A mode other than `default` adds an argument or a variable.",
@@ -137,10 +127,7 @@ pub static MODE_DANGEROUS: Rule = Rule {
     title: "A mode switches the agent's own safety off",
     severity: Severity::Warning,
     level: Level::Derived,
-    source: Source {
-        spec: "AIP-45",
-        section: "Modes",
-    },
+    source: Source::aip45("Modes"),
     what: "No mode passes arguments that bypass permissions, approvals or the sandbox.",
     why: "Any operator that may choose a mode may choose this one; the host's own gate on tool calls is then the only one left.",
     bad: Example::over(

@@ -2,7 +2,7 @@
 
 use crate::lint::context::{Context, Draft, Place};
 use crate::lint::registry::{Check, Family};
-use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
+use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity};
 use crate::lint::rules::document::is_general;
 use crate::lint::shape::{self, Keyword, Violation};
 use crate::manifest::{Doctype, Entry, Node, RefRole, Span};
@@ -24,14 +24,7 @@ pub static FAMILY: Family = Family {
     claim: Some(claim),
 };
 
-const BASE: Rule = Rule {
-    doctypes: &[Doctype::AgentCli],
-    source: Source {
-        spec: "AIP-45",
-        section: "Sandbox integration",
-    },
-    ..Rule::BASE
-};
+const BASE: Rule = Rule::aip45("Sandbox integration");
 
 const C7: &str = "C7: AIP-45 takes AIP-36 over as it stands, yet its prose speaks of `sandbox.env.set`, and the \
                   sandbox of AIP-29 has almost no key in common with either. The JSON Schema of AIP-45 accepts any \

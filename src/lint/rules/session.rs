@@ -4,7 +4,7 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
-use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
+use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity};
 use crate::lint::shape::{self, Violation};
 use crate::lint::text::closest_of;
 use crate::manifest::{Doctype, Node};
@@ -26,14 +26,7 @@ pub static FAMILY: Family = Family {
     claim: Some(claim),
 };
 
-const BASE: Rule = Rule {
-    doctypes: &[Doctype::AgentCli],
-    source: Source {
-        spec: "AIP-45",
-        section: "Session model",
-    },
-    ..Rule::BASE
-};
+const BASE: Rule = Rule::aip45("Session model");
 
 const FILE: &str = "AGENT-CLI.md";
 

@@ -81,6 +81,8 @@ pub struct Violation<'d> {
     pub missing: Option<String>,
     /// Accepted words (enum values, known keys, discriminator values) or the bound.
     pub expected: Vec<String>,
+    /// At the last unknown key that is told: how many more the mapping has.
+    pub unlisted: usize,
 }
 
 /// All violations of a tree. A mistake is reported once: where a type is wrong nothing
@@ -206,6 +208,7 @@ impl<'d> Judge<'d> {
             node,
             entry: None,
             missing: None,
+            unlisted: 0,
             expected,
         });
     }
@@ -281,6 +284,7 @@ impl<'d> Judge<'d> {
                     node,
                     entry: None,
                     missing: Some(name.to_string()),
+                    unlisted: 0,
                     expected: Vec::new(),
                 });
             }
@@ -291,6 +295,7 @@ impl<'d> Judge<'d> {
         }
         let mut next = 0;
         let mut unknown = 0;
+        let mut last_told = 0;
         for entry in entries {
             if let Some(names) = shape.names {
                 self.name(shape, names, entry, node);
@@ -300,9 +305,13 @@ impl<'d> Judge<'d> {
                 None => match shape.additional {
                     Additional::Allowed => continue,
                     Additional::Each(sub) => sub,
-                    Additional::Denied if unknown >= MOST_UNKNOWN => continue,
+                    Additional::Denied if unknown >= MOST_UNKNOWN => {
+                        unknown += 1;
+                        continue;
+                    }
                     Additional::Denied => {
                         unknown += 1;
+                        last_told = self.found.len();
                         self.violated(|| Violation {
                             rule: shape.rule(Keyword::AdditionalProperties, None),
                             keyword: Keyword::AdditionalProperties,
@@ -310,6 +319,7 @@ impl<'d> Judge<'d> {
                             node,
                             entry: Some(entry),
                             missing: None,
+                            unlisted: 0,
                             expected: shape
                                 .properties
                                 .iter()
@@ -321,6 +331,11 @@ impl<'d> Judge<'d> {
                 },
             };
             self.node(sub, &entry.value, Place::Key(entry));
+        }
+        if unknown > MOST_UNKNOWN
+            && let Some(last) = self.found.get_mut(last_told)
+        {
+            last.unlisted = unknown - MOST_UNKNOWN;
         }
     }
 
@@ -341,6 +356,7 @@ impl<'d> Judge<'d> {
                 node,
                 entry: Some(entry),
                 missing: None,
+                unlisted: 0,
                 expected: pattern.into_iter().collect(),
             });
         }
@@ -399,6 +415,7 @@ impl<'d> Judge<'d> {
                     node,
                     entry: None,
                     missing: Some(key.to_owned()),
+                    unlisted: 0,
                     expected: words,
                 });
             } else {
@@ -421,6 +438,7 @@ impl<'d> Judge<'d> {
                     node: &entry.value,
                     entry: Some(entry),
                     missing: None,
+                    unlisted: 0,
                     expected: words,
                 });
             }
@@ -497,6 +515,7 @@ impl<'d> Judge<'d> {
             node,
             entry: hit,
             missing: None,
+            unlisted: 0,
             expected: Vec::new(),
         });
     }

@@ -328,7 +328,7 @@ impl<'s> Builder<'s> {
 
     fn scalar(
         &mut self,
-        text: Cow<'s, str>,
+        mut text: Cow<'s, str>,
         style: ScalarStyle,
         tag: Option<&Tag>,
         place: Span,
@@ -341,6 +341,10 @@ impl<'s> Builder<'s> {
             ScalarStyle::Literal => (Style::Literal, self.block_scalar(place, b'|')),
             ScalarStyle::Folded => (Style::Folded, self.block_scalar(place, b'>')),
         };
+        let is_block = matches!(style, Style::Literal | Style::Folded);
+        if is_block && self.has_added_break(&text, span, place) {
+            text.to_mut().pop();
+        }
         let value = match tag {
             Some(tag) => {
                 if !tag.is_yaml_core_schema() {
@@ -411,6 +415,15 @@ impl<'s> Builder<'s> {
         let text = self.text.source.get(header..end).unwrap_or("");
         let end = header + text.trim_end().len();
         Span::new(self.base + header, self.base + end)
+    }
+
+    /// Whether the library gave a block scalar that ends with the file a break more than its
+    /// last line has.
+    fn has_added_break(&self, value: &str, ours: Span, place: Span) -> bool {
+        value.ends_with('\n')
+            && self
+                .text
+                .ends_unbroken(value, self.relative(ours.start), self.relative(place.end))
     }
 
     fn push(&mut self, node: Node) -> bool {

@@ -83,7 +83,6 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP) as u64;
-const MFD_NOEXEC_SEAL: u64 = 8;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -128,8 +127,8 @@ fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
         }
     }
     if seccomp.no_memory_exec {
-        let sealed = masked(1, MFD_NOEXEC_SEAL, 0)?;
-        push(&mut absent, libc::SYS_memfd_create, vec![sealed])?;
+        // Not even with a seal against execution: the ELF loader maps such a file and runs it.
+        absent.insert(libc::SYS_memfd_create, vec![]);
         absent.insert(libc::SYS_memfd_secret, vec![]);
     }
     Ok(vec![
@@ -141,7 +140,8 @@ fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
 
 /// IPv4 and IPv6 lead nowhere in an empty network; routing questions are harmless. Unix
 /// sockets by path would lead to the host's daemons wherever one lies in a granted
-/// directory; pairs need no path and stay allowed. vsock and the rest know no namespace.
+/// directory; pairs of streams need no path and stay allowed, but a datagram socket sends to
+/// any path, whatever it was born connected to. vsock and the rest know no namespace.
 fn families() -> io::Result<Rules> {
     let allowed = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     let others = allowed
@@ -153,6 +153,13 @@ fn families() -> io::Result<Rules> {
     let netlink = condition(0, Len::Dword, Op::Eq, libc::AF_NETLINK as u64)?;
     let not_route = condition(2, Len::Dword, Op::Ne, libc::NETLINK_ROUTE as u64)?;
     push(&mut rules, libc::SYS_socket, vec![netlink, not_route])?;
+    // The upper bits of the type are flags; a raw Unix socket is a datagram socket.
+    for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+        let datagrams = masked(1, 0xf, kind as u64)?;
+        push(&mut rules, libc::SYS_socketpair, vec![datagrams])?;
+    }
+    let foreign = condition(0, Len::Dword, Op::Ne, libc::AF_UNIX as u64)?;
+    push(&mut rules, libc::SYS_socketpair, vec![foreign])?;
     Ok(rules)
 }
 

@@ -61,7 +61,7 @@ pub fn remove_leftovers(plan: &Plan) {
     for path in &plan.leftovers {
         // A control group is busy until the kernel has let go of its last process.
         for _ in 0..50 {
-            match fs::remove_dir(path.path()) {
+            match sys::remove_unheld(path.path()) {
                 Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
                     std::thread::sleep(std::time::Duration::from_millis(2));
                 }
@@ -89,7 +89,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
-            // The guard stays outside of the groups, so that it can remove them.
+            // The guard itself stays outside: it removes the groups in the end.
             let joined = match reach {
                 Reach::Descendants => join_cgroups(plan),
                 Reach::Namespace => Ok(()),

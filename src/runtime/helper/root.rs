@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 
 use super::sys;
 use super::{Fault, Step, step};
-use crate::runtime::sandbox::plan::{Mount, What};
+use crate::runtime::sandbox::plan::{Mount, PLACEHOLDER_MODE, What};
 
 const PLAIN: u64 = sys::ATTR_NOSUID | sys::ATTR_NODEV;
 /// Where masks of files come from; outside every path that a policy can name.
@@ -125,8 +125,11 @@ fn place(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
 
 fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {
     let mount = if directory {
-        // Held empty where it does not exist yet; the helper removes it in the end.
-        sys::make_directory(dir, at, 0o700)?;
+        // Held empty where it does not exist yet. Were it removed while this process lives,
+        // the mask would go with it: the lock tells other sessions on the same files.
+        if let Some(held) = sys::hold_directory(dir, at, PLACEHOLDER_MODE)? {
+            std::mem::forget(held);
+        }
         tmpfs(c"0000", PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY)?
     } else {
         let tree = sys::clone_at(root, NOTHING)?;
@@ -149,7 +152,10 @@ fn devices(root: i32, at: &CStr) -> io::Result<()> {
             continue;
         };
         sys::make_file(fd, name, 0o666)?;
-        sys::restrict_mount(tree.as_fd(), sys::ATTR_NOSUID | sys::ATTR_NOEXEC, false)?;
+        // Devices are written to all the same; but root owns these nodes of the host, and
+        // could change their mode.
+        let attributes = sys::ATTR_NOSUID | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+        sys::restrict_mount(tree.as_fd(), attributes, false)?;
         sys::attach(tree.as_fd(), fd, name)?;
     }
     for (name, to) in [

@@ -224,6 +224,69 @@ pub fn make_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result
     }
 }
 
+/// Opens a directory, making it where it is missing, and locks it against `remove_unheld`
+/// for as long as the descriptor is open. `None` for one that is not ours to open.
+pub fn hold_directory(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<Option<OwnedFd>> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // Another session may remove it between two steps; then it is made again.
+    for _ in 0..100 {
+        // SAFETY: a C string that outlives the calls.
+        match zero(unsafe { libc::mkdirat(dir, path.as_ptr(), mode) }) {
+            // Whatever the umask says.
+            // SAFETY: as above.
+            Ok(()) => zero(unsafe { libc::fchmodat(dir, path.as_ptr(), mode, 0) })?,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
+        // SAFETY: as above.
+        let held = match owned(unsafe { libc::openat(dir, path.as_ptr(), flags) }.into()) {
+            Ok(held) => held,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        if lock(&held, libc::LOCK_SH).is_ok() && is_at(&held, dir, path)? {
+            return Ok(Some(held));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Err(io::Error::from_raw_os_error(libc::EBUSY))
+}
+
+/// Removes an empty directory unless a session holds it.
+pub fn remove_unheld(path: &Path) -> io::Result<()> {
+    let held = open_to_lock(path);
+    if let Ok(held) = &held
+        && lock(held, libc::LOCK_EX).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    {
+        return Ok(());
+    }
+    std::fs::remove_dir(path)
+}
+
+fn open_to_lock(path: &Path) -> io::Result<OwnedFd> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: a C string that outlives the call.
+    owned(unsafe { libc::open(c_path(path)?.as_ptr(), flags) }.into())
+}
+
+fn lock(fd: &OwnedFd, how: libc::c_int) -> io::Result<()> {
+    // SAFETY: plain numbers.
+    zero(unsafe { libc::flock(fd.as_raw_fd(), how | libc::LOCK_NB) })
+}
+
+/// Whether an open directory is still the one at a path.
+fn is_at(fd: &OwnedFd, dir: RawFd, path: &CStr) -> io::Result<bool> {
+    // SAFETY: zeroed is a valid stat; the calls fill them.
+    unsafe {
+        let mut open: libc::stat = std::mem::zeroed();
+        let mut named: libc::stat = std::mem::zeroed();
+        zero(libc::fstat(fd.as_raw_fd(), &mut open))?;
+        let found = libc::fstatat(dir, path.as_ptr(), &mut named, libc::AT_SYMLINK_NOFOLLOW);
+        Ok(found == 0 && (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino))
+    }
+}
+
 pub fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: a C string that outlives the call.

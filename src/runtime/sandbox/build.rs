@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Confinement, Kind, Mount, Plan, Raw, Resource, Rights, Seccomp, What};
+use super::plan::{
+    Confinement, Kind, Mount, PLACEHOLDER_MODE, Plan, Raw, Resource, Rights, Seccomp, What,
+};
 use super::policy::{Access, Exec, Grant, Hidden, Policy, Shape};
 
 /// Directories of the merged `/usr`: links that programs and scripts name.
@@ -36,9 +38,6 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
 fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     let listed = matches!(policy.exec, Exec::Listed { .. });
     let mut tree = Tree::default();
-    for link in USUAL_LINKS {
-        tree.link_of_host(Path::new(link));
-    }
     tree.add("/proc", What::Proc);
     tree.add("/dev", What::Dev);
     let private = |exec| What::Private { exec };
@@ -51,36 +50,46 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
     }
     let mut landlock = vec![rights("/proc", false, false), rights("/dev", true, false)];
     for grant in &grants {
-        let at = tree.place(&grant.at);
-        landlock.push(Rights {
-            path: Raw::from(&at),
-            write: grant.access == Access::Write,
-            exec: grant.exec && !listed,
-        });
-        tree.add(at, bind(grant));
+        let write = grant.access == Access::Write;
+        landlock.push(rights(&grant.at, write, grant.exec && !listed));
+        tree.add(&grant.at, bind(grant));
     }
-    for denial in &policy.denials {
-        for grant in &grants {
-            let Ok(below) = denial.path.strip_prefix(&grant.source) else {
-                continue;
-            };
-            let at = tree.place(&grant.at).join(below);
-            if denial.kind == Hidden::Missing {
-                if grant.access == Access::Read {
-                    continue;
-                }
-                leftovers.push(Raw::from(&denial.path));
-            }
-            let directory = denial.kind != Hidden::File;
-            tree.add(at, What::Mask { directory });
+    for link in USUAL_LINKS.map(Path::new) {
+        if let Ok(to) = std::fs::read_link(link) {
+            tree.link(link, to);
         }
     }
-    let cwd = tree.place(&policy.cwd);
-    tree.ensure(&cwd);
+    for link in &policy.links {
+        tree.link(&link.at, link.to.clone());
+    }
+    for denial in &policy.denials {
+        // The innermost grant is the one that the path is seen through.
+        let holding = grants.iter().filter(|g| denial.path.starts_with(&g.at));
+        let Some(grant) = holding.max_by_key(|g| g.at.components().count()) else {
+            continue;
+        };
+        let below = denial.path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
+        let source = grant.source.join(below);
+        if denial.kind == Hidden::Missing {
+            if grant.access == Access::Read {
+                continue;
+            }
+            leftovers.push(Raw::from(&source));
+        } else if is_placeholder(&source) {
+            // Of another session that may end before this one.
+            leftovers.push(Raw::from(&source));
+        }
+        if grant.access == Access::Write {
+            tree.pin(grant, &grants, below);
+        }
+        let directory = denial.kind != Hidden::File;
+        tree.add(&denial.path, What::Mask { directory });
+    }
+    tree.ensure(&policy.cwd);
     landlock.extend(tree.private_rights());
     if let Exec::Listed { programs, .. } = &policy.exec {
         for program in programs {
-            landlock.push(rights(tree.place(program), false, true));
+            landlock.push(rights(program, false, true));
         }
     }
     let (no_fork, no_memory_exec) = match policy.exec {
@@ -120,7 +129,7 @@ fn effective(policy: &Policy) -> Vec<&Grant> {
         policy
             .denials
             .iter()
-            .any(|denial| denial.kind != Hidden::Missing && grant.source.starts_with(&denial.path))
+            .any(|denial| denial.kind != Hidden::Missing && grant.at.starts_with(&denial.path))
     };
     let mut kept: Vec<&Grant> = Vec::new();
     let mut grants: Vec<&Grant> = policy.grants.iter().filter(|g| !denied(g)).collect();
@@ -159,45 +168,15 @@ impl Tree {
         self.mounts.insert(at.into(), what);
     }
 
-    /// Repeats a link of the host; whether there is one.
-    fn link_of_host(&mut self, path: &Path) -> bool {
-        match std::fs::read_link(path) {
-            Ok(to) => {
-                self.add(path, What::Symlink { to: to.into() });
-                true
-            }
-            Err(_) => false,
+    /// A link, unless what is there already shows it.
+    fn link(&mut self, at: &Path, to: PathBuf) {
+        let shown = self
+            .mounts
+            .iter()
+            .any(|(mount, what)| at.starts_with(mount) && matches!(what, What::Bind { .. }));
+        if !shown {
+            self.add(at, What::Symlink { to: to.into() });
         }
-    }
-
-    /// Where a path really is once the links on the way to it are followed; the links are
-    /// repeated inside, so that both spellings work.
-    fn place(&mut self, path: &Path) -> PathBuf {
-        let mut at = PathBuf::from("/");
-        let mut parts: Vec<OsString> = names(path);
-        parts.reverse();
-        // Links may lead to links; a loop has no place to be.
-        let mut links = 0;
-        while let Some(part) = parts.pop() {
-            let next = at.join(&part);
-            let covered = self
-                .mounts
-                .iter()
-                .any(|(mount, what)| next.starts_with(mount) && matches!(what, What::Bind { .. }));
-            let is_last = parts.is_empty();
-            if !covered && !is_last && links < 40 && self.link_of_host(&next) {
-                links += 1;
-                let to = std::fs::read_link(&next).unwrap_or_default();
-                let resolved = if to.is_absolute() { to } else { at.join(to) };
-                let mut again = names(&crate::manifest::normalize(&resolved));
-                again.reverse();
-                parts.extend(again);
-                at = PathBuf::from("/");
-                continue;
-            }
-            at = next;
-        }
-        at
     }
 
     /// A directory that is there, even if nothing in it is.
@@ -207,6 +186,28 @@ impl Tree {
         });
         if !there && path != Path::new("/") {
             self.plain.insert(path.to_owned());
+        }
+    }
+
+    /// A directory between a writable grant and what is hidden in it could be moved aside
+    /// and made anew, without the mask. Mounted onto itself it stays where it is.
+    fn pin(&mut self, grant: &Grant, grants: &[&Grant], below: &Path) {
+        for rest in below.ancestors().skip(1) {
+            let (source, at) = (grant.source.join(rest), grant.at.join(rest));
+            let another = |other: &&Grant| {
+                other.at.starts_with(&grant.at) && other.at != grant.at && at.starts_with(&other.at)
+            };
+            // What lies in a narrower grant is that one's to hold.
+            let plain = std::fs::symlink_metadata(&source).is_ok_and(|meta| meta.is_dir());
+            if rest.as_os_str().is_empty() || !plain || grants.iter().any(another) {
+                continue;
+            }
+            let at = grant.at.join(rest);
+            self.mounts.entry(at).or_insert_with(|| What::Bind {
+                source: Raw::from(&source),
+                writable: true,
+                exec: grant.exec,
+            });
         }
     }
 
@@ -238,10 +239,8 @@ impl Tree {
     }
 }
 
-fn names(path: &Path) -> Vec<OsString> {
-    let parts = path.components().filter_map(|part| match part {
-        std::path::Component::Normal(name) => Some(name.to_owned()),
-        _ => None,
-    });
-    parts.collect()
+fn is_placeholder(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::symlink_metadata(path)
+        .is_ok_and(|meta| meta.is_dir() && meta.permissions().mode() & 0o7777 == PLACEHOLDER_MODE)
 }

@@ -14,6 +14,10 @@ pub const PLAN_FD: i32 = 4;
 /// free.
 pub const PROXY_PORT: u16 = 3128;
 
+/// The mode of directories that hold a denied place empty on the host, by which another
+/// session on the same files knows them.
+pub const PLACEHOLDER_MODE: u32 = 0o1555;
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub kind: Kind,

@@ -1,7 +1,7 @@
 //! A running child, seen from the runner.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -45,6 +45,10 @@ pub enum Stdio {
     /// Three pipes.
     #[default]
     Pipes,
+    /// The runner's own.
+    Inherit,
+    /// The runner's own input and output; errors through a pipe, to be kept.
+    InheritButErrors,
     /// One terminal for all three.
     Terminal { rows: u16, columns: u16 },
 }
@@ -103,9 +107,32 @@ pub struct Child {
     pub listener: Option<std::net::TcpListener>,
     control: Arc<AsyncFd<OwnedFd>>,
     state: watch::Receiver<State>,
-    sockets: mpsc::Receiver<OwnedFd>,
+    /// Ways into the child's own network.
+    pub sockets: Option<Sockets>,
     timed_out: watch::Receiver<bool>,
     cpu_spent: watch::Receiver<bool>,
+}
+
+/// Sockets of the child's own network, made there and handed out.
+pub struct Sockets {
+    control: Arc<AsyncFd<OwnedFd>>,
+    made: mpsc::Receiver<OwnedFd>,
+}
+
+impl Sockets {
+    /// A connection to one of the child's ports.
+    pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
+        order(&self.control, Order::Socket)?;
+        let socket = self
+            .made
+            .recv()
+            .await
+            .ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        set_nonblocking(&socket)?;
+        let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
+        let address = (std::net::Ipv4Addr::LOCALHOST, port);
+        socket.connect(address.into()).await
+    }
 }
 
 /// Starts what a plan says; returns when the target was executed.
@@ -130,12 +157,20 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
         Runner::Pipes(stdin, stdout, stderr) => {
             let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
             let stdout = Lines::drain(stdout, options.bounds).map_err(SpawnError::Helper)?;
-            let (tail, _task) = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
             (Some(stdin), Some(stdout), tail, None)
+        }
+        Runner::Errors(stderr) => {
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            (None, None, tail, None)
         }
         Runner::Terminal(terminal) => (None, None, Tail::default(), Some(terminal)),
         Runner::Taken => (None, None, Tail::default(), None),
     };
+    let sockets = Some(Sockets {
+        control: Arc::clone(&control),
+        made: sockets,
+    });
     let over = options.timeout.map(tokio::time::sleep);
     let timed_out = kill_after(over, &control, &state);
     let cpu_spent = kill_after(options.cpu.map(cpu_spent), &control, &state);
@@ -157,20 +192,6 @@ impl Child {
     /// Sends a signal to the target's process group, or to everything in the sandbox.
     pub fn signal(&self, number: i32, all: bool) -> io::Result<()> {
         order(&self.control, Order::Signal { number, all })
-    }
-
-    /// A socket of the child's own network, connected to one of its ports.
-    pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
-        order(&self.control, Order::Socket)?;
-        let socket = self
-            .sockets
-            .recv()
-            .await
-            .ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        set_nonblocking(&socket)?;
-        let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
-        let address = (std::net::Ipv4Addr::LOCALHOST, port);
-        socket.connect(address.into()).await
     }
 
     /// Waits for the end of the child and of all that it started.
@@ -339,6 +360,7 @@ struct Ends {
 enum Runner {
     Pipes(OwnedFd, OwnedFd, OwnedFd),
     Terminal(Terminal),
+    Errors(OwnedFd),
     Taken,
 }
 
@@ -359,6 +381,25 @@ impl Ends {
                         stderr,
                     },
                     runner: Runner::Pipes(to_stdin, from_stdout, from_stderr),
+                })
+            }
+            Stdio::Inherit | Stdio::InheritButErrors => {
+                let copy = |fd: BorrowedFd| fd.try_clone_to_owned();
+                let (stderr, runner) = match stdio {
+                    Stdio::InheritButErrors => {
+                        let (from_stderr, stderr) = pipe_pair()?;
+                        set_nonblocking(&from_stderr)?;
+                        (stderr, Runner::Errors(from_stderr))
+                    }
+                    _ => (copy(io::stderr().as_fd())?, Runner::Taken),
+                };
+                Ok(Self {
+                    child: Streams {
+                        stdin: copy(io::stdin().as_fd())?,
+                        stdout: copy(io::stdout().as_fd())?,
+                        stderr,
+                    },
+                    runner,
                 })
             }
             Stdio::Terminal { rows, columns } => {

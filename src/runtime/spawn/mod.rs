@@ -7,7 +7,7 @@ mod launch;
 mod output;
 mod terminal;
 
-pub use child::{AFTER_EOF, AFTER_TERM, Child, Exit, Options, SpawnError, Stdio, spawn};
+pub use child::{AFTER_EOF, AFTER_TERM, Child, Exit, Options, Sockets, SpawnError, Stdio, spawn};
 pub use output::{Bounds, Lines, Piece, Tail};
 pub use terminal::Terminal;
 

@@ -199,9 +199,10 @@ impl Splitter {
 }
 
 /// The last bytes of standard error: what an error message quotes.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Tail {
     kept: Arc<Mutex<VecDeque<u8>>>,
+    task: Option<tokio::task::JoinHandle<()>>,
 }
 
 /// Enough for a stack trace, little enough to print.
@@ -212,10 +213,10 @@ impl Tail {
     pub fn drain(
         pipe: OwnedFd,
         mut also: impl FnMut(&[u8]) + Send + 'static,
-    ) -> std::io::Result<(Self, tokio::task::JoinHandle<()>)> {
+    ) -> std::io::Result<Self> {
         let mut pipe = receiver(pipe)?;
-        let tail = Self::default();
-        let kept = Arc::clone(&tail.kept);
+        let tail = Arc::new(Mutex::new(VecDeque::new()));
+        let kept = Arc::clone(&tail);
         let task = tokio::spawn(async move {
             let mut buffer = vec![0; 16 << 10];
             while let Ok(read) = pipe.read(&mut buffer).await {
@@ -230,7 +231,17 @@ impl Tail {
                 kept.drain(..over);
             }
         });
-        Ok((tail, task))
+        Ok(Self {
+            kept: tail,
+            task: Some(task),
+        })
+    }
+
+    /// Waits until everything was read; the writers are gone by then.
+    pub async fn finish(&mut self) {
+        if let Some(task) = self.task.take() {
+            let _ = task.await;
+        }
     }
 
     /// What is there now, as text.

@@ -1,5 +1,7 @@
 //! Secrets written into a command line. Nothing here ever repeats what it found.
 
+use crate::lint::credentials::is_token;
+
 /// What looks like a secret in a command, in words that do not show it.
 pub fn find(command: &str) -> Option<&'static str> {
     // Every token and every literal value below has a figure in it; most commands have none.
@@ -7,7 +9,7 @@ pub fn find(command: &str) -> Option<&'static str> {
         return None;
     }
     let is_edge = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ':' | ',' | ';');
-    if command.split(is_edge).any(is_token) {
+    if command.split(is_edge).any(is_token_word) {
         return Some("something that looks like an access token");
     }
     let mut words = command.split_whitespace();
@@ -55,45 +57,14 @@ const SECRET_FLAGS: [&str; 13] = [
     "access-key",
 ];
 
-/// Prefixes by which providers mark their tokens, and how long the rest is at least.
-const PREFIXES: [(&str, usize); 20] = [
-    ("ghp_", 20),
-    ("gho_", 20),
-    ("ghu_", 20),
-    ("ghs_", 20),
-    ("ghr_", 20),
-    ("github_pat_", 20),
-    ("glpat-", 16),
-    ("sk-", 20),
-    ("sk_live_", 12),
-    ("sk_test_", 12),
-    ("rk_live_", 12),
-    ("xoxb-", 12),
-    ("xoxp-", 12),
-    ("xapp-", 12),
-    ("npm_", 24),
-    ("pypi-", 24),
-    ("hf_", 24),
-    ("AIza", 24),
-    ("AKIA", 16),
-    ("ASIA", 16),
-];
-
-fn is_token(word: &str) -> bool {
-    let body = |rest: &str, least: usize| {
-        rest.len() >= least
-            && rest.bytes().any(|b| b.is_ascii_digit())
-            && rest
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
-    };
-    let marked = PREFIXES.iter().any(|(prefix, least)| {
-        word.strip_prefix(prefix)
-            .is_some_and(|rest| body(rest, *least))
-    });
-    // A JSON web token: three parts, the first of which begins with `{"`.
-    let web_token = word.starts_with("eyJ") && word.split('.').count() == 3 && body(word, 30);
-    marked || web_token
+/// Nearer to a real token than a word in a sentence has to be: a command may well hold
+/// `sk-<your key>`, or a long name that only begins like a token.
+fn is_token_word(word: &str) -> bool {
+    is_token(word)
+        && word.bytes().any(|b| b.is_ascii_digit())
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
 /// A value and not the name of one: long, mixed, and no variable, path or placeholder.

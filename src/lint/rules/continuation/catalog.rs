@@ -1,21 +1,10 @@
 //! The records of the continuation rules.
 
 use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
-use crate::manifest::Doctype;
 
-const BASE: Rule = Rule {
-    doctypes: &[Doctype::AgentCli],
-    source: Source {
-        spec: "AIP-45",
-        section: "Continuation",
-    },
-    ..Rule::BASE
-};
+const BASE: Rule = Rule::aip45("Continuation");
 
-const CONFORMANCE: Source = Source {
-    spec: "AIP-45",
-    section: "Conformance",
-};
+const CONFORMANCE: Source = Source::aip45("Conformance");
 
 const fn over(yaml: &'static str) -> Example {
     Example::over("quill", "AGENT-CLI.md", yaml)

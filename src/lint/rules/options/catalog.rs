@@ -1,20 +1,10 @@
 //! The records of the option rules.
 
 use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
-use crate::manifest::Doctype;
-
-const fn aip45(section: &'static str) -> Source {
-    Source {
-        spec: "AIP-45",
-        section,
-    }
-}
 
 const BASE: Rule = Rule {
-    doctypes: &[Doctype::AgentCli],
-    source: aip45("Options"),
     scope: Scope::CrossField,
-    ..Rule::BASE
+    ..Rule::aip45("Options")
 };
 
 const FILE: &str = "AGENT-CLI.md";
@@ -26,7 +16,7 @@ const fn over(yaml: &'static str) -> Example {
 pub static OPTION_ID_PATTERN: Rule = Rule {
     slug: "option-id-pattern",
     title: "The id of an option has characters that it may not have",
-    source: aip45("Conformance"),
+    source: Source::aip45("Conformance"),
     decides: &["A45-CONF-10"],
     scope: Scope::Field,
     fix: FixKind::Safe,
@@ -44,7 +34,7 @@ pub static OPTION_ID_PATTERN: Rule = Rule {
 pub static OPTION_ID_UNIQUE: Rule = Rule {
     slug: "option-id-unique",
     title: "Two options have the same id",
-    source: aip45("Conformance"),
+    source: Source::aip45("Conformance"),
     decides: &["A45-CONF-09"],
     what: "Every option has an id of its own.",
     why: "An operator sets the value by id; with two of them nobody can tell which one gets it.",
@@ -81,7 +71,7 @@ pub static OPTION_TYPE_ENUM: Rule = Rule {
 pub static OPTION_ENUM_REQUIRED: Rule = Rule {
     slug: "option-enum-required",
     title: "An option of type enum does not list its values",
-    source: aip45("Conformance"),
+    source: Source::aip45("Conformance"),
     decides: &["A45-CONF-11"],
     what: "An option of type `enum` has a list `enum`.",
     why: "Without the list a host cannot check a value, and must do so before it starts the agent.",
@@ -132,7 +122,7 @@ pub static OPTION_ENUM_DUPLICATES: Rule = Rule {
 pub static OPTION_MINMAX_NON_INTEGER: Rule = Rule {
     slug: "option-minmax-non-integer",
     title: "Bounds on an option that is not an integer",
-    source: aip45("Conformance"),
+    source: Source::aip45("Conformance"),
     decides: &["A45-CONF-12"],
     fix: FixKind::Safe,
     what: "`min` and `max` stand on options of type `integer` only.",
@@ -294,7 +284,7 @@ pub static OPTION_INERT: Rule = Rule {
 pub static OPTION_SECRET_ARGV: Rule = Rule {
     slug: "option-secret-argv",
     title: "A credential would be passed as an argument",
-    source: aip45("Auth surface"),
+    source: Source::aip45("Auth surface"),
     decides: &["A45-AUTH-04"],
     fix: FixKind::Suggest,
     what: "No string option that is named like a credential has a `bin_args_template`.",
@@ -313,7 +303,7 @@ pub static OPTION_SECRET_ENV: Rule = Rule {
     title: "A credential is passed as an option instead of a secret",
     severity: Severity::Warning,
     level: Level::Should,
-    source: aip45("Auth surface"),
+    source: Source::aip45("Auth surface"),
     decides: &["A45-AUTH-03"],
     what: "No string option that is named like a credential sets a variable.",
     why: "Option values stand in operator files in plain text; secrets come from SECRETS.md (AIP-19) and are resolved at spawn.",

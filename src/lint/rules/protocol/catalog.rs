@@ -1,20 +1,8 @@
 //! The records of the protocol rules.
 
 use crate::lint::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
-use crate::manifest::Doctype;
 
-const fn aip45(section: &'static str) -> Source {
-    Source {
-        spec: "AIP-45",
-        section,
-    }
-}
-
-const BASE: Rule = Rule {
-    doctypes: &[Doctype::AgentCli],
-    source: aip45("protocol discriminator"),
-    ..Rule::BASE
-};
+const BASE: Rule = Rule::aip45("protocol discriminator");
 
 const FILE: &str = "AGENT-CLI.md";
 
@@ -71,7 +59,7 @@ pub static PROTOCOL_ARM_EXTRA: Rule = Rule {
     title: "The manifest has an arm that its protocol does not use",
     severity: Severity::Warning,
     level: Level::Should,
-    source: aip45("Adapter guide"),
+    source: Source::aip45("Adapter guide"),
     decides: &["A45-FM-13", "A45-FM-14", "A45-FM-15"],
     scope: Scope::CrossField,
     fix: FixKind::Suggest,
@@ -134,7 +122,7 @@ pub static MCP_NOT_STDIO: Rule = Rule {
     slug: "mcp-not-stdio",
     title: "The MCP transport is not stdio",
     severity: Severity::Warning,
-    source: aip45("Conformance"),
+    source: Source::aip45("Conformance"),
     decides: &["A45-CONF-04"],
     what: "`mcp.transport` is `stdio`.",
     why: "The conformance list speaks of MCP over stdio; a host may know nothing else.",
@@ -205,7 +193,7 @@ pub static ADAPTER_UNPINNED: Rule = Rule {
     title: "Nothing pins the version of the adapter",
     severity: Severity::Info,
     level: Level::May,
-    source: aip45("Security considerations"),
+    source: Source::aip45("Security considerations"),
     decides: &["A45-SEC-07"],
     scope: Scope::CrossField,
     what: "The package of `adapter` stands with an exact version under `runner.needs.npm`.",
@@ -226,7 +214,7 @@ pub static ADAPTER_UNPINNED: Rule = Rule {
 pub static ACP_REF_VALID: Rule = Rule {
     slug: "acp-ref-valid",
     title: "The bound ACP.md does not conform to AIP-44",
-    source: aip45("Conformance"),
+    source: Source::aip45("Conformance"),
     decides: &["A45-CONF-03", "A45-FM-13"],
     scope: Scope::CrossFile,
     what: "The file that `acp` names validates against the schema of AIP-44.",
@@ -253,7 +241,7 @@ pub static ACP_REF_KIND: Rule = Rule {
 pub static CAPS_SUPERSET_OF_ACP: Rule = Rule {
     slug: "caps-superset-of-acp",
     title: "A capability is claimed that the bound ACP.md does not have",
-    source: aip45("Capabilities"),
+    source: Source::aip45("Capabilities"),
     decides: &["A45-CAP-09", "A45-CAP-06", "A45-CAP-07", "A45-SESS-08"],
     scope: Scope::CrossFile,
     what: "`resumable` needs `loadSession` in the bound ACP.md, `multimodal` needs `image` or `audio`; \
@@ -283,7 +271,7 @@ pub static CAPS_RECOMMENDED: Rule = Rule {
     title: "The manifest declares no capabilities",
     severity: Severity::Warning,
     level: Level::Should,
-    source: aip45("Adapter guide"),
+    source: Source::aip45("Adapter guide"),
     decides: &["A45-FM-18"],
     what: "The manifest has a `capabilities` block.",
     why: "Hosts choose an agent before they start it, and this block is all they can go by.",

@@ -14,7 +14,7 @@ use crate::lint::registry::{Check, Family};
 use crate::lint::rule::Profile;
 use crate::lint::rules::install::is_bin;
 use crate::lint::shape::{self, Keyword, Violation};
-use crate::lint::text::{closest_of, one_of};
+use crate::lint::text::{base_name, closest_of, one_of};
 use crate::manifest::{Doctype, Document, Node, RefRole, Span};
 
 pub static FAMILY: Family = Family {
@@ -273,10 +273,6 @@ fn command_is_bin<'d>(ctx: &Context<'d>, command: &'d Node) {
             .nearby(bin.span, "installed and checked"),
         );
     }
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn adapter(ctx: &Context<'_>) {

@@ -1,5 +1,7 @@
 //! What single words of a sandbox block mean.
 
+pub use crate::manifest::globs::wildcard_covers;
+
 /// Only stars and dots: a glob that no host name escapes.
 pub fn is_everything(host: &str) -> bool {
     host.contains('*') && host.bytes().all(|b| b == b'*' || b == b'.')
@@ -65,38 +67,6 @@ fn host_of(rest: &str) -> &str {
 pub fn literal_head(glob: &str) -> &str {
     let end = glob.find(['*', '?', '[', '{', '\\']).unwrap_or(glob.len());
     glob.get(..end).unwrap_or("")
-}
-
-/// Whether a pattern whose only special character is `*` takes in all that another such
-/// pattern takes in. Letter case does not matter to host names.
-pub fn wildcard_covers(pattern: &str, other: &str) -> bool {
-    let (pattern, other) = (pattern.as_bytes(), other.as_bytes());
-    let (mut p, mut o) = (0, 0);
-    // Where to go on when the last star has to swallow one byte more.
-    let mut retry: Option<(usize, usize)> = None;
-    while let Some(byte) = other.get(o) {
-        match pattern.get(p) {
-            Some(b'*') => {
-                retry = Some((p, o));
-                p += 1;
-            }
-            Some(own) if *byte != b'*' && own.eq_ignore_ascii_case(byte) => {
-                p += 1;
-                o += 1;
-            }
-            _ => match retry {
-                Some((star, from)) => {
-                    retry = Some((star, from + 1));
-                    p = star + 1;
-                    o = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern
-        .get(p..)
-        .is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
 }
 
 /// Endings of names that speak about a secret without holding it.

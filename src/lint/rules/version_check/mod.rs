@@ -9,8 +9,9 @@ use crate::lint::context::{Context, Draft};
 use crate::lint::edits;
 use crate::lint::finding::Safety;
 use crate::lint::registry::{Check, Family};
+use crate::lint::rules::install::is_bin;
 use crate::lint::shape::{self, Violation};
-use crate::lint::text::clip;
+use crate::lint::text::{base_name, clip};
 use crate::manifest::range::Range;
 use crate::manifest::{Doctype, Node};
 
@@ -255,16 +256,6 @@ fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             .nearby(bin_node.span, "the binary whose version counts"),
         );
     }
-}
-
-fn is_bin(text: &str) -> bool {
-    text.bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b))
-}
-
-fn base_name(word: &str) -> &str {
-    let word = word.trim_matches(['"', '\'']);
-    word.rsplit(['/', '\\']).next().unwrap_or(word)
 }
 
 /// `NAME=value` before a command.

@@ -97,6 +97,29 @@ impl<'s> Text<'s> {
         self.find(from.min(start), start, |_, byte| byte == indicator)
     }
 
+    /// Whether the last line of a block scalar is the last of the source and has no break.
+    /// A last line of blanks belongs to the scalar if it is as deep as the scalar's text.
+    pub fn ends_unbroken(self, value: &str, header: usize, end: usize) -> bool {
+        let spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        let has_text = |line: &&str| spaces(line) < line.len();
+        let breaks = ['\n', '\r'];
+        let rest = self.source.get(end..).unwrap_or("");
+        if self.source.ends_with(breaks) || !rest.trim().is_empty() {
+            return false;
+        }
+        let written = self.source.get(header..).unwrap_or("");
+        let lines = written.split(breaks);
+        let Some(last) = lines.clone().skip(1).last() else {
+            return false;
+        };
+        // What the first line with text has lost on its way into the value is the indentation.
+        match (lines.skip(1).find(has_text), value.lines().find(has_text)) {
+            (Some(written), Some(read)) => spaces(last) + spaces(read) >= spaces(written),
+            // Only blanks: as many breaks as there are, but for that of the header.
+            _ => value.matches('\n').count() >= written.matches('\n').count(),
+        }
+    }
+
     /// First `[` or `{` that stays open, or that is closed by the other kind: where a reader has
     /// to look when the parser only complains at the end of the file.
     pub fn unclosed_bracket(self) -> Option<usize> {

@@ -3,11 +3,62 @@
 //! All host paths here are absolute and free of symbolic links (`..`, `~` and globs are
 //! resolved); paths inside the sandbox are absolute and normalised.
 
+mod aip29;
+mod aip36;
+mod base;
+mod block;
+mod deny;
+mod draft;
+mod env;
+mod hosts;
+mod narrow;
+mod paths;
+mod refusal;
+mod surroundings;
+mod target;
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::clause::Clause;
+pub use refusal::{Place, Refusal};
+pub use surroundings::Surroundings;
+pub use target::Target;
+
+/// The policy of a target on this machine for a command; an empty command is for a look at
+/// the policy alone. What no backend could hold stands in `impossible`: whoever spawns with
+/// such a policy has to refuse.
+pub fn resolve(
+    target: &Target,
+    surroundings: &Surroundings,
+    command: &[OsString],
+) -> Result<Policy, Refusal> {
+    match target.shape {
+        Shape::Aip29 => aip29::resolve(target, surroundings, command),
+        Shape::Aip36 => aip36::resolve(target, surroundings, command),
+    }
+}
+
+/// Without links as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let walked = super::programs::links::Trail::default().follow_lenient(path);
+    walked.map_or_else(|_| path.to_owned(), |w| w.whole())
+}
+
+impl Policy {
+    /// What the child may do with a path inside: the innermost grant decides, unless the
+    /// path is hidden.
+    pub fn access(&self, path: &Path) -> Option<&Grant> {
+        let hidden = self.denials.iter().any(|d| path.starts_with(&d.path));
+        match hidden {
+            true => None,
+            false => draft::innermost(&self.grants, path),
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -17,7 +68,11 @@ pub struct Policy {
     /// URLs that the host exposes inbound.
     pub ingress: Vec<(Clause, String)>,
     pub grants: Vec<Grant>,
+    /// Symbolic links that stand outside all granted directories, as on the host.
+    pub links: Vec<Link>,
     pub denials: Vec<Denial>,
+    /// Clauses that hold because nothing they speak of is in the sandbox, with the reason.
+    pub absent: Vec<(Clause, String)>,
     pub exec: Exec,
     /// The whole environment of the child.
     pub env: Vec<(OsString, OsString)>,
@@ -47,7 +102,8 @@ pub enum Access {
     Write,
 }
 
-/// A host path that the child sees.
+/// A host path that the child sees. Grants come parents first; those of one place agree in
+/// `access` and `exec` (each has its own clause), so it is made once.
 #[derive(Clone, Debug)]
 pub struct Grant {
     pub source: PathBuf,
@@ -62,7 +118,16 @@ pub struct Grant {
     pub clause: Option<Clause>,
 }
 
-/// A path that stays hidden although a grant takes it in.
+/// A symbolic link of the host, kept so that a program that asks where it lies gets the same
+/// answer inside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Link {
+    pub at: PathBuf,
+    /// As written: relative to the directory of the link, or absolute.
+    pub to: PathBuf,
+}
+
+/// A path (inside) that stays hidden although a grant takes it in.
 #[derive(Clone, Debug)]
 pub struct Denial {
     pub path: PathBuf,

@@ -49,6 +49,38 @@ pub fn has_wildcard(glob: &str) -> bool {
     glob.contains(['*', '?', '[', ']', '{', '}', '\\'])
 }
 
+/// Whether a pattern whose only special character is `*` takes in all that another such
+/// pattern takes in. Letter case does not matter to host names.
+pub fn wildcard_covers(pattern: &str, other: &str) -> bool {
+    let (pattern, other) = (pattern.as_bytes(), other.as_bytes());
+    let (mut p, mut o) = (0, 0);
+    // Where to go on when the last star has to swallow one byte more.
+    let mut retry: Option<(usize, usize)> = None;
+    while let Some(byte) = other.get(o) {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p, o));
+                p += 1;
+            }
+            Some(own) if *byte != b'*' && own.eq_ignore_ascii_case(byte) => {
+                p += 1;
+                o += 1;
+            }
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    p = star + 1;
+                    o = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern
+        .get(p..)
+        .is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
+}
+
 /// One name for the home directory.
 fn home(path: &str) -> Cow<'_, str> {
     for name in ["${HOME}", "$HOME"] {
@@ -341,6 +373,147 @@ fn takes(own: &Token, other: &Token) -> bool {
     }
 }
 
+/// What a glob is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    Root,
+    Home,
+    /// The working directory.
+    Here,
+}
+
+/// One alternative of a glob, segment by segment below its anchor. Unlike `matches` it can
+/// be asked while a directory is walked, and so spares walking where nothing can match.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    segments: Vec<Segment>,
+}
+
+/// How far a pattern has come on the way down a path: positions in its segments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress(Vec<usize>);
+
+impl Progress {
+    /// Nothing below can match any more.
+    pub fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Pattern {
+    /// The alternatives of a glob; `None` where it is malformed.
+    pub fn alternatives(glob: &str) -> Option<Vec<(Anchor, Pattern)>> {
+        if glob.is_empty() || glob.len() > LONGEST || glob.contains('\0') {
+            return None;
+        }
+        let read = |text: &String| {
+            let text = home(text);
+            let (anchor, rest) = match text.strip_prefix('~') {
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => (Anchor::Home, rest),
+                _ if text.starts_with('/') => (Anchor::Root, &*text),
+                _ => (Anchor::Here, &*text),
+            };
+            let segments = match rest.trim_start_matches('/') {
+                "" => Vec::new(),
+                rest => segments(rest)?,
+            };
+            Some((anchor, Pattern { segments }))
+        };
+        expand(glob)?.iter().map(read).collect()
+    }
+
+    /// Takes the leading segments that are plain names off the pattern.
+    pub fn split_literal(mut self) -> (Vec<String>, Pattern) {
+        let names: Vec<String> = self.segments.iter().map_while(literal).collect();
+        self.segments.drain(..names.len());
+        (names, self)
+    }
+
+    /// Nothing is left: the pattern was a plain path.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// `**`, `**/*`: whatever lies below.
+    pub fn is_everything(&self) -> bool {
+        let any = [Token::Any];
+        let deep = |s: &Segment| *s == Segment::Deep;
+        match self.segments.split_last() {
+            Some((Segment::Deep, before)) => before.iter().all(deep),
+            Some((Segment::Tokens(t), before)) => {
+                t[..] == any && !before.is_empty() && before.iter().all(deep)
+            }
+            None => false,
+        }
+    }
+
+    /// Whether a segment is the plain name `..`.
+    pub fn goes_up(&self) -> bool {
+        self.segments
+            .iter()
+            .any(|s| literal(s).is_some_and(|name| name == ".."))
+    }
+
+    pub fn start(&self) -> Progress {
+        self.closed(vec![0])
+    }
+
+    /// One path segment further down.
+    pub fn step(&self, from: &Progress, name: &str) -> Progress {
+        let name: Vec<Token> = name.chars().map(Token::Char).collect();
+        let mut next = Vec::new();
+        for at in &from.0 {
+            match self.segments.get(*at) {
+                Some(Segment::Deep) => next.push(*at),
+                Some(Segment::Tokens(own)) if contains(own, &name, |t| *t == Token::Any, takes) => {
+                    next.push(at + 1);
+                }
+                _ => {}
+            }
+        }
+        self.closed(next)
+    }
+
+    /// Whether all below the path walked so far matches, whatever it is called.
+    pub fn takes_all_below(&self, progress: &Progress) -> bool {
+        let last = self.segments.len().saturating_sub(1);
+        self.segments.last() == Some(&Segment::Deep) && progress.0.contains(&last)
+    }
+
+    /// Whether the path walked so far matches.
+    pub fn accepts(&self, progress: &Progress) -> bool {
+        progress.0.contains(&self.segments.len())
+    }
+
+    /// `**` also stands for no segment at all.
+    fn closed(&self, mut states: Vec<usize>) -> Progress {
+        let mut i = 0;
+        while let Some(at) = states.get(i).copied() {
+            if self.segments.get(at) == Some(&Segment::Deep) && !states.contains(&(at + 1)) {
+                states.push(at + 1);
+            }
+            i += 1;
+        }
+        states.sort_unstable();
+        states.dedup();
+        Progress(states)
+    }
+}
+
+/// The name that a segment is, where nothing in it is special.
+fn literal(segment: &Segment) -> Option<String> {
+    let Segment::Tokens(tokens) = segment else {
+        return None;
+    };
+    tokens
+        .iter()
+        .map(|t| match t {
+            Token::Char(c) => Some(*c),
+            _ => None,
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -464,5 +637,49 @@ mod tests {
         assert!(!covers(&stars, &("*".to_owned() + &path)));
         let deep = "**/a/".repeat(200);
         assert!(!matches(&deep, &"a/".repeat(400).replace("a/a/", "a/b/")));
+    }
+
+    #[test]
+    fn patterns_say_what_matches_says() {
+        for (glob, path) in [
+            ("/a/**/z", "/a/b/c/z"),
+            ("/a/**/z", "/a/z"),
+            ("/a/**/z", "/a/y"),
+            ("/**", "/"),
+            ("/**/.git/**", "/x/.git"),
+            ("/x/{a,b/c}/*.rs", "/x/b/c/d.rs"),
+            ("/x/[!a]?", "/x/ab"),
+            ("/x/*", "/x/y/z"),
+        ] {
+            let found = Pattern::alternatives(glob)
+                .expect("a glob")
+                .iter()
+                .any(|(_, pattern)| {
+                    let names = path.split('/').filter(|n| !n.is_empty());
+                    let end = names.fold(pattern.start(), |at, name| pattern.step(&at, name));
+                    pattern.accepts(&end)
+                });
+            assert_eq!(found, matches(glob, path), "{glob} {path}");
+        }
+    }
+
+    #[test]
+    fn patterns_have_an_anchor_and_a_literal_head() {
+        let one = |glob: &str| {
+            let (anchor, pattern) = Pattern::alternatives(glob).expect("a glob").remove(0);
+            let (names, rest) = pattern.split_literal();
+            (
+                anchor,
+                names.join("/"),
+                rest.is_empty(),
+                rest.is_everything(),
+            )
+        };
+        assert_eq!(one("~/.ssh/**"), (Anchor::Home, ".ssh".into(), false, true));
+        assert_eq!(one("$HOME"), (Anchor::Home, String::new(), true, false));
+        assert_eq!(one("./a/b"), (Anchor::Here, "a/b".into(), true, false));
+        assert_eq!(one("/a/**/*"), (Anchor::Root, "a".into(), false, true));
+        assert_eq!(one("/a/*"), (Anchor::Root, "a".into(), false, false));
+        assert_eq!(one(r"/a\*/b"), (Anchor::Root, "a*/b".into(), true, false));
     }
 }

@@ -1,0 +1,98 @@
+//! Our own terminal joined to the child's.
+
+use std::io::{IsTerminal, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::runtime::spawn::Terminal;
+
+pub struct Bridge {
+    output: JoinHandle<()>,
+    input: JoinHandle<()>,
+    _raw: Option<Raw>,
+}
+
+/// Starts copying both ways.
+pub fn join(terminal: Terminal) -> Bridge {
+    let terminal = Arc::new(terminal);
+    let raw = Raw::enter();
+    let (typed, mut keys) = mpsc::channel::<Vec<u8>>(16);
+    // A read of our own input cannot be given up; the thread ends with the process.
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = std::io::stdin().lock().read(&mut buffer) {
+            let bytes = buffer.get(..read).unwrap_or_default().to_vec();
+            if typed.blocking_send(bytes).is_err() {
+                return;
+            }
+        }
+    });
+    let to = Arc::clone(&terminal);
+    let input = tokio::spawn(async move {
+        while let Some(bytes) = keys.recv().await {
+            if to.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+        // End of our input: as if it had been typed.
+        let _ = to.write_all(&[4]).await;
+    });
+    let output = tokio::spawn(async move {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(read @ 1..) = terminal.read(&mut buffer).await {
+            let mut out = std::io::stdout().lock();
+            let bytes = buffer.get(..read).unwrap_or_default();
+            if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
+                return;
+            }
+        }
+    });
+    Bridge {
+        output,
+        input,
+        _raw: raw,
+    }
+}
+
+impl Bridge {
+    /// Waits for the last output.
+    pub async fn finish(self) {
+        let _ = self.output.await;
+        self.input.abort();
+    }
+}
+
+/// Our terminal passes every key on while this lives.
+struct Raw {
+    before: libc::termios,
+}
+
+impl Raw {
+    fn enter() -> Option<Self> {
+        let stdin = std::io::stdin();
+        if !stdin.is_terminal() {
+            return None;
+        }
+        // SAFETY: plain data of our own terminal.
+        unsafe {
+            let mut before: libc::termios = std::mem::zeroed();
+            if libc::tcgetattr(stdin.as_raw_fd(), &mut before) != 0 {
+                return None;
+            }
+            let mut raw = before;
+            libc::cfmakeraw(&mut raw);
+            libc::tcsetattr(stdin.as_raw_fd(), libc::TCSANOW, &raw);
+            Some(Self { before })
+        }
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: what was there before.
+        unsafe { libc::tcsetattr(0, libc::TCSANOW, &self.before) };
+    }
+}

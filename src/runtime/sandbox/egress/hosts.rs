@@ -1,0 +1,591 @@
+//! Host rules: the texts of `network.egress`, and the hosts that clients ask for.
+//!
+//! A rule is a host name, a glob of one, or a single IP address. In a glob a leading `*.`
+//! stands for one or more labels (`*.example.com` takes in `a.example.com` and
+//! `a.b.example.com`, never `example.com`); any other `*` stays inside its label, `?` is one
+//! character, `{a,b}` one of several texts, and `*` alone is every name. No glob takes in an
+//! address. Letter case and one trailing dot do not matter.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::address::{self, Literal};
+
+/// How many rules one entry with `{…}` may stand for.
+const MAX_ALTERNATIVES: usize = 64;
+
+/// An entry of `network.egress` that cannot be enforced as written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`network.egress` entry `{rule}` {fault}")]
+pub struct RuleError {
+    pub rule: String,
+    pub fault: RuleFault,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleFault {
+    #[error("is empty: name a host, or remove the entry")]
+    Empty,
+    #[error("has a scheme; AIP-29 takes host names and globs only: write the host alone")]
+    Scheme,
+    #[error("is a CIDR block, which AIP-29 leaves to version 2: list each address or name")]
+    Cidr,
+    #[error("has a path; AIP-29 takes host names and globs only: write the host alone")]
+    Path,
+    #[error("has a port; AIP-29 has no rules for ports: write the host alone")]
+    Port,
+    #[error("is not ASCII: write the name as it stands in the DNS, with `xn--` labels")]
+    NonAscii,
+    #[error("has the character `{0}`, which no host name or glob has")]
+    Character(char),
+    #[error("has an empty label or one of more than 63 characters: write a whole host name")]
+    Label,
+    #[error("is no plain IP address: write it as in `192.0.2.1` or `2001:db8::1`")]
+    Address,
+    #[error("is a glob of addresses: list each address")]
+    AddressGlob,
+    #[error("has braces that do not pair, nest, or stand for more than 64 names")]
+    Braces,
+}
+
+/// Why a host that a client asks for is neither a name nor an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HostFault {
+    #[error("the host is empty")]
+    Empty,
+    #[error("the host is not ASCII; use its `xn--` form")]
+    NonAscii,
+    #[error("the host has a character that no host name has")]
+    Character,
+    #[error("the host has an empty or too long label, or is too long")]
+    Label,
+    #[error("the host is a malformed IP address")]
+    Address,
+}
+
+/// A host that a client asks for, in its one canonical form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// In lower case, without a trailing dot.
+    Name(String),
+    Address(IpAddr),
+}
+
+impl Host {
+    /// Takes whatever bytes stood where a host belongs.
+    pub fn parse(bytes: &[u8]) -> Result<Self, HostFault> {
+        if !bytes.is_ascii() {
+            return Err(HostFault::NonAscii);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| HostFault::NonAscii)?;
+        let text = text.strip_suffix('.').unwrap_or(text);
+        if text.is_empty() {
+            return Err(HostFault::Empty);
+        }
+        match address::literal(text) {
+            Some(Literal::Address(address)) => return Ok(Self::Address(address)),
+            Some(Literal::Broken) => return Err(HostFault::Address),
+            None => {}
+        }
+        if !text.bytes().all(|b| is_name_byte(b) || b == b'.') {
+            return Err(HostFault::Character);
+        }
+        if text.len() > 253 || text.split('.').any(|l| l.is_empty() || l.len() > 63) {
+            return Err(HostFault::Label);
+        }
+        Ok(Self::Name(text.to_ascii_lowercase()))
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+/// Underscores are in use, though no standard for host names has them.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+/// One entry, with the text it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRule {
+    text: String,
+    pattern: Pattern,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pattern {
+    Everything,
+    Name(String),
+    Glob {
+        /// One or more labels stand before those listed.
+        below: bool,
+        labels: Vec<String>,
+    },
+    Address(IpAddr),
+}
+
+impl HostRule {
+    /// The entry as the manifest has it, for people.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a request for this host is within the rule.
+    pub fn allows(&self, host: &Host) -> bool {
+        match (&self.pattern, host) {
+            (Pattern::Address(own), Host::Address(asked)) => own == asked,
+            (Pattern::Everything, Host::Name(_)) => true,
+            (Pattern::Name(own), Host::Name(asked)) => own == asked,
+            (Pattern::Glob { below, labels }, Host::Name(asked)) => {
+                let asked: Vec<&str> = asked.split('.').collect();
+                takes_in(*below, labels, false, &asked)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether every host of the other rule is within this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (&self.pattern, &other.pattern) {
+            (own, theirs) if own == theirs => true,
+            (Pattern::Everything, theirs) => !matches!(theirs, Pattern::Address(_)),
+            (_, Pattern::Name(name)) => self.allows(&Host::Name(name.clone())),
+            (
+                Pattern::Glob { below, labels },
+                Pattern::Glob {
+                    below: theirs_below,
+                    labels: theirs,
+                },
+            ) => {
+                let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
+                takes_in(*below, labels, *theirs_below, &theirs)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn takes_in(below: bool, own: &[String], theirs_below: bool, theirs: &[&str]) -> bool {
+    let spare = match theirs.len().checked_sub(own.len()) {
+        Some(spare) => spare,
+        None => return false,
+    };
+    let lengths_fit = match (below, theirs_below) {
+        (true, true) => true,
+        (true, false) => spare > 0,
+        (false, true) => false,
+        (false, false) => spare == 0,
+    };
+    lengths_fit
+        && own
+            .iter()
+            .zip(theirs.iter().skip(spare))
+            .all(|(own, label)| label_matches(own.as_bytes(), label.as_bytes()))
+}
+
+/// `*` and `?` within one label. The text may be a pattern too: only `*` takes in a `*`.
+fn label_matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where to go on when the last star has to swallow one byte more.
+    let mut retry: Option<(usize, usize)> = None;
+    while let Some(byte) = text.get(t) {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p, t));
+                p += 1;
+            }
+            Some(own) if *byte != b'*' && (*own == b'?' || own == byte) => {
+                p += 1;
+                t += 1;
+            }
+            _ => match retry {
+                Some((star, from)) => {
+                    retry = Some((star, from + 1));
+                    p = star + 1;
+                    t = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern
+        .get(p..)
+        .is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
+}
+
+/// All hosts that a session may reach. Empty means none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostRules {
+    rules: Vec<HostRule>,
+}
+
+impl HostRules {
+    /// Reads the entries of `network.egress`; the first that cannot be enforced is the error.
+    pub fn parse<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<Self, RuleError> {
+        let mut rules = Vec::new();
+        for text in texts {
+            rules.extend(parse_rule(text.as_ref())?);
+        }
+        Ok(Self { rules })
+    }
+
+    /// The rule that lets a host pass, if any.
+    pub fn allowing(&self, host: &Host) -> Option<&HostRule> {
+        self.rules.iter().find(|rule| rule.allows(host))
+    }
+
+    /// The rule that names this very address, whatever it is for.
+    pub fn listing(&self, address: IpAddr) -> Option<&HostRule> {
+        self.allowing(&Host::Address(address::canonical(address)))
+    }
+
+    /// Whether `localhost` stands there literally: only then may it be the runner's loopback.
+    pub fn lists_localhost(&self) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| matches!(&rule.pattern, Pattern::Name(name) if name == "localhost"))
+    }
+
+    /// Whether anything that is only reached by loopback is listed.
+    pub fn lists_loopback(&self) -> bool {
+        self.lists_localhost()
+            || self
+                .rules
+                .iter()
+                .any(|rule| matches!(rule.pattern, Pattern::Address(a) if a.is_loopback()))
+    }
+
+    /// The first rule of `narrower` that takes in more than these rules do.
+    pub fn uncovered<'a>(&self, narrower: &'a Self) -> Option<&'a HostRule> {
+        narrower
+            .rules
+            .iter()
+            .find(|theirs| !self.rules.iter().any(|own| own.covers(theirs)))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+fn parse_rule(text: &str) -> Result<Vec<HostRule>, RuleError> {
+    let patterns = alternatives(text).and_then(|texts| {
+        texts
+            .iter()
+            .map(|text| parse_pattern(text))
+            .collect::<Result<Vec<_>, _>>()
+    });
+    let patterns = patterns.map_err(|fault| RuleError {
+        rule: text.to_owned(),
+        fault,
+    })?;
+    let rule = |pattern| HostRule {
+        text: text.to_owned(),
+        pattern,
+    };
+    Ok(patterns.into_iter().map(rule).collect())
+}
+
+/// `{a,b}.example` as `a.example` and `b.example`.
+fn alternatives(text: &str) -> Result<Vec<String>, RuleFault> {
+    let mut done = vec![String::new()];
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (choices, tail) = after.split_once('}').ok_or(RuleFault::Braces)?;
+        if before.contains('}') || choices.contains('{') {
+            return Err(RuleFault::Braces);
+        }
+        let choices: Vec<&str> = choices.split(',').collect();
+        if done.len() * choices.len() > MAX_ALTERNATIVES {
+            return Err(RuleFault::Braces);
+        }
+        done = done
+            .iter()
+            .flat_map(|head| choices.iter().map(move |c| format!("{head}{before}{c}")))
+            .collect();
+        rest = tail;
+    }
+    if rest.contains('}') {
+        return Err(RuleFault::Braces);
+    }
+    for head in &mut done {
+        head.push_str(rest);
+    }
+    Ok(done)
+}
+
+fn parse_pattern(text: &str) -> Result<Pattern, RuleFault> {
+    if text.is_empty() || text == "." {
+        return Err(RuleFault::Empty);
+    }
+    if !text.is_ascii() {
+        return Err(RuleFault::NonAscii);
+    }
+    if text.contains("://") {
+        return Err(RuleFault::Scheme);
+    }
+    if let Some((before, bits)) = text.split_once('/') {
+        let before = before.trim_start_matches('[').trim_end_matches(']');
+        let address = before.parse::<IpAddr>().is_ok() || address::literal(before).is_some();
+        let bits = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        return Err(match address && bits {
+            true => RuleFault::Cidr,
+            false => RuleFault::Path,
+        });
+    }
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(text);
+    if let Ok(address) = bare.parse::<Ipv6Addr>() {
+        return Ok(Pattern::Address(address::canonical(address.into())));
+    }
+    if let Some((_, port)) = text.rsplit_once(':')
+        && (port == "*" || port.bytes().all(|b| b.is_ascii_digit()))
+    {
+        return Err(RuleFault::Port);
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.*?".contains(c);
+    if let Some(c) = text.chars().find(|c| !fits(*c)) {
+        return Err(RuleFault::Character(c));
+    }
+    let text = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    parse_name(&text)
+}
+
+fn parse_name(text: &str) -> Result<Pattern, RuleFault> {
+    if text.bytes().all(|b| b == b'*') {
+        return Ok(Pattern::Everything);
+    }
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return Ok(Pattern::Address(address.into()));
+    }
+    let labels: Vec<String> = text.split('.').map(str::to_owned).collect();
+    if text.len() > 253 || labels.iter().any(|l| l.is_empty() || l.len() > 63) {
+        return Err(RuleFault::Label);
+    }
+    if !text.contains(['*', '?']) {
+        return match address::literal(text) {
+            Some(_) => Err(RuleFault::Address),
+            None => Ok(Pattern::Name(text.to_owned())),
+        };
+    }
+    let only_numbers = text.bytes().all(|b| b"0123456789.*?".contains(&b));
+    if only_numbers && text.bytes().any(|b| b.is_ascii_digit()) {
+        return Err(RuleFault::AddressGlob);
+    }
+    let below = labels
+        .first()
+        .is_some_and(|label| label.bytes().all(|b| b == b'*'));
+    let labels = labels.into_iter().skip(usize::from(below)).collect();
+    Ok(Pattern::Glob { below, labels })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(texts: &[&str]) -> HostRules {
+        HostRules::parse(texts).expect("rules")
+    }
+
+    fn allows(texts: &[&str], host: &str) -> bool {
+        match Host::parse(host.as_bytes()) {
+            Ok(host) => rules(texts).allowing(&host).is_some(),
+            Err(_) => false,
+        }
+    }
+
+    /// A29-SBX-02: names and globs, whatever the case, and nothing beside them.
+    #[test]
+    fn names_and_globs() {
+        for (rule, host) in [
+            ("api.example.com", "api.example.com"),
+            ("api.example.com", "API.Example.COM"),
+            ("API.example.com", "api.example.com"),
+            ("api.example.com", "api.example.com."),
+            ("api.example.com.", "api.example.com"),
+            ("*.example.com", "a.example.com"),
+            ("*.example.com", "a.b.example.com"),
+            ("**.example.com", "a.b.example.com"),
+            ("*.example.com", "A.EXAMPLE.com."),
+            ("api-*.example.com", "api-7.example.com"),
+            ("api-*.example.com", "api-.example.com"),
+            ("a.*.example.com", "a.b.example.com"),
+            ("example.*", "example.org"),
+            ("node?.example", "node1.example"),
+            ("{a,b}.example", "a.example"),
+            ("{a,b}.example", "b.example"),
+            ("*", "anything.example"),
+            ("*", "single"),
+            ("_srv.example", "_srv.example"),
+            ("localhost", "LOCALHOST"),
+        ] {
+            assert!(allows(&[rule], host), "{rule} should allow {host}");
+        }
+        for (rule, host) in [
+            ("api.example.com", "example.com"),
+            ("api.example.com", "xapi.example.com"),
+            ("api.example.com", "api.example.com.evil.org"),
+            ("api.example.com", "api.example.com.."),
+            ("api.example.com", ".api.example.com"),
+            ("api.example.com", "api.example.com\0.evil.org"),
+            ("api.example.com", "api.example.com%00"),
+            ("api.example.com", "api.example.com#x"),
+            ("api.example.com", "api\u{2024}example.com"),
+            ("api.example.com", "user@api.example.com"),
+            ("*.example.com", "example.com"),
+            ("*.example.com", ".example.com"),
+            ("*.example.com", "aexample.com"),
+            ("*.example.com", "a.example.com.evil.org"),
+            ("api-*.example.com", "api-x.evil.example.com"),
+            ("a.*.example.com", "a.b.c.example.com"),
+            ("a.*.example.com", "a.example.com"),
+            ("example.*", "example.co.uk"),
+            ("node?.example", "node.example"),
+            ("node?.example", "node12.example"),
+            ("{a,b}.example", "c.example"),
+            ("*", "bücher.example"),
+            ("*", ""),
+            ("*", "."),
+        ] {
+            assert!(!allows(&[rule], host), "{rule} should refuse {host}");
+        }
+        assert!(!allows(&[], "example.com"));
+    }
+
+    #[test]
+    fn addresses_only_when_that_very_address_is_listed() {
+        for host in [
+            "127.0.0.1",
+            "0x7f.1",
+            "2130706433",
+            "127.1",
+            "::1",
+            "[::1]",
+            "::ffff:10.0.0.1",
+            "10.0.0.1",
+            "1.1.1.1",
+            "1.1.1.1.",
+            "[2606:4700::1111]",
+        ] {
+            assert!(!allows(&["*", "*.*.*.*", "example.com"], host), "{host}");
+        }
+        for host in ["10.0.0.1", "::ffff:10.0.0.1", "[::ffff:a00:1]", "0xa.1"] {
+            assert!(allows(&["10.0.0.1"], host), "{host}");
+            assert!(!allows(&["10.0.0.2"], host), "{host}");
+        }
+        assert!(allows(&["::ffff:10.0.0.1"], "10.0.0.1"));
+        assert!(allows(&["[::1]"], "::1") && allows(&["::1"], "[0::1]"));
+        assert!(!allows(&["::1"], "127.0.0.1"));
+    }
+
+    /// A29-SBX-03: no CIDR, port or scheme; the error names the entry.
+    #[test]
+    fn rules_that_are_none() {
+        let fault = |text: &str| HostRules::parse([text]).expect_err(text).fault;
+        for (text, expected) in [
+            ("", RuleFault::Empty),
+            (".", RuleFault::Empty),
+            ("https://a.example", RuleFault::Scheme),
+            ("10.0.0.0/8", RuleFault::Cidr),
+            ("fe80::/10", RuleFault::Cidr),
+            ("10.0.0.0/255.0.0.0", RuleFault::Cidr),
+            ("a.example/v1", RuleFault::Path),
+            ("a.example:443", RuleFault::Port),
+            ("a.example:*", RuleFault::Port),
+            ("a.example:", RuleFault::Port),
+            ("[::1]:80", RuleFault::Port),
+            ("10.0.0.1:80", RuleFault::Port),
+            ("bücher.example", RuleFault::NonAscii),
+            ("a b", RuleFault::Character(' ')),
+            ("a,b", RuleFault::Character(',')),
+            ("[ab].example", RuleFault::Character('[')),
+            ("u@a.example", RuleFault::Character('@')),
+            ("a..example", RuleFault::Label),
+            (".example", RuleFault::Label),
+            ("0x7f.1", RuleFault::Address),
+            ("127.1", RuleFault::Address),
+            ("2130706433", RuleFault::Address),
+            ("a.example.1", RuleFault::Address),
+            ("10.0.0.*", RuleFault::AddressGlob),
+            ("1*", RuleFault::AddressGlob),
+            ("{a.example", RuleFault::Braces),
+            ("a}.example", RuleFault::Braces),
+            ("{a,{b}}.example", RuleFault::Braces),
+        ] {
+            assert_eq!(fault(text), expected, "{text}");
+        }
+        assert_eq!(fault(&"{a,b}".repeat(7)), RuleFault::Braces);
+        assert_eq!(
+            HostRules::parse(["ok.example", "a.example:443"])
+                .expect_err("port")
+                .to_string(),
+            "`network.egress` entry `a.example:443` has a port; AIP-29 has no rules for ports: \
+             write the host alone"
+        );
+    }
+
+    #[test]
+    fn narrowing() {
+        for (own, theirs) in [
+            ("*", "a.example"),
+            ("*", "*"),
+            ("*.example", "a.example"),
+            ("*.example", "*.example"),
+            ("*.example", "*.b.example"),
+            ("*.example", "a*.example"),
+            ("a*.example", "ab*.example"),
+            ("a?.example", "a?.example"),
+            ("A.example", "a.example."),
+            ("{a,b}.example", "b.example"),
+            ("10.0.0.1", "::ffff:10.0.0.1"),
+        ] {
+            assert_eq!(
+                rules(&[own]).uncovered(&rules(&[theirs])),
+                None,
+                "{own} {theirs}"
+            );
+        }
+        for (own, theirs) in [
+            ("*", "10.0.0.1"),
+            ("*.example", "*"),
+            ("*.example", "example"),
+            ("*.b.example", "*.example"),
+            ("a.example", "*.example"),
+            ("a*.example", "*.example"),
+            ("a?.example", "a*.example"),
+            ("a*.example", "a.b.example"),
+            ("?.example", "*.example"),
+        ] {
+            let theirs_rules = rules(&[theirs]);
+            let found = rules(&[own]).uncovered(&theirs_rules).map(HostRule::text);
+            assert_eq!(found, Some(theirs), "{own}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics(bytes: Vec<u8>, rule: String, dotted in "[0-9a-fx.:*?{},\\[\\]]{0,24}") {
+            let _ = Host::parse(&bytes);
+            let _ = Host::parse(dotted.as_bytes());
+            let _ = HostRules::parse([&rule]);
+            let _ = HostRules::parse([&dotted]);
+        }
+
+        /// What is let through by a glob is a name, and ends as the glob does.
+        #[test]
+        fn a_glob_only_lets_names_below_pass(host in "[a-c0-9.:x]{1,16}") {
+            if allows(&["*.b.c"], &host) {
+                let host = host.strip_suffix('.').unwrap_or(&host);
+                proptest::prop_assert!(host.ends_with(".b.c") && host.len() > 4);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The proxy of one session: accepts on a socket that the child can reach, until shut down.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+use super::audit::{AuditSink, Via};
+use super::hosts::HostRules;
+use super::resolve::Resolve;
+use super::session::{Asker, Counters, Shared};
+use super::{http, socks};
+
+/// Bounds on what a child can hold of the runner.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// Longest head of an HTTP request.
+    pub head_bytes: usize,
+    /// From the first byte awaited to the end of the head, however slowly it comes.
+    pub head_time: Duration,
+    pub resolve: Duration,
+    /// For each address.
+    pub connect: Duration,
+    /// Silence after which a connection that one side has ended is given up.
+    pub half_closed: Duration,
+    /// Directions that move their bytes through a kernel pipe.
+    pub pipes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            head_bytes: 16 * 1024,
+            head_time: Duration::from_secs(15),
+            resolve: Duration::from_secs(10),
+            connect: Duration::from_secs(15),
+            half_closed: Duration::from_secs(600),
+            pipes: 32,
+        }
+    }
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub connections: u64,
+    /// Open now.
+    pub active: usize,
+    pub allowed: u64,
+    pub refused: u64,
+    pub failed: u64,
+    /// Entries that the audit log did not take.
+    pub unrecorded: u64,
+    /// Bytes of closed connections, from the child and to it.
+    pub up: u64,
+    pub down: u64,
+}
+
+/// A running proxy. Dropped, it ends at once, with all its connections.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    accepting: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Serves on `listener` with the ordinary limits. Needs a running tokio runtime.
+    pub fn start(
+        listener: std::net::TcpListener,
+        rules: HostRules,
+        resolver: Arc<dyn Resolve>,
+        sink: Arc<dyn AuditSink>,
+    ) -> io::Result<Self> {
+        Self::start_with(listener, rules, resolver, sink, Limits::default())
+    }
+
+    /// As `start`, with other limits.
+    pub fn start_with(
+        listener: std::net::TcpListener,
+        rules: HostRules,
+        resolver: Arc<dyn Resolve>,
+        sink: Arc<dyn AuditSink>,
+        limits: Limits,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let shared = Arc::new(Shared {
+            rules,
+            resolver,
+            sink,
+            limits,
+            counters: Counters::default(),
+            pipes: Semaphore::new(limits.pipes),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let accepting = runtime.spawn(accept(listener, shared.clone(), stopped));
+        Ok(Self {
+            shared,
+            stop,
+            accepting,
+        })
+    }
+
+    pub fn stats(&self) -> Stats {
+        let counters = &self.shared.counters;
+        Stats {
+            connections: counters.connections.load(Relaxed),
+            active: counters.active.load(Relaxed),
+            allowed: counters.allowed.load(Relaxed),
+            refused: counters.refused.load(Relaxed),
+            failed: counters.failed.load(Relaxed),
+            unrecorded: counters.unrecorded.load(Relaxed),
+            up: counters.up.load(Relaxed),
+            down: counters.down.load(Relaxed),
+        }
+    }
+
+    /// Aborts every connection and closes the socket. Afterwards all entries are written.
+    pub async fn shutdown(mut self) -> Stats {
+        self.stop.send_replace(true);
+        let _ = (&mut self.accepting).await;
+        self.stats()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let room = connections.len() < shared.limits.connections.max(1);
+        tokio::select! {
+            biased;
+            _ = stopped.changed() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if room => match accepted {
+                Ok((client, _)) => {
+                    let connection = shared.counters.connections.fetch_add(1, Relaxed) + 1;
+                    let asker = Asker { shared: shared.clone(), connection };
+                    connections.spawn(serve(client, asker));
+                }
+                // Out of descriptors, or a client that is gone already.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            },
+        }
+    }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+/// Counts a connection as long as it lives, however it ends.
+struct Active(Arc<Shared>);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.counters.active.fetch_sub(1, Relaxed);
+    }
+}
+
+async fn serve(client: TcpStream, asker: Asker) {
+    asker.shared.counters.active.fetch_add(1, Relaxed);
+    let _active = Active(asker.shared.clone());
+    let _ = client.set_nodelay(true);
+    let mut first = [0];
+    match timeout(asker.shared.limits.head_time, client.peek(&mut first)).await {
+        Ok(Ok(1)) if first == [socks::VERSION] => socks::serve(&client, &asker).await,
+        Ok(Ok(1)) => http::serve(&client, &asker).await,
+        // A client that says nothing asks for nothing.
+        Ok(_) => {}
+        Err(_) => {
+            asker.malformed(Via::Http, String::new(), "no request came in time");
+        }
+    }
+}

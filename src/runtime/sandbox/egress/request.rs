@@ -1,0 +1,436 @@
+//! The head of a request to an HTTP proxy: what it asks for, and what is passed on.
+
+use super::body::Framing;
+
+/// What a client asks an HTTP proxy for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    /// As written; `hosts` says whether it is one.
+    pub host: Vec<u8>,
+    pub port: u16,
+    pub want: Want,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Want {
+    Tunnel,
+    /// One request, its head as the host is to see it.
+    Forward {
+        head: Vec<u8>,
+        framing: Framing,
+    },
+}
+
+/// Why a head is refused; all but the last are the client's fault alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadHead {
+    #[error("the request line is not one of HTTP/1")]
+    RequestLine,
+    #[error("this is a proxy: ask it for `CONNECT host:port` or for a whole `http://` URL")]
+    NotProxied,
+    #[error("only `http://` URLs are forwarded; use CONNECT for others")]
+    Scheme,
+    #[error("the URL holds a user name, which belongs into a header")]
+    UserInfo,
+    #[error("the port is not a number from 1 to 65535")]
+    Port,
+    #[error("a header line is malformed")]
+    Header,
+    #[error("the headers leave open where the body ends")]
+    Length,
+}
+
+/// Where the head ends, counting its empty line.
+pub fn head_end(bytes: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// Reads a whole head, from the request line to the empty line.
+pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
+    let mut lines = lines(head)?.into_iter();
+    let first = lines.next().ok_or(BadHead::RequestLine)?;
+    let mut words = first.split(|b| *b == b' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(BadHead::RequestLine);
+    };
+    let known = version == b"HTTP/1.1" || version == b"HTTP/1.0";
+    let visible = target.iter().all(|b| *b > b' ' && *b != 0x7f);
+    if !known || !is_token(method) || target.is_empty() || !visible {
+        return Err(BadHead::RequestLine);
+    }
+    let headers = lines.map(header).collect::<Result<Vec<_>, _>>()?;
+    if method == b"CONNECT" {
+        let (host, port) = authority(target)?;
+        return Ok(Request {
+            host: host.to_vec(),
+            port: port.ok_or(BadHead::Port)?,
+            want: Want::Tunnel,
+        });
+    }
+    let url = Url::parse(target)?;
+    let (host, port) = authority(url.authority)?;
+    let framing = framing(&headers)?;
+    let mut sent = Vec::with_capacity(head.len() + 64);
+    for part in [
+        method,
+        b" ",
+        url.rest(method).as_slice(),
+        b" ",
+        version,
+        b"\r\nHost: ",
+    ] {
+        sent.extend_from_slice(part);
+    }
+    sent.extend_from_slice(url.authority);
+    sent.extend_from_slice(b"\r\n");
+    let dropped = Dropped::by(&headers);
+    for Header { name, value } in headers.iter().filter(|h| !dropped.takes(h.name)) {
+        for part in [*name, b": ", *value, b"\r\n"] {
+            sent.extend_from_slice(part);
+        }
+    }
+    sent.extend_from_slice(b"Connection: close\r\n\r\n");
+    Ok(Request {
+        host: host.to_vec(),
+        port: port.unwrap_or(80),
+        want: Want::Forward {
+            head: sent,
+            framing,
+        },
+    })
+}
+
+/// Lines without their ends. A lone return or newline is refused: others may read it as an end.
+fn lines(head: &[u8]) -> Result<Vec<&[u8]>, BadHead> {
+    let head = head.strip_suffix(b"\r\n\r\n").ok_or(BadHead::RequestLine)?;
+    let mut lines = Vec::new();
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(head, b"\r\n") {
+        lines.extend(head.get(from..at));
+        from = at + 2;
+    }
+    lines.extend(head.get(from..));
+    match lines
+        .iter()
+        .any(|l| memchr::memchr3(b'\r', b'\n', 0, l).is_some())
+    {
+        true => Err(BadHead::Header),
+        false => Ok(lines),
+    }
+}
+
+struct Header<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+}
+
+/// A folded line or a space before the colon is refused: readers differ about them.
+fn header(line: &[u8]) -> Result<Header<'_>, BadHead> {
+    let colon = memchr::memchr(b':', line).ok_or(BadHead::Header)?;
+    let (name, value) = line.split_at_checked(colon).ok_or(BadHead::Header)?;
+    let value = value.strip_prefix(b":").unwrap_or(value).trim_ascii();
+    match is_token(name) {
+        true => Ok(Header { name, value }),
+        false => Err(BadHead::Header),
+    }
+}
+
+fn is_token(text: &[u8]) -> bool {
+    !text.is_empty()
+        && text
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b))
+}
+
+struct Url<'a> {
+    authority: &'a [u8],
+    path: &'a [u8],
+}
+
+impl<'a> Url<'a> {
+    fn parse(target: &'a [u8]) -> Result<Self, BadHead> {
+        let scheme_end = memchr::memmem::find(target, b"://").ok_or(BadHead::NotProxied)?;
+        let (scheme, rest) = target.split_at(scheme_end);
+        if target.starts_with(b"/") || !is_token(scheme) {
+            return Err(BadHead::NotProxied);
+        }
+        if !scheme.eq_ignore_ascii_case(b"http") {
+            return Err(BadHead::Scheme);
+        }
+        let rest = rest.strip_prefix(b"://").unwrap_or(rest);
+        let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if authority.contains(&b'@') {
+            return Err(BadHead::UserInfo);
+        }
+        Ok(Self { authority, path })
+    }
+
+    /// The target as the host itself is asked for it.
+    fn rest(&self, method: &[u8]) -> Vec<u8> {
+        let end = memchr::memchr(b'#', self.path).unwrap_or(self.path.len());
+        let path = self.path.get(..end).unwrap_or_default();
+        match path.first() {
+            None if method == b"OPTIONS" => b"*".to_vec(),
+            Some(b'/') => path.to_vec(),
+            _ => [b"/", path].concat(),
+        }
+    }
+}
+
+/// `host`, `host:port`, `[v6]:port`.
+fn authority(text: &[u8]) -> Result<(&[u8], Option<u16>), BadHead> {
+    let colon = match memchr::memrchr(b']', text) {
+        Some(bracket) => match text.get(bracket + 1) {
+            None => None,
+            Some(b':') => Some(bracket + 1),
+            Some(_) => return Err(BadHead::Port),
+        },
+        None => memchr::memrchr(b':', text),
+    };
+    let Some((host, port)) = colon.and_then(|at| text.split_at_checked(at)) else {
+        return Ok((text, None));
+    };
+    let port = port.strip_prefix(b":").unwrap_or(port);
+    if port.is_empty() {
+        return Ok((host, None));
+    }
+    let digits = port.len() <= 5 && port.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(port).ok().and_then(|p| p.parse().ok());
+    match number.filter(|port| digits && *port > 0) {
+        Some(port) => Ok((host, Some(port))),
+        None => Err(BadHead::Port),
+    }
+}
+
+/// Two readers of a head must never disagree about where the body ends.
+fn framing(headers: &[Header]) -> Result<Framing, BadHead> {
+    let values = |name: &[u8]| -> Vec<&[u8]> {
+        let named = headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name));
+        named.map(|h| h.value).collect()
+    };
+    let lengths = values(b"content-length");
+    let codings = values(b"transfer-encoding");
+    match (lengths.as_slice(), codings.as_slice()) {
+        ([], []) => Ok(Framing::Length(0)),
+        ([], [coding]) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+        ([length], []) if !length.is_empty() && length.iter().all(u8::is_ascii_digit) => {
+            std::str::from_utf8(length)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .map(Framing::Length)
+                .ok_or(BadHead::Length)
+        }
+        _ => Err(BadHead::Length),
+    }
+}
+
+/// Headers that end at the proxy.
+struct Dropped<'a> {
+    named: Vec<&'a [u8]>,
+}
+
+impl<'a> Dropped<'a> {
+    fn by(headers: &[Header<'a>]) -> Self {
+        let connection = headers
+            .iter()
+            .filter(|h| h.name.eq_ignore_ascii_case(b"connection"));
+        let named = connection
+            .flat_map(|h| h.value.split(|b| *b == b','))
+            .map(<[u8]>::trim_ascii)
+            .collect();
+        Self { named }
+    }
+
+    fn takes(&self, name: &[u8]) -> bool {
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+        if is(b"content-length") || is(b"transfer-encoding") {
+            return false;
+        }
+        let proxy = name
+            .get(..6)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"proxy-"));
+        let own = [
+            &b"host"[..],
+            b"connection",
+            b"keep-alive",
+            b"te",
+            b"upgrade",
+        ];
+        proxy || own.into_iter().any(is) || self.named.iter().any(|other| is(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forwarded(text: &str) -> (String, u16, String) {
+        let request = parse(text.as_bytes()).expect(text);
+        let Want::Forward { head, .. } = request.want else {
+            panic!("a tunnel: {text}");
+        };
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (text(request.host), request.port, text(head))
+    }
+
+    #[test]
+    fn tunnels() {
+        for (target, host, port) in [
+            ("a.example:443", "a.example", 443),
+            ("A.example.:8443", "A.example.", 8443),
+            ("[::1]:443", "[::1]", 443),
+            ("0x7f.1:80", "0x7f.1", 80),
+        ] {
+            let request = parse(format!("CONNECT {target} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
+            assert_eq!(
+                request,
+                Ok(Request {
+                    host: host.as_bytes().to_vec(),
+                    port,
+                    want: Want::Tunnel
+                }),
+                "{target}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_forwarded_head() {
+        let (host, port, head) = forwarded(
+            "POST http://A.example:81/p?q=1#frag HTTP/1.1\r\nHost: evil.example\r\n\
+             Proxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nX-Own: 1\r\n\
+             Connection: x-own, content-length, Keep-Alive\r\nKeep-Alive: 5\r\nTE: trailers\r\n\
+             Content-Length: 2\r\nAccept:  a \r\nhost: other\r\n\r\n",
+        );
+        assert_eq!((host.as_str(), port), ("A.example", 81));
+        assert_eq!(
+            head,
+            "POST /p?q=1 HTTP/1.1\r\nHost: A.example:81\r\nContent-Length: 2\r\nAccept: a\r\n\
+             Connection: close\r\n\r\n"
+        );
+        let first = |text: &str| {
+            let (_, _, head) = forwarded(text);
+            head.split("\r\n").next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            first("GET HTTP://a.example HTTP/1.0\r\n\r\n"),
+            "GET / HTTP/1.0"
+        );
+        assert_eq!(
+            first("GET http://a.example?q HTTP/1.1\r\n\r\n"),
+            "GET /?q HTTP/1.1"
+        );
+        assert_eq!(
+            first("OPTIONS http://a.example HTTP/1.1\r\n\r\n"),
+            "OPTIONS * HTTP/1.1"
+        );
+    }
+
+    #[test]
+    fn heads_that_are_refused() {
+        let get = |headers: &str| format!("GET http://a.example/ HTTP/1.1\r\n{headers}\r\n\r\n");
+        for (text, fault) in [
+            ("\r\n\r\n".to_owned(), BadHead::RequestLine),
+            ("GET /\r\n\r\n".to_owned(), BadHead::RequestLine),
+            (
+                "GET  http://a/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::RequestLine,
+            ),
+            (
+                "GET http://a/ HTTP/2.0\r\n\r\n".to_owned(),
+                BadHead::RequestLine,
+            ),
+            (
+                "G(T http://a/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::RequestLine,
+            ),
+            ("GET / HTTP/1.1\r\n\r\n".to_owned(), BadHead::NotProxied),
+            (
+                "GET /http://a/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::NotProxied,
+            ),
+            (
+                "GET a.example:80 HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::NotProxied,
+            ),
+            (
+                "GET https://a/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Scheme,
+            ),
+            ("GET ftp://a/ HTTP/1.1\r\n\r\n".to_owned(), BadHead::Scheme),
+            (
+                "GET http://u:p@a/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::UserInfo,
+            ),
+            (
+                "GET http://a.example@evil/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::UserInfo,
+            ),
+            ("GET http://a:0/ HTTP/1.1\r\n\r\n".to_owned(), BadHead::Port),
+            (
+                "GET http://a:+80/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Port,
+            ),
+            (
+                "GET http://a:65536/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Port,
+            ),
+            (
+                "GET http://[::1]x/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Port,
+            ),
+            (
+                "CONNECT a.example HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Port,
+            ),
+            (
+                "CONNECT a.example: HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Port,
+            ),
+            (
+                "CONNECT a.example:http HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Port,
+            ),
+            (get("No colon"), BadHead::Header),
+            (get("Space : x"), BadHead::Header),
+            (get("A: b\r\n folded"), BadHead::Header),
+            (get("A: b\nHost: evil"), BadHead::Header),
+            (get("A: b\rC: d"), BadHead::Header),
+            (get("A: \0"), BadHead::Header),
+            (
+                get("Content-Length: 1\r\nContent-Length: 1"),
+                BadHead::Length,
+            ),
+            (
+                get("Content-Length: 1\r\nTransfer-Encoding: chunked"),
+                BadHead::Length,
+            ),
+            (get("Content-Length: +1"), BadHead::Length),
+            (get("Content-Length: 1, 1"), BadHead::Length),
+            (get("Content-Length:"), BadHead::Length),
+            (get("Content-Length: 99999999999999999999"), BadHead::Length),
+            (get("Transfer-Encoding: gzip, chunked"), BadHead::Length),
+            (
+                get("Transfer-Encoding: chunked\r\nTransfer-Encoding: x"),
+                BadHead::Length,
+            ),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Err(fault), "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics(
+            bytes: Vec<u8>,
+            text in "(GET|CONNECT|) ?(http://)?[a:@\\[\\]/?#%0-9]{0,12} HTTP/1.1(\r\n[A-Za-z:, -]{0,20}){0,3}",
+        ) {
+            let _ = head_end(&bytes);
+            let _ = parse(&bytes);
+            let _ = parse(format!("{text}\r\n\r\n").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What well-known programs load at run time although no header of theirs says so.
+
+use std::path::{Path, PathBuf};
+
+/// A directory that a program needs to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    pub path: PathBuf,
+    /// Files in it are mapped as code.
+    pub exec: bool,
+}
+
+/// The company of one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Companions {
+    pub directories: Vec<Directory>,
+    pub files: Vec<PathBuf>,
+    /// Directories of helper programs that it starts, such as `git-core`.
+    pub helpers: Vec<PathBuf>,
+    /// Directories whose ELF files have libraries of their own.
+    pub scanned: Vec<PathBuf>,
+}
+
+impl Companions {
+    fn see(&mut self, path: PathBuf, exec: bool) {
+        if path.is_dir() && !self.directories.iter().any(|d| d.path == path) {
+            self.directories.push(Directory { path, exec });
+        }
+    }
+
+    fn file(&mut self, path: PathBuf) {
+        if path.is_file() {
+            self.files.push(path);
+        }
+    }
+
+    fn scan(&mut self, path: PathBuf) {
+        if path.is_dir() {
+            self.scanned.push(path);
+        }
+    }
+
+    fn help(&mut self, path: PathBuf) {
+        if path.is_dir() {
+            self.see(path.clone(), true);
+            self.scan(path.clone());
+            self.helpers.push(path);
+        }
+    }
+}
+
+type Finder = fn(&mut Companions, &Site);
+
+/// Where a program lies.
+struct Site<'a> {
+    /// As it is called, links and all: virtual environments are known by it.
+    called: &'a Path,
+    /// The directory above `bin`.
+    prefix: &'a Path,
+}
+
+/// Names of programs, without version, and what comes with them.
+const TABLE: [(&[&str], Finder); 8] = [
+    (&["python"], python),
+    (&["node", "nodejs"], node),
+    (&["git"], git),
+    (&["perl"], perl),
+    (&["ruby"], ruby),
+    (&["java"], java),
+    (
+        &[
+            "cargo",
+            "rustc",
+            "rustdoc",
+            "rustfmt",
+            "cargo-clippy",
+            "clippy-driver",
+        ],
+        rust,
+    ),
+    (&["gcc", "cc", "g++", "c++", "clang"], compiler),
+];
+
+/// The company of a program that lies at `real` and is called as `called`.
+pub fn of_program(called: &Path, real: &Path) -> Companions {
+    let mut out = Companions::default();
+    let name = real.file_name().map(|n| n.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    // `python3.12` → `python`, `x86_64-linux-gnu-gcc-12` → `gcc`.
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    let plain = plain.rsplit_once("-gnu-").map_or(plain, |(_, tail)| tail);
+    let Some(prefix) = real.parent().and_then(Path::parent) else {
+        return out;
+    };
+    let site = Site { called, prefix };
+    for (names, finder) in TABLE {
+        if names.contains(&plain) {
+            finder(&mut out, &site);
+        }
+    }
+    out
+}
+
+/// The package that a script lies in: the nearest directory with a `package.json`, and the
+/// outermost `node_modules` around it, where its dependencies may lie beside it.
+pub fn of_script(script: &Path, home: &Path) -> Companions {
+    let mut out = Companions::default();
+    let package = script
+        .ancestors()
+        .skip(1)
+        .take_while(|dir| !home.starts_with(dir))
+        .find(|dir| dir.join("package.json").is_file());
+    let modules = script
+        .ancestors()
+        .filter(|dir| dir.file_name().is_some_and(|name| name == "node_modules"))
+        .last();
+    for dir in package.into_iter().chain(modules) {
+        out.see(dir.to_owned(), true);
+    }
+    out
+}
+
+fn python(out: &mut Companions, site: &Site) {
+    let environment = site.called.parent().and_then(Path::parent);
+    let mut prefixes = vec![site.prefix];
+    if let Some(dir) = environment.filter(|dir| dir.join("pyvenv.cfg").is_file()) {
+        out.file(dir.join("pyvenv.cfg"));
+        prefixes.push(dir);
+    }
+    if site.prefix == Path::new("/usr") {
+        prefixes.push(Path::new("/usr/local"));
+    }
+    for prefix in prefixes {
+        for library in below(&prefix.join("lib"), "python") {
+            out.scan(library.join("lib-dynload"));
+            out.see(library, true);
+        }
+    }
+}
+
+fn node(out: &mut Companions, site: &Site) {
+    out.see(site.prefix.join("lib/node_modules"), false);
+}
+
+fn git(out: &mut Companions, site: &Site) {
+    out.help(site.prefix.join("libexec/git-core"));
+    out.help(site.prefix.join("lib/git-core"));
+    out.see(site.prefix.join("share/git-core"), false);
+}
+
+fn perl(out: &mut Companions, site: &Site) {
+    out.see("/etc/perl".into(), false);
+    for base in ["share", "lib"] {
+        for dir in below(&site.prefix.join(base), "perl") {
+            out.see(dir, true);
+        }
+    }
+    for multiarch in multiarch(site.prefix) {
+        for dir in below(&multiarch, "perl") {
+            out.see(dir, true);
+        }
+    }
+}
+
+fn ruby(out: &mut Companions, site: &Site) {
+    out.see(site.prefix.join("lib/ruby"), true);
+    for multiarch in multiarch(site.prefix) {
+        out.see(multiarch.join("ruby"), true);
+    }
+    out.see("/var/lib/gems".into(), true);
+}
+
+fn java(out: &mut Companions, site: &Site) {
+    if !site.prefix.join("lib/modules").is_file() {
+        return;
+    }
+    out.see(site.prefix.to_owned(), true);
+    out.scan(site.prefix.join("lib"));
+    out.scan(site.prefix.join("lib/server"));
+    for dir in below(Path::new("/etc"), "java-") {
+        out.see(dir, false);
+    }
+}
+
+/// A toolchain of rustup, or a distribution's.
+fn rust(out: &mut Companions, site: &Site) {
+    let toolchain = site.prefix.parent().and_then(Path::file_name);
+    if toolchain.is_some_and(|name| name == "toolchains") {
+        out.see(site.prefix.to_owned(), true);
+    } else {
+        out.see(site.prefix.join("lib/rustlib"), true);
+    }
+}
+
+fn compiler(out: &mut Companions, site: &Site) {
+    out.help(site.prefix.join("lib/gcc"));
+    out.help(site.prefix.join("libexec/gcc"));
+    for collection in ["lib/gcc", "libexec/gcc"] {
+        for triple in below(&site.prefix.join(collection), "") {
+            for version in below(&triple, "") {
+                out.scan(version);
+            }
+        }
+    }
+    out.see(site.prefix.join("include"), false);
+    for dir in multiarch(site.prefix) {
+        out.see(dir, false);
+    }
+}
+
+/// `lib/x86_64-linux-gnu` and the like, which only some distributions have.
+fn multiarch(prefix: &Path) -> Vec<PathBuf> {
+    let mut found = below(&prefix.join("lib"), std::env::consts::ARCH);
+    found.retain(|dir| dir.to_string_lossy().contains("-linux-"));
+    found
+}
+
+/// Directories in a directory whose names begin so.
+fn below(dir: &Path, begin: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|e| e.file_name().to_string_lossy().starts_with(begin))
+        .map(|e| e.path())
+        .filter(|p| p.is_dir() && !p.is_symlink())
+        .collect();
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirs(root: &Path, names: &[&str]) {
+        for name in names {
+            std::fs::create_dir_all(root.join(name)).expect("made");
+        }
+    }
+
+    fn seen(found: &Companions, root: &Path) -> Vec<(String, bool)> {
+        let relative = |d: &Directory| {
+            let path = d.path.strip_prefix(root).ok()?;
+            Some((path.to_string_lossy().into_owned(), d.exec))
+        };
+        found.directories.iter().filter_map(relative).collect()
+    }
+
+    #[test]
+    fn python_of_a_virtual_environment() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        dirs(
+            root,
+            &[
+                "py/bin",
+                "py/lib/python3.12/lib-dynload",
+                "py/lib/other",
+                "venv/bin",
+                "venv/lib/python3.12",
+            ],
+        );
+        std::fs::write(root.join("venv/pyvenv.cfg"), "home = x\n").expect("written");
+        let found = of_program(
+            &root.join("venv/bin/python"),
+            &root.join("py/bin/python3.12"),
+        );
+        assert_eq!(
+            seen(&found, root),
+            [
+                ("py/lib/python3.12".into(), true),
+                ("venv/lib/python3.12".into(), true)
+            ]
+        );
+        assert_eq!(found.files, [root.join("venv/pyvenv.cfg")]);
+        assert_eq!(found.scanned, [root.join("py/lib/python3.12/lib-dynload")]);
+    }
+
+    #[test]
+    fn git_brings_its_helpers() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        dirs(root, &["bin", "libexec/git-core", "share/git-core"]);
+        let git = root.join("bin/git");
+        let found = of_program(&git, &git);
+        assert_eq!(found.helpers, [root.join("libexec/git-core")]);
+        assert_eq!(
+            seen(&found, root),
+            [
+                ("libexec/git-core".into(), true),
+                ("share/git-core".into(), false)
+            ]
+        );
+        let other = root.join("bin/digit");
+        assert_eq!(of_program(&other, &other), Companions::default());
+    }
+
+    #[test]
+    fn a_script_brings_its_package_but_never_a_home() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        dirs(root, &["lib/node_modules/agent/dist", "home/bin"]);
+        std::fs::write(root.join("lib/node_modules/agent/package.json"), "{}").expect("written");
+        std::fs::write(root.join("home/package.json"), "{}").expect("written");
+        let home = root.join("home");
+        let found = of_script(&root.join("lib/node_modules/agent/dist/cli.js"), &home);
+        assert_eq!(
+            seen(&found, root),
+            [
+                ("lib/node_modules/agent".into(), true),
+                ("lib/node_modules".into(), true)
+            ]
+        );
+        let found = of_script(&home.join("bin/x.js"), &home);
+        assert_eq!(found, Companions::default());
+    }
+}

@@ -1,0 +1,200 @@
+//! From a name to a file, as a shell would find it, and past the shims of version managers.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::Lookup;
+
+/// Looks a program up: a name through PATH, anything with a slash from the working directory.
+pub fn find(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
+    let name = Path::new(name);
+    if name.components().count() != 1 || name.to_str().is_some_and(|n| n.contains('/')) {
+        let path = lookup.cwd.join(name);
+        return is_program(&path).then_some(path);
+    }
+    lookup
+        .path
+        .iter()
+        // An empty or relative entry means the working directory: what lies there is not a
+        // program that anybody installed.
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|path| is_program(path))
+}
+
+pub fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// The program behind a shim of pyenv or rustup, which would otherwise start half a shell to
+/// find it. `None` where the file is no shim or its choice cannot be read.
+pub fn behind_shim(lookup: &Lookup, path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    let dir = path.parent()?;
+    if dir.file_name()? == "shims" {
+        return behind_pyenv(lookup, dir.parent()?, name);
+    }
+    let rustup = std::fs::read_link(path)
+        .ok()
+        .is_some_and(|to| to.file_name() == Some(OsStr::new("rustup")))
+        || is_same_file(path, &dir.join("rustup"));
+    (rustup && name != "rustup").then(|| behind_rustup(lookup, name))?
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (std::fs::metadata(a), std::fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// pyenv: `$PYENV_VERSION`, the nearest `.python-version`, then the global `version` file;
+/// several versions may be named, the first that has the program counts.
+fn behind_pyenv(lookup: &Lookup, root: &Path, name: &OsStr) -> Option<PathBuf> {
+    let chosen = lookup
+        .variable("PYENV_VERSION")
+        .map(|v| v.to_string_lossy().into_owned())
+        .or_else(|| {
+            let mut dirs = lookup.cwd.ancestors();
+            dirs.find_map(|dir| std::fs::read_to_string(dir.join(".python-version")).ok())
+        })
+        .or_else(|| std::fs::read_to_string(root.join("version")).ok())?;
+    let versions = root.join("versions");
+    chosen
+        .split([':', '\n', ' '])
+        .map(str::trim)
+        .filter(|v| !v.is_empty() && !v.contains('/') && *v != "..")
+        .find_map(|version| {
+            let exact = versions.join(version).join("bin").join(name);
+            if is_program(&exact) {
+                return Some(exact);
+            }
+            // `3.12` stands for the latest 3.12.x.
+            let mut matching: Vec<String> = std::fs::read_dir(&versions)
+                .ok()?
+                .flatten()
+                .filter_map(|e| e.file_name().into_string().ok())
+                .filter(|v| v.starts_with(&format!("{version}.")))
+                .collect();
+            matching.sort_by_key(|v| {
+                let number = |p: &str| p.parse::<u32>().unwrap_or(0);
+                v.split('.').map(number).collect::<Vec<_>>()
+            });
+            let program = versions.join(matching.pop()?).join("bin").join(name);
+            is_program(&program).then_some(program)
+        })
+}
+
+/// What a toolchain of rustup has.
+pub const RUST_TOOLS: [&str; 7] = [
+    "cargo",
+    "cargo-clippy",
+    "cargo-fmt",
+    "clippy-driver",
+    "rustc",
+    "rustdoc",
+    "rustfmt",
+];
+
+/// rustup: `$RUSTUP_TOOLCHAIN`, then the default of its settings.
+fn behind_rustup(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
+    let home = lookup
+        .variable("RUSTUP_HOME")
+        .map_or_else(|| lookup.home.join(".rustup"), PathBuf::from);
+    let chosen = lookup
+        .variable("RUSTUP_TOOLCHAIN")
+        .map(|v| v.to_string_lossy().into_owned())
+        .or_else(|| {
+            let text = std::fs::read_to_string(home.join("settings.toml")).ok()?;
+            let settings: toml::Table = text.parse().ok()?;
+            Some(settings.get("default_toolchain")?.as_str()?.to_owned())
+        })?;
+    if chosen.is_empty() || chosen.contains('/') || chosen == ".." {
+        return None;
+    }
+    let toolchains = home.join("toolchains");
+    let mut found: Vec<PathBuf> = std::fs::read_dir(&toolchains)
+        .ok()?
+        .flatten()
+        .filter(|e| {
+            let have = e.file_name().to_string_lossy().into_owned();
+            have == chosen || have.starts_with(&format!("{chosen}-"))
+        })
+        .map(|e| e.path().join("bin").join(name))
+        .filter(|p| is_program(p))
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn program(path: &Path) {
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        std::fs::write(path, "#!/bin/sh\n").expect("written");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(path, mode).expect("set");
+    }
+
+    #[test]
+    fn names_go_through_path_and_paths_do_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        program(&root.join("b/tool"));
+        program(&root.join("cwd/tool"));
+        std::fs::create_dir(root.join("a")).expect("made");
+        std::fs::write(root.join("a/tool"), "no program").expect("written");
+        let lookup = Lookup {
+            path: vec!["".into(), ".".into(), root.join("a"), root.join("b")],
+            cwd: root.join("cwd"),
+            ..Lookup::default()
+        };
+        let find = |name: &str| find(&lookup, OsStr::new(name));
+        assert_eq!(find("tool"), Some(root.join("b/tool")));
+        assert_eq!(find("./tool"), Some(root.join("cwd/./tool")));
+        assert_eq!(find("../b/tool"), Some(root.join("cwd/../b/tool")));
+        assert_eq!(find("other"), None);
+        assert_eq!(find(""), None);
+    }
+
+    #[test]
+    fn shims_are_looked_behind() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = dir.path();
+        let pyenv = home.join(".pyenv");
+        program(&pyenv.join("shims/python3"));
+        program(&pyenv.join("versions/3.9.1/bin/python3"));
+        program(&pyenv.join("versions/3.12.9/bin/python3"));
+        program(&pyenv.join("versions/3.12.10/bin/python3"));
+        std::fs::write(pyenv.join("version"), "3.9.1\n").expect("written");
+        let mut lookup = Lookup {
+            home: home.to_owned(),
+            cwd: home.join("work"),
+            ..Lookup::default()
+        };
+        let shim = pyenv.join("shims/python3");
+        let version = |v: &str| Some(pyenv.join(format!("versions/{v}/bin/python3")));
+        assert_eq!(behind_shim(&lookup, &shim), version("3.9.1"));
+        lookup.env.push(("PYENV_VERSION".into(), "3.12".into()));
+        assert_eq!(behind_shim(&lookup, &shim), version("3.12.10"));
+
+        program(&home.join(".cargo/bin/rustup"));
+        symlink("rustup", home.join(".cargo/bin/cargo")).expect("linked");
+        let cargo = home.join(".rustup/toolchains/stable-x/bin/cargo");
+        program(&cargo);
+        std::fs::write(
+            home.join(".rustup/settings.toml"),
+            "default_toolchain = \"stable\"\n",
+        )
+        .expect("written");
+        let shim = home.join(".cargo/bin/cargo");
+        assert_eq!(behind_shim(&lookup, &shim), Some(cargo));
+        let rustup = home.join(".cargo/bin/rustup");
+        assert_eq!(behind_shim(&lookup, &rustup), None);
+    }
+}

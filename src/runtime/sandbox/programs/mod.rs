@@ -1,0 +1,337 @@
+//! What a program needs to run, found by reading it, never by running it.
+//!
+//! Libraries come as single files: a loader runs any ELF file that it may map, so whole
+//! library directories would make whatever lies in them a program.
+
+pub mod companions;
+pub mod elf;
+pub mod find;
+pub mod libraries;
+pub mod links;
+pub mod script;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::policy::Link;
+use companions::{Companions, Directory};
+use libraries::{Closure, Directories};
+use links::Trail;
+use script::Interpreter;
+
+/// Interpreters of interpreters: the kernel follows about as many.
+const MOST_INTERPRETERS: usize = 4;
+/// Files of a companion directory that are asked for their libraries.
+const MOST_SCANNED: usize = 1000;
+
+/// Libraries that glibc loads by name when a host or user is looked up.
+const NAME_SERVICES: [&str; 3] = ["libnss_files.so.2", "libnss_dns.so.2", "libnss_compat.so.2"];
+
+/// What names are looked up with; given, so that nothing depends on our own environment.
+#[derive(Clone, Debug, Default)]
+pub struct Lookup {
+    pub path: Vec<PathBuf>,
+    pub cwd: PathBuf,
+    pub home: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl Lookup {
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let (_, value) = self.env.iter().rev().find(|(n, _)| n == name)?;
+        Some(value)
+    }
+}
+
+/// A program that cannot be read cannot be confined.
+#[derive(Debug, Error)]
+#[error("the program `{}` cannot be read: {why}", path.display())]
+pub struct Unreadable {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+/// A program with all that has to be there for it to run.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// As it is called.
+    pub path: PathBuf,
+    /// Without links.
+    pub real: PathBuf,
+    /// Files that are executed on the way (itself, interpreters, the loader) and directories
+    /// of helpers of its own.
+    pub execute: Vec<PathBuf>,
+    /// Files that are mapped as code.
+    pub libraries: Vec<PathBuf>,
+    pub directories: Vec<Directory>,
+    /// Other files that are read.
+    pub files: Vec<PathBuf>,
+    /// Links by which all these are found.
+    pub links: Vec<Link>,
+    /// Libraries lie where the loader looks only because of `/etc/ld.so.cache`.
+    pub needs_cache: bool,
+    pub notes: Vec<String>,
+}
+
+impl Program {
+    /// Reads a program and what it needs.
+    pub fn inspect(lookup: &Lookup, path: &Path) -> Result<Program, Unreadable> {
+        Inspector::new(lookup).inspect(path)
+    }
+}
+
+/// Inspects several programs with one look at the loader's configuration.
+pub struct Inspector<'l> {
+    lookup: &'l Lookup,
+    directories: Directories,
+}
+
+impl<'l> Inspector<'l> {
+    pub fn new(lookup: &'l Lookup) -> Self {
+        Inspector {
+            lookup,
+            directories: Directories::of_this_machine(),
+        }
+    }
+
+    pub fn inspect(&self, path: &Path) -> Result<Program, Unreadable> {
+        let mut work = Work {
+            lookup: self.lookup,
+            directories: &self.directories,
+            program: Program {
+                path: path.to_owned(),
+                ..Program::default()
+            },
+            trail: Trail::default(),
+            closure: Closure::default(),
+        };
+        work.program.real = work.add(path, 0)?;
+        Ok(work.finish())
+    }
+}
+
+struct Work<'l> {
+    lookup: &'l Lookup,
+    directories: &'l Directories,
+    program: Program,
+    trail: Trail,
+    closure: Closure,
+}
+
+impl Work<'_> {
+    fn add(&mut self, path: &Path, depth: usize) -> Result<PathBuf, Unreadable> {
+        let fail = |why: String| Unreadable {
+            path: path.to_owned(),
+            why,
+        };
+        let path = &self.past_shim(path);
+        let real = self.trail.follow(path).map_err(|e| fail(e.to_string()))?;
+        if !real.is_file() {
+            return Err(fail("it is not a file".into()));
+        }
+        if self.program.execute.contains(&real) {
+            return Ok(real);
+        }
+        self.program.execute.push(real.clone());
+        if let Some(elf) = elf::read(&real).map_err(|e| fail(e.to_string()))? {
+            self.add_elf(&elf);
+            self.add_companions(companions::of_program(path, &real));
+            return Ok(real);
+        }
+        let interpreter = script::read(&real).map_err(|e| fail(e.to_string()))?;
+        if depth >= MOST_INTERPRETERS {
+            return Err(fail("its interpreters follow each other too far".into()));
+        }
+        match interpreter {
+            None => {
+                return Err(fail(
+                    "it is neither an ELF file nor a script with `#!`".into(),
+                ));
+            }
+            Some(Interpreter::Path(path)) => {
+                self.add(&path, depth + 1)?;
+            }
+            Some(Interpreter::Env { env, name }) => {
+                self.add(&env, depth + 1)?;
+                let found = find::find(self.lookup, name.as_os_str()).ok_or_else(|| {
+                    fail(format!(
+                        "its interpreter `{}` is not in PATH",
+                        name.display()
+                    ))
+                })?;
+                self.add(&found, depth + 1)?;
+            }
+        }
+        self.add_companions(companions::of_script(&real, &self.lookup.home));
+        Ok(real)
+    }
+
+    /// A shim becomes a link to what it would have started.
+    fn past_shim(&mut self, path: &Path) -> PathBuf {
+        let behind = find::behind_shim(self.lookup, path);
+        let (Some(behind), Some(dir), Some(name)) = (behind, path.parent(), path.file_name())
+        else {
+            return path.to_owned();
+        };
+        let Ok(dir) = self.trail.follow(dir) else {
+            return path.to_owned();
+        };
+        let note = format!("`{}` stands for `{}`", path.display(), behind.display());
+        self.program.notes.push(note);
+        self.trail.links.push(Link {
+            at: dir.join(name),
+            to: behind.clone(),
+        });
+        // Tools of one toolchain call each other by name.
+        for tool in find::RUST_TOOLS {
+            let (shim, tool) = (path.with_file_name(tool), behind.with_file_name(tool));
+            if tool != behind && find::behind_shim(self.lookup, &shim).as_ref() == Some(&tool) {
+                self.trail.links.push(Link {
+                    at: dir.join(shim.file_name().unwrap_or_default()),
+                    to: tool,
+                });
+            }
+        }
+        behind
+    }
+
+    fn add_elf(&mut self, elf: &elf::Elf) {
+        if let Some(loader) = &elf.loader {
+            match self.closure.add_file(loader) {
+                Some(real) if !self.program.execute.contains(&real) => {
+                    self.program.execute.push(real);
+                }
+                Some(_) => {}
+                None => self.program.notes.push(format!(
+                    "its loader `{}` is not on this machine",
+                    loader.display()
+                )),
+            }
+        }
+        self.closure.add(self.directories, elf);
+        if elf.needed.iter().any(|n| n == Path::new("libc.so.6")) {
+            for name in NAME_SERVICES {
+                self.closure.add_by_name(self.directories, elf.kind, name);
+            }
+        }
+    }
+
+    fn add_companions(&mut self, found: Companions) {
+        for Directory { path, exec } in found.directories {
+            if let Ok(path) = self.trail.follow(&path) {
+                self.program.directories.push(Directory { path, exec });
+            }
+        }
+        for file in found.files {
+            if let Ok(real) = self.trail.follow(&file) {
+                self.program.files.push(real);
+            }
+        }
+        for helper in found.helpers {
+            if let Ok(real) = self.trail.follow(&helper) {
+                self.program.execute.push(real);
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        for dir in found.scanned {
+            let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+            for entry in entries.take(MOST_SCANNED) {
+                use std::os::unix::fs::DirEntryExt;
+                // Helpers are often one file under many names.
+                if seen.insert(entry.ino())
+                    && let Ok(Some(elf)) = elf::read(&entry.path())
+                {
+                    self.closure.add_quietly(self.directories, &elf);
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Program {
+        self.trail.extend(std::mem::take(&mut self.closure.trail));
+        let program = &mut self.program;
+        program.links = self.trail.links;
+        program.needs_cache = self.closure.configured;
+        for name in &self.closure.missing {
+            let note = format!("its library `{}` is not on this machine", name.display());
+            program.notes.push(note);
+        }
+        let run = &program.execute;
+        let mapped = self.closure.files.into_iter();
+        program.libraries = mapped.filter(|f| !run.contains(f)).collect();
+        self.program
+    }
+}
+
+fn bytes_to_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn script(path: &Path, line: &str) {
+        std::fs::write(path, line).expect("written");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("set");
+    }
+
+    fn lookup(root: &Path) -> Lookup {
+        Lookup {
+            path: vec![root.to_owned(), "/usr/bin".into(), "/bin".into()],
+            cwd: root.to_owned(),
+            home: root.join("home"),
+            env: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_script_brings_its_interpreters_and_their_loader() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("real");
+        script(&root.join("inner"), "#!/bin/sh\n");
+        script(&root.join("outer"), "#!/usr/bin/env -S inner -x\n");
+        let program = Program::inspect(&lookup(&root), &root.join("outer")).expect("readable");
+        let runs = |path: &Path| {
+            program
+                .execute
+                .contains(&path.canonicalize().expect("there"))
+        };
+        assert!(runs(&root.join("outer")) && runs(&root.join("inner")));
+        assert!(runs(Path::new("/bin/sh")) && runs(Path::new("/usr/bin/env")));
+        if cfg!(target_env = "gnu") {
+            let libc = |f: &PathBuf| f.to_string_lossy().contains("libc.so");
+            assert!(program.libraries.iter().any(libc));
+            // Loader: executed, and so not a mere library.
+            let loader = |f: &&PathBuf| f.to_string_lossy().contains("ld-linux");
+            assert_eq!(program.execute.iter().filter(loader).count(), 1);
+            assert_eq!(program.libraries.iter().filter(loader).count(), 0);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_said() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        script(&root.join("loop"), &format!("#!{}/loop2\n", root.display()));
+        script(&root.join("loop2"), &format!("#!{}/text\n", root.display()));
+        script(&root.join("text"), "no first line\n");
+        script(
+            &root.join("lost"),
+            "#!/usr/bin/env no-such-program-anywhere\n",
+        );
+        for (name, why) in [
+            ("loop", "neither an ELF file nor a script"),
+            ("lost", "not in PATH"),
+            ("missing", "No such file"),
+            (".", "not a file"),
+        ] {
+            let error = Program::inspect(&lookup(root), &root.join(name)).expect_err(name);
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+}

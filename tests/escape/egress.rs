@@ -1,0 +1,170 @@
+//! `network.egress`: the proxy is the only way out, and it knows which hosts are listed.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+
+use agentproto::runtime::sandbox::build;
+use agentproto::runtime::sandbox::egress::audit::Entry;
+use agentproto::runtime::sandbox::egress::resolve::Answer;
+use agentproto::runtime::sandbox::egress::{HostRules, Proxy, Resolve};
+use agentproto::runtime::sandbox::plan::PROXY_PORT;
+use agentproto::runtime::spawn::{Options, spawn};
+
+use crate::matrix::Control::Escapes;
+use crate::matrix::{Seen, backends, command, follow, wall};
+use crate::policies::{clause, listed};
+use crate::world::{Host, World};
+
+/// Every name is the host itself; which names were asked for is remembered.
+#[derive(Default)]
+struct Everywhere(Mutex<Vec<String>>);
+
+impl Resolve for Everywhere {
+    fn resolve<'a>(&'a self, name: &'a str) -> Answer<'a> {
+        self.0.lock().expect("names").push(name.to_owned());
+        Box::pin(async { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) })
+    }
+}
+
+struct Asked {
+    seen: Seen,
+    resolved: Vec<String>,
+    recorded: usize,
+}
+
+/// One attempt through the proxy, with these hosts listed.
+async fn ask(host: &Host, rules: &[&str], probe: &'static str, args: &str) -> Asked {
+    let world = World::new(host);
+    let mut policy = listed(&world);
+    policy.egress = rules
+        .iter()
+        .map(|rule| (clause("network.egress"), (*rule).to_owned()))
+        .collect();
+    let (_, backend) = backends()[0];
+    let plan = backend(build::plan(&policy, &command(&world, probe, args)));
+    let mut child = spawn(&plan, Options::default()).await.expect("started");
+    let listener = child.listener.take().expect("a listener for the proxy");
+    let resolver = Arc::new(Everywhere::default());
+    let audit: Arc<Mutex<Vec<Entry>>> = Arc::default();
+    let rules = HostRules::parse(rules).expect("rules");
+    let proxy = Proxy::start(listener, rules, resolver.clone(), audit.clone()).expect("proxy");
+    let case = wall(probe, "", "", Escapes);
+    let seen = follow(child, &world, &case).await;
+    proxy.shutdown().await;
+    let resolved = resolver.0.lock().expect("names").clone();
+    let recorded = audit.lock().expect("entries").len();
+    Asked {
+        seen,
+        resolved,
+        recorded,
+    }
+}
+
+/// A29-SBX-02. Each host that is refused is reached by the same probe once it is listed.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_listed_hosts() {
+    let host = Host::new();
+    let port = host.tcp_port();
+    let proxy = format!("127.0.0.1:{PROXY_PORT}");
+    // The name asked for; the entry that would allow it. Loopback is listed in both runs, so
+    // that only the name decides.
+    let asked = [
+        ("other.test", "other.test"),
+        ("OTHER.test", "other.test"),
+        ("other.test.", "other.test"),
+        ("deep.allowed.test", "*.allowed.test"),
+        ("allowed.test.evil.test", "*.evil.test"),
+        ("evilallowed.test", "evilallowed.test"),
+    ];
+    let mut lines = vec![];
+    for (name, entry) in asked {
+        let with_port = format!("{proxy} {name}:{port}");
+        let apart = format!("{proxy} {name} {port}");
+        for (probe, args) in [
+            ("proxy_connect", with_port.as_str()),
+            ("proxy_get", &with_port),
+            ("proxy_socks", &apart),
+        ] {
+            let refused = ask(&host, &["allowed.test", "127.0.0.1"], probe, args).await;
+            assert_eq!(
+                refused.seen.outcome, "blocked",
+                "{probe} {name}: {}",
+                refused.seen.how
+            );
+            assert!(refused.resolved.is_empty(), "{name} was looked up");
+            assert!(
+                refused.recorded > 0,
+                "{probe} {name} is not in the audit log"
+            );
+            lines.push(format!(
+                "egress blocked {probe} {name}: {}",
+                refused.seen.how
+            ));
+            // The twin: other case and a trailing dot name the same host.
+            if probe != "proxy_get" {
+                let reached = ask(&host, &[entry, "127.0.0.1"], probe, args).await;
+                assert_eq!(
+                    reached.seen.outcome, "escaped",
+                    "{probe} {name}: {}",
+                    reached.seen.how
+                );
+            }
+        }
+    }
+    println!("{}", lines.join("\n"));
+}
+
+/// A29-SBX-02. An address is no name, and a name does not open addresses of the host.
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_are_not_names() {
+    let host = Host::new();
+    let port = host.tcp_port();
+    let proxy = format!("127.0.0.1:{PROXY_PORT}");
+    for literal in [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f.1",
+        "[::ffff:127.0.0.1]",
+        "[::1]",
+        "localhost",
+    ] {
+        let args = format!("{proxy} {literal}:{port}");
+        let refused = ask(&host, &["allowed.test", "*.test"], "proxy_connect", &args).await;
+        assert_eq!(
+            refused.seen.outcome, "blocked",
+            "{literal}: {}",
+            refused.seen.how
+        );
+    }
+    // Listed by name, but the name leads to the host itself.
+    let args = format!("{proxy} allowed.test:{port}");
+    let refused = ask(&host, &["allowed.test"], "proxy_connect", &args).await;
+    assert_eq!(refused.seen.outcome, "blocked", "{}", refused.seen.how);
+    let reached = ask(
+        &host,
+        &["allowed.test", "127.0.0.1"],
+        "proxy_connect",
+        &args,
+    )
+    .await;
+    assert_eq!(reached.seen.outcome, "escaped", "{}", reached.seen.how);
+    let args = format!("{proxy} 127.0.0.1:{port}");
+    let reached = ask(&host, &["127.0.0.1"], "proxy_connect", &args).await;
+    assert_eq!(reached.seen.outcome, "escaped", "{}", reached.seen.how);
+}
+
+/// A29-SBX-02. With a proxy there is still no other way.
+#[tokio::test(flavor = "multi_thread")]
+async fn past_the_proxy() {
+    let host = Host::new();
+    for (probe, args) in [
+        ("tcp", "{tcp}"),
+        ("udp", "{udp}"),
+        ("dns", "{udp}"),
+        ("route", "192.0.2.1:443"),
+        ("resolve", "allowed.test"),
+    ] {
+        let tried = ask(&host, &["allowed.test", "127.0.0.1"], probe, args).await;
+        assert_eq!(tried.seen.outcome, "blocked", "{probe}: {}", tried.seen.how);
+    }
+}

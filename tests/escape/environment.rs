@@ -1,0 +1,30 @@
+//! `env.pass` and `env.set`: the child has what the plan says, and nothing else.
+
+use crate::matrix::Control::Escapes;
+use crate::matrix::{backends, command, observe, unconfined, wall};
+use crate::policies::{listed, no_exec, visible};
+use crate::world::{Host, World};
+
+/// A29-SBX-10, A29-SBX-11, A45-SEC-05.
+#[tokio::test]
+async fn nothing_but_what_is_given() {
+    let host = Host::new();
+    let world = World::new(&host);
+    let case = wall("environment", "", "A29-SBX-10 A29-SBX-11", Escapes);
+    let control = std::process::Command::new(crate::world::probe())
+        .arg("environment")
+        .env("LEAKED", "from the runner")
+        .output()
+        .expect("control");
+    assert!(String::from_utf8_lossy(&control.stdout).contains("LEAKED"));
+    for policy in [listed, no_exec, visible] {
+        let command = command(&world, "environment", "");
+        let plan = agentproto::runtime::sandbox::build::plan(&policy(&world), &command);
+        let mut plans = vec![unconfined(plan.clone())];
+        plans.extend(backends().into_iter().map(|(_, own)| own(plan.clone())));
+        for plan in plans {
+            let seen = observe(&plan, &world, &case).await;
+            assert_eq!(seen.how, "GIVEN=value", "{:?}", plan.kind);
+        }
+    }
+}

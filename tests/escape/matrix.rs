@@ -1,0 +1,284 @@
+//! Runs a table of attempts: inside each backend, and outside as a control.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use agentproto::runtime::sandbox::build;
+use agentproto::runtime::sandbox::plan::{Kind, Plan};
+use agentproto::runtime::sandbox::policy::Policy;
+use agentproto::runtime::spawn::{Child, Options, Piece, Stdio, spawn};
+
+use crate::policies::clause;
+use crate::world::{Host, World, is_root, probe};
+
+/// A backend makes a plan its own.
+pub type Backend = (&'static str, fn(Plan) -> Plan);
+
+pub fn backends() -> Vec<Backend> {
+    vec![("native", |plan| plan)]
+}
+
+/// What the same attempt must do without a sandbox.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Control {
+    Escapes,
+    /// Only root could do it anyway.
+    Root,
+    /// The kernel may have been built or set up without it.
+    Kernel,
+    RootAndKernel,
+    /// No control is possible, and why.
+    None(&'static str),
+}
+
+pub struct Case {
+    probe: &'static str,
+    args: &'static str,
+    rows: &'static str,
+    control: Control,
+    works: bool,
+    replaces: bool,
+    tty: bool,
+    meanwhile: Option<fn(&World)>,
+}
+
+/// An attempt that must be blocked. `rows` names the requirements that it decides.
+pub fn wall(probe: &'static str, args: &'static str, rows: &'static str, control: Control) -> Case {
+    Case {
+        probe,
+        args,
+        rows,
+        control,
+        works: false,
+        replaces: false,
+        tty: false,
+        meanwhile: None,
+    }
+}
+
+/// What the policy allows must work.
+pub fn twin(probe: &'static str, args: &'static str, rows: &'static str) -> Case {
+    Case {
+        works: true,
+        ..wall(probe, args, rows, Control::Escapes)
+    }
+}
+
+impl Case {
+    /// The probe is replaced by another program, or killed: silence is an answer.
+    pub fn replaces(mut self) -> Self {
+        self.replaces = true;
+        self
+    }
+
+    pub fn on_terminal(mut self) -> Self {
+        self.tty = true;
+        self
+    }
+
+    /// Done on the host once the probe says that it is ready.
+    pub fn meanwhile(mut self, act: fn(&World)) -> Self {
+        self.meanwhile = Some(act);
+        self
+    }
+}
+
+#[derive(Debug)]
+pub struct Seen {
+    pub outcome: String,
+    pub how: String,
+}
+
+pub fn command(world: &World, probe_name: &str, args: &str) -> Vec<OsString> {
+    let mut command = vec![probe().into_os_string(), probe_name.into()];
+    command.extend(args.split_whitespace().map(|arg| world.fill(arg).into()));
+    command
+}
+
+/// The same child without walls.
+pub fn unconfined(mut plan: Plan) -> Plan {
+    plan.kind = Kind::Guard;
+    plan.confinement = None;
+    plan.leftovers.clear();
+    plan.rlimits.clear();
+    plan
+}
+
+pub async fn observe(plan: &Plan, world: &World, case: &Case) -> Seen {
+    let options = Options {
+        stdio: match plan.tty {
+            true => Stdio::Terminal {
+                rows: 24,
+                columns: 200,
+            },
+            false => Stdio::Pipes,
+        },
+        timeout: Some(Duration::from_secs(30)),
+        ..Options::default()
+    };
+    match spawn(plan, options).await {
+        Ok(child) => follow(child, world, case).await,
+        Err(error) => Seen {
+            outcome: "refused".into(),
+            how: error.to_string(),
+        },
+    }
+}
+
+pub async fn follow(mut child: Child, world: &World, case: &Case) -> Seen {
+    child.stdin = None;
+    let mut text = String::new();
+    if let Some(terminal) = &child.terminal {
+        let mut part = [0; 1024];
+        while let Ok(length @ 1..) = terminal.read(&mut part).await {
+            text.push_str(&String::from_utf8_lossy(&part[..length]));
+        }
+    }
+    if let Some(mut stdout) = child.stdout.take() {
+        while let Some(piece) = stdout.next().await {
+            let Piece::Line { bytes, .. } = piece else {
+                continue;
+            };
+            let line = String::from_utf8_lossy(&bytes);
+            if let (true, Some(act)) = (line == "ready", case.meanwhile) {
+                act(world);
+            }
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    let exit = child.wait().await;
+    let said = text.lines().find_map(|line| {
+        // A terminal echoes what was typed into it.
+        let json = line.get(line.find('{')?..)?;
+        let value: serde_json::Value = serde_json::from_str(json.trim()).ok()?;
+        Some(Seen {
+            outcome: value["outcome"].as_str()?.into(),
+            how: value["how"].as_str()?.into(),
+        })
+    });
+    said.unwrap_or_else(|| Seen {
+        outcome: match exit.status.signal() {
+            Some(libc::SIGSYS) => "killed by the filter".into(),
+            Some(libc::SIGSEGV) => "crashed".into(),
+            _ => "silent".into(),
+        },
+        how: format!(
+            "{}: {} {}",
+            exit.status,
+            child.stderr.text().trim(),
+            text.trim()
+        ),
+    })
+}
+
+/// Runs a table under a policy; every fault is told, not only the first.
+pub async fn run(group: &str, policy: fn(&World) -> Policy, cases: &[Case]) {
+    let host = Host::new();
+    let who = if is_root() { "root" } else { "user" };
+    let mut faults = String::new();
+    let mut report = String::new();
+    let mut counts = [0; 4];
+    for case in cases {
+        for (name, backend) in backends() {
+            let world = World::new(&host);
+            let plan = backend(plan_of(policy(&world), &world, case));
+            let seen = observe(&plan, &world, case).await;
+            let good = match seen.outcome.as_str() {
+                "blocked" => !case.works,
+                "escaped" => case.works,
+                "killed by the filter" | "silent" => case.replaces && !case.works,
+                // A kernel without the thing has no way out through it.
+                "error" => !case.works && seen.how.contains("absent"),
+                _ => false,
+            };
+            counts[if !good {
+                0
+            } else if case.works {
+                1
+            } else {
+                2
+            }] += 1;
+            let line = format!(
+                "{who:4} {name:6} {group:12} {:8} {} {} [{}] {}",
+                seen.outcome, case.probe, case.args, case.rows, seen.how
+            );
+            let _ = writeln!(report, "{line}");
+            if !good {
+                let _ = writeln!(faults, "{line}");
+            }
+        }
+        if !case.works {
+            control(
+                group,
+                who,
+                policy,
+                case,
+                &host,
+                &mut report,
+                &mut faults,
+                &mut counts,
+            )
+            .await;
+        }
+    }
+    println!(
+        "{report}{who} {group}: {} blocked, {} twins work, {} without a control, {} faults",
+        counts[2], counts[1], counts[3], counts[0]
+    );
+    assert!(faults.is_empty(), "\n{faults}");
+}
+
+fn plan_of(policy: Policy, world: &World, case: &Case) -> Plan {
+    let mut policy = policy;
+    if case.tty {
+        policy.tty = Some(clause("tty.required"));
+    }
+    build::plan(&policy, &command(world, case.probe, case.args))
+}
+
+#[expect(clippy::too_many_arguments, reason = "the running totals of one table")]
+async fn control(
+    group: &str,
+    who: &str,
+    policy: fn(&World) -> Policy,
+    case: &Case,
+    host: &Host,
+    report: &mut String,
+    faults: &mut String,
+    counts: &mut [u32; 4],
+) {
+    let why_none = match case.control {
+        Control::None(why) => Some(why),
+        Control::Root | Control::RootAndKernel if !is_root() => {
+            Some("needs privileges that an ordinary user never has; root's half has the control")
+        }
+        _ => None,
+    };
+    let mut without = |why: &str| {
+        counts[3] += 1;
+        let _ = writeln!(
+            report,
+            "{who:4} no control: {group} {} {}: {why}",
+            case.probe, case.args
+        );
+    };
+    if let Some(why) = why_none {
+        return without(why);
+    }
+    let world = World::new(host);
+    let plan = unconfined(plan_of(policy(&world), &world, case));
+    let seen = observe(&plan, &world, case).await;
+    let kernel = matches!(case.control, Control::Kernel | Control::RootAndKernel);
+    if seen.outcome != "escaped" && kernel {
+        return without(&format!("this kernel does not let it: {}", seen.how));
+    }
+    if seen.outcome != "escaped" {
+        let _ = writeln!(
+            faults,
+            "{who:4} control: {group} {} {} must succeed without a sandbox, but: {} {}",
+            case.probe, case.args, seen.outcome, seen.how
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Policies for the probes: nothing but the probe, what it needs, and two directories.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use agentproto::runtime::sandbox::clause::Clause;
+use agentproto::runtime::sandbox::policy::{Access, Denial, Exec, Grant, Hidden, Policy, Shape};
+
+use crate::world::{World, probe};
+
+/// Files that the probe maps: its libraries.
+fn libraries() -> &'static [PathBuf] {
+    static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let output = Command::new(probe())
+            .arg("libraries")
+            .output()
+            .expect("probe");
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let list = said["how"].as_str().expect("text");
+        list.lines().map(PathBuf::from).collect()
+    })
+}
+
+/// The program interpreter that the probe names; empty for a static one.
+pub fn loader() -> PathBuf {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let bytes = std::fs::read(probe()).expect("probe");
+        let word = |at: usize, size: usize| {
+            bytes[at..at + size]
+                .iter()
+                .rev()
+                .fold(0_u64, |n, b| n << 8 | u64::from(*b)) as usize
+        };
+        let (table, size, count) = (word(32, 8), word(54, 2), word(56, 2));
+        const INTERPRETER: usize = 3;
+        let headers = (0..count).map(|n| table + n * size);
+        let header = headers.filter(|at| word(*at, 4) == INTERPRETER).next();
+        header.map(|at| {
+            let (begin, length) = (word(at + 8, 8), word(at + 32, 8));
+            let text = &bytes[begin..begin + length - 1];
+            PathBuf::from(String::from_utf8_lossy(text).into_owned())
+        })
+    };
+    FOUND.get_or_init(|| find().unwrap_or_default()).clone()
+}
+
+pub fn clause(text: &str) -> Clause {
+    Clause::new("/sandbox", text)
+}
+
+pub fn grant(path: impl AsRef<Path>, access: Access, exec: bool) -> Grant {
+    let path = path.as_ref();
+    Grant {
+        source: path.to_owned(),
+        at: path.to_owned(),
+        access,
+        exec,
+        create: false,
+        clause: None,
+    }
+}
+
+fn denial(path: PathBuf, kind: Hidden) -> Denial {
+    Denial {
+        path,
+        kind,
+        clause: clause("fs.deny"),
+    }
+}
+
+/// What every policy here has in common.
+fn common(world: &World, shape: Shape, exec: Exec) -> Policy {
+    let mut grants = vec![
+        grant(world.path("write"), Access::Write, shape == Shape::Aip36),
+        grant(world.path("read"), Access::Read, false),
+        grant(world.host_path("sockets"), Access::Write, false),
+        grant(world.path("other"), Access::Read, shape == Shape::Aip36),
+        grant(probe(), Access::Read, true),
+    ];
+    grants.extend(
+        libraries()
+            .iter()
+            .map(|path| grant(path, Access::Read, true)),
+    );
+    let interpreter = loader();
+    if let (Ok(real), Some(parent)) = (interpreter.canonicalize(), interpreter.parent()) {
+        // Under the name by which the probe asks for it, its directory without links.
+        let parent = parent.canonicalize().expect("real path");
+        let mut named = grant(&real, Access::Read, true);
+        named.at = parent.join(interpreter.file_name().expect("name"));
+        grants.push(named);
+    }
+    if Path::new("/etc/ld.so.cache").exists() {
+        grants.push(grant("/etc/ld.so.cache", Access::Read, false));
+    }
+    let missing = denial(world.path("write/later"), Hidden::Missing);
+    let denials = vec![
+        denial(world.path("write/secret"), Hidden::Directory),
+        denial(world.path("write/secret.txt"), Hidden::File),
+        denial(world.path("write/deep/middle/secret"), Hidden::Directory),
+        denial(world.path("read/secret"), Hidden::Directory),
+        denial(world.path("read/secret.txt"), Hidden::File),
+        missing,
+    ];
+    Policy {
+        shape,
+        egress: vec![],
+        ingress: vec![],
+        grants,
+        links: vec![],
+        denials,
+        absent: vec![],
+        exec,
+        env: vec![(OsString::from("GIVEN"), OsString::from("value"))],
+        env_clauses: vec![],
+        tty: None,
+        limits: vec![],
+        cwd: world.path("write"),
+        home: world.path("home"),
+        impossible: vec![],
+        notes: vec![],
+    }
+}
+
+/// AIP-29 with `exec.spawn` naming the probe alone.
+pub fn listed(world: &World) -> Policy {
+    common(world, Shape::Aip29, programs(true))
+}
+
+/// AIP-29 with `exec.allow: false`.
+pub fn no_exec(world: &World) -> Policy {
+    common(world, Shape::Aip29, programs(false))
+}
+
+/// AIP-36: whatever is visible may run.
+pub fn visible(world: &World) -> Policy {
+    common(world, Shape::Aip36, Exec::Visible)
+}
+
+fn programs(fork: bool) -> Exec {
+    let mut programs = vec![probe()];
+    programs.extend(loader().canonicalize());
+    Exec::Listed {
+        fork,
+        programs,
+        clause: clause("exec"),
+    }
+}
+
+/// As `visible`, with the program that root's half has made.
+pub fn setuid(world: &World) -> Policy {
+    let mut policy = visible(world);
+    policy
+        .grants
+        .push(grant(world.host_path("setuid"), Access::Read, true));
+    policy
+}

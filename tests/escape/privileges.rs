@@ -1,0 +1,58 @@
+//! Nothing gives the child more than its user has, and it has less than that.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::matrix::Control::{Escapes, Root};
+use crate::matrix::{run, twin, wall};
+use crate::policies::visible;
+use crate::world::{World, is_root};
+
+/// A program of another user with the set-user-id bit: only root can make one.
+fn with_setuid(world: &World) -> agentproto::runtime::sandbox::Policy {
+    if is_root() {
+        let program = world.path("other/unlisted");
+        std::os::unix::fs::chown(&program, Some(crate::users::ORDINARY), None).expect("chown");
+        let mode = std::fs::Permissions::from_mode(0o4755);
+        std::fs::set_permissions(&program, mode).expect("chmod");
+        // The world must be open to that user for the program to start.
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(world.root(), open).expect("chmod");
+    }
+    visible(world)
+}
+
+#[tokio::test]
+async fn capabilities() {
+    let case = wall("privileges", "", "A29-SEC-04", Escapes);
+    run(
+        "privileges",
+        visible,
+        &[case, twin("user", "", "A29-SEC-04")],
+    )
+    .await;
+}
+
+/// As root, the program of an ordinary user; as a user, root's, made by root's half.
+#[tokio::test]
+async fn set_user_id() {
+    let case = match (is_root(), std::env::var_os(crate::users::SETUID)) {
+        (true, _) => wall("setuid", "{other}/unlisted", "A29-SEC-04", Root),
+        (false, Some(_)) => wall("setuid", "{setuid}", "A29-SEC-04", Escapes),
+        (false, None) => {
+            println!(
+                "user no control: set_user_id: only root can make such a program; run the tests as root"
+            );
+            return;
+        }
+    };
+    run(
+        "set-user-id",
+        if is_root() {
+            with_setuid
+        } else {
+            crate::policies::setuid
+        },
+        &[case],
+    )
+    .await;
+}

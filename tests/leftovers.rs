@@ -1,0 +1,352 @@
+//! After many spawns, and after the runner was killed, nothing is left: no process, zombie,
+//! mount, namespace, control group, placeholder or descriptor (A45-LIFE-09, A44-LIFEC-03,
+//! A44-SEC-08). As root everything runs again as an ordinary user.
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code, reason = "shared with the escape matrix")]
+#[path = "escape/policies.rs"]
+mod policies;
+#[path = "escape/users.rs"]
+mod users;
+#[allow(dead_code, reason = "shared with the escape matrix")]
+#[path = "escape/world.rs"]
+mod world;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use agentproto::runtime::sandbox::build;
+use agentproto::runtime::sandbox::plan::{Kind, Plan, Raw};
+use agentproto::runtime::spawn::{Options, Piece, spawn};
+
+use world::{Host, World, probe};
+
+/// A process that cannot be mistaken for a later one with its number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    pid: u32,
+    since: String,
+}
+
+struct Status {
+    process: Process,
+    parent: u32,
+    zombie: bool,
+    command: String,
+}
+
+fn processes() -> Vec<Status> {
+    let entries = fs::read_dir("/proc").expect("proc").flatten();
+    entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let rest: Vec<&str> = stat.get(stat.rfind(')')? + 2..)?.split(' ').collect();
+            let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            Some(Status {
+                process: Process {
+                    pid,
+                    since: (*rest.get(19)?).to_owned(),
+                },
+                parent: rest.get(1)?.parse().ok()?,
+                zombie: rest.first() == Some(&"Z"),
+                command: String::from_utf8_lossy(&command).replace('\0', " "),
+            })
+        })
+        .collect()
+}
+
+/// Everything below a process, itself not among them.
+fn descendants(of: u32) -> Vec<Status> {
+    let mut all = processes();
+    let mut known = BTreeSet::from([of]);
+    let mut found = vec![];
+    loop {
+        let (mine, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|s| known.contains(&s.parent));
+        if mine.is_empty() {
+            return found;
+        }
+        known.extend(mine.iter().map(|s| s.process.pid));
+        found.extend(mine);
+        all = others;
+    }
+}
+
+fn mounts() -> usize {
+    let table = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+    table.lines().count()
+}
+
+fn descriptors() -> BTreeSet<String> {
+    let entries = fs::read_dir("/proc/self/fd")
+        .expect("descriptors")
+        .flatten();
+    entries
+        .filter_map(|entry| {
+            let to = fs::read_link(entry.path()).ok()?;
+            Some(format!("{:?} {}", entry.file_name(), to.display()))
+        })
+        .collect()
+}
+
+/// The namespaces of these processes and of this one's open files.
+fn namespaces(of: &[Status]) -> BTreeSet<PathBuf> {
+    let of = of.iter().map(|s| s.process.pid);
+    of.filter_map(|pid| fs::read_dir(format!("/proc/{pid}/ns")).ok())
+        .flat_map(|dir| dir.flatten())
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .collect()
+}
+
+/// Control groups that count processes, where this user can make them.
+fn process_group(mark: &str, number: usize) -> Option<PathBuf> {
+    let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(Path::new);
+    let root = roots
+        .into_iter()
+        .find(|root| root.join("cgroup.procs").exists())?;
+    let group = root.join(format!("{mark}-{number}"));
+    fs::create_dir(&group).ok()?;
+    Some(group)
+}
+
+fn plan(world: &World, kind: Kind, args: &[&str]) -> Plan {
+    let mut command = vec![probe().into_os_string()];
+    command.extend(args.iter().map(Into::into));
+    let mut plan = build::plan(&policies::visible(world), &command);
+    if kind == Kind::Guard {
+        plan.kind = Kind::Guard;
+        plan.confinement = None;
+        plan.leftovers.clear();
+    }
+    plan
+}
+
+async fn eventually(what: &str, within: Duration, mut is_so: impl FnMut() -> Result<(), String>) {
+    let begin = Instant::now();
+    loop {
+        match is_so() {
+            Ok(()) => return,
+            Err(left) if begin.elapsed() > within => panic!("{what}: {left}"),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+const SPAWNS: usize = 500;
+const AT_ONCE: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_spawns() {
+    // The other tests of this file hold descriptors and children of their own.
+    let _alone = ALONE.lock().await;
+    let host = Host::new();
+    let world = std::sync::Arc::new(World::new(&host));
+    let mark = format!("leftover-{}", std::process::id());
+    let own = std::process::id();
+    let before: BTreeSet<Process> = descendants(own).into_iter().map(|s| s.process).collect();
+    let known_namespaces = namespaces(&processes());
+    let mounts_before = mounts();
+    // The first spawn opens what the runtime keeps open.
+    one(&world, Kind::Native, &mark, 0).await;
+    let descriptors_before = descriptors();
+    let next = std::sync::Arc::new(AtomicUsize::new(1));
+    let workers: Vec<_> = (0..AT_ONCE)
+        .map(|_| {
+            let (world, next, mark) = (world.clone(), next.clone(), mark.clone());
+            tokio::spawn(async move {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= SPAWNS {
+                        return;
+                    }
+                    let kind = [Kind::Guard, Kind::Native][number % 2];
+                    one(&world, kind, &mark, number).await;
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.expect("worker");
+    }
+    let within = Duration::from_secs(2);
+    eventually("processes", within, || {
+        let marked = processes()
+            .into_iter()
+            .filter(|s| s.command.contains(&mark));
+        let below = descendants(own)
+            .into_iter()
+            .filter(|s| !before.contains(&s.process));
+        let left: Vec<String> = marked
+            .chain(below)
+            .map(|s| format!("{} {} zombie={}", s.process.pid, s.command, s.zombie))
+            .collect();
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(left.join("\n"))
+        }
+    })
+    .await;
+    eventually("descriptors", within, || {
+        let now = descriptors();
+        let new: Vec<&String> = now.difference(&descriptors_before).collect();
+        if now.len() <= descriptors_before.len() {
+            Ok(())
+        } else {
+            Err(format!("{new:?}"))
+        }
+    })
+    .await;
+    assert_eq!(mounts(), mounts_before, "mounts");
+    let held = descriptors();
+    let namespace = |d: &String| {
+        ["net:[", "mnt:[", "pid:[", "user:[", "ipc:["]
+            .iter()
+            .any(|n| d.contains(n))
+    };
+    assert!(!held.iter().any(namespace), "{held:?}");
+    // Ours only: others may run beside this test.
+    let left: Vec<_> = namespaces(&descendants(own))
+        .difference(&known_namespaces)
+        .cloned()
+        .collect();
+    assert!(left.is_empty(), "namespaces: {left:?}");
+    for root in ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"] {
+        let entries = fs::read_dir(root).into_iter().flatten().flatten();
+        let left: Vec<_> = entries
+            .filter(|e| e.file_name().to_string_lossy().starts_with(&mark))
+            .map(|e| e.path())
+            .collect();
+        assert!(left.is_empty(), "control groups: {left:?}");
+    }
+    assert!(!world.path("write/later").exists(), "a placeholder is left");
+}
+
+/// One child that leaves three processes behind; every tenth is killed while it runs.
+async fn one(world: &World, kind: Kind, mark: &str, number: usize) {
+    let killed = number % 10 < 2;
+    let mut plan = plan(world, kind, &[if killed { "stay" } else { "linger" }, mark]);
+    if let Some(group) = process_group(mark, number) {
+        plan.cgroups.push(Raw::from(&group.join("cgroup.procs")));
+        plan.leftovers.push(Raw::from(&group));
+    }
+    let mut child = spawn(&plan, Options::default()).await.expect("started");
+    if killed {
+        let up = child.stdout.as_mut().expect("pipes").next().await;
+        assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
+        child.kill().await;
+    } else {
+        let exit = child.wait().await;
+        assert_eq!(
+            exit.status.code(),
+            Some(0),
+            "{kind:?} {}",
+            child.stderr.text()
+        );
+        // The third may not have been born yet.
+        assert!(
+            (2..=3).contains(&exit.usage.survivors),
+            "{kind:?} {:?}",
+            exit.usage
+        );
+    }
+}
+
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Which kind of session the process started by `the_runner_is_killed` runs.
+const RUNNER: &str = "LEFTOVERS_RUNNER";
+const SESSIONS: usize = 10;
+
+/// Not a test of its own: what `the_runner_is_killed` starts and kills.
+#[tokio::test]
+async fn runner() {
+    let Ok(kind) = std::env::var(RUNNER) else {
+        return;
+    };
+    let kind = if kind == "guard" {
+        Kind::Guard
+    } else {
+        Kind::Native
+    };
+    let host = Host::new();
+    let world = World::new(&host);
+    println!("\nworld {}", world.root().display());
+    let mut children = vec![];
+    for _ in 0..SESSIONS {
+        let mut child = spawn(&plan(&world, kind, &["stay", "x"]), Options::default())
+            .await
+            .expect("started");
+        let up = child.stdout.as_mut().expect("pipes").next().await;
+        assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
+        children.push(child);
+    }
+    println!("all are up");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+}
+
+#[tokio::test]
+async fn the_runner_is_killed() {
+    let _alone = ALONE.lock().await;
+    for kind in ["guard", "native"] {
+        let mounts_before = mounts();
+        let mut runner = Command::new(std::env::current_exe().expect("own path"))
+            .args(["--exact", "runner", "--nocapture"])
+            .env(RUNNER, kind)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("runner");
+        let mut world = None;
+        for line in BufReader::new(runner.stdout.take().expect("piped")).lines() {
+            let line = line.expect("text");
+            if let Some(at) = line.strip_prefix("world ") {
+                world = Some(PathBuf::from(at));
+            }
+            if line == "all are up" {
+                break;
+            }
+        }
+        let world = world.expect("the runner's world");
+        let alive: BTreeSet<Process> = descendants(runner.id())
+            .into_iter()
+            .map(|s| s.process)
+            .collect();
+        // A helper, or two, a target and its three for each.
+        assert!(alive.len() >= SESSIONS * 5, "{kind}: {}", alive.len());
+        runner.kill().expect("SIGKILL");
+        runner.wait().expect("its end");
+        let begin = Instant::now();
+        eventually(kind, Duration::from_secs(2), || {
+            let left: Vec<String> = processes()
+                .into_iter()
+                // What has ended is for the first process of the host to collect.
+                .filter(|s| alive.contains(&s.process) && !s.zombie)
+                .map(|s| format!("{} {}", s.process.pid, s.command))
+                .collect();
+            if left.is_empty() {
+                Ok(())
+            } else {
+                Err(left.join("\n"))
+            }
+        })
+        .await;
+        println!(
+            "{kind}: {} processes gone after {:?}",
+            alive.len(),
+            begin.elapsed()
+        );
+        assert_eq!(mounts(), mounts_before, "{kind}: mounts");
+        assert!(
+            !world.join("write/later").exists(),
+            "{kind}: a placeholder is left"
+        );
+        fs::remove_dir_all(&world).expect("the runner's world");
+    }
+}
