@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use agentproto::runtime::sandbox::build;
 use agentproto::runtime::sandbox::plan::{Kind, Plan};
 use agentproto::runtime::sandbox::policy::Policy;
+use agentproto::runtime::sandbox::{build, bwrap, probe as machine};
 use agentproto::runtime::spawn::{Child, Options, Piece, Stdio, spawn};
 
 use crate::policies::clause;
@@ -17,7 +17,12 @@ use crate::world::{Host, World, is_root, probe};
 pub type Backend = (&'static str, fn(Plan) -> Plan);
 
 pub fn backends() -> Vec<Backend> {
-    vec![("native", |plan| plan)]
+    vec![("native", |plan| plan), ("bwrap", in_bubblewrap)]
+}
+
+fn in_bubblewrap(plan: Plan) -> Plan {
+    let bubblewrap = machine::bubblewrap().expect("bubblewrap works here");
+    bwrap::plan(plan, bubblewrap).expect("a plan for bubblewrap")
 }
 
 /// What the same attempt must do without a sandbox.

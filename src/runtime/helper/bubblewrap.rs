@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::sys::{self, Fork};
 use super::{Fault, Step, init, native, step, target};
-use crate::runtime::sandbox::plan::{CONTROL_FD, Mount, PLAN_FD, Plan, What};
+use crate::runtime::sandbox::plan::{CONTROL_FD, Mount, PLACEHOLDER_MODE, PLAN_FD, Plan, What};
 
 /// The target's standard error: until process 1 is there, bubblewrap complains elsewhere.
 const STDERR_FD: RawFd = 5;
@@ -23,6 +23,7 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
         .map_err(io::Error::other)
         .and_then(|text| in_memory(&text))
         .step(step("write the inner plan"))?;
+    let held = hold_placeholders(plan)?;
     let pipe = || target::error_pipe().step(step("create a pipe"));
     let ((failure, told), (arrived, up), (words, complaints)) = (pipe()?, pipe()?, pipe()?);
     let pid = match sys::fork().step(step("start bubblewrap"))? {
@@ -55,8 +56,25 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
     // The runner must see the end now, not after the cleaning.
     // SAFETY: closed once; the owner never uses it again.
     unsafe { libc::close(control.as_raw_fd()) };
+    drop(held);
     init::remove_leftovers(plan);
     Ok(())
+}
+
+/// Denied places that do not exist are held empty by directories on the host. Bubblewrap
+/// would make them, but not lock them against the end of another session.
+fn hold_placeholders(plan: &Plan) -> Result<Vec<OwnedFd>, Fault> {
+    let mut held = Vec::new();
+    for path in plan.leftovers.iter().map(|raw| raw.path()) {
+        if path.join("cgroup.procs").exists() {
+            continue;
+        }
+        let holding = sys::c_path(path)
+            .and_then(|c| sys::hold_directory(libc::AT_FDCWD, &c, PLACEHOLDER_MODE))
+            .step(|| format!("hide {}", path.display()))?;
+        held.extend(holding);
+    }
+    Ok(held)
 }
 
 /// Puts the descriptors where process 1 expects them; bubblewrap passes them through.
