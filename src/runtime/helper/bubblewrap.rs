@@ -2,6 +2,7 @@
 //! waits for it; inside, process 1, which does what bubblewrap has no option for and then
 //! serves the runner as in the native backend.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -23,6 +24,11 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
         .map_err(io::Error::other)
         .and_then(|text| in_memory(&text))
         .step(step("write the inner plan"))?;
+    // The terminal is for process 1 to take.
+    let command = Plan {
+        tty: false,
+        ..plan.clone()
+    };
     let held = hold_placeholders(plan)?;
     let pipe = || target::error_pipe().step(step("create a pipe"));
     let ((failure, told), (arrived, up), (words, complaints)) = (pipe()?, pipe()?, pipe()?);
@@ -32,7 +38,7 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
                 .step(step("hand descriptors to bubblewrap"));
             let fault = placed
                 .and_then(|()| init::join_cgroups(plan))
-                .and_then(|()| target::become_target(plan));
+                .and_then(|()| target::become_target(&command));
             if let Err(fault) = fault {
                 target::tell_fault(&told, &fault);
             }
@@ -172,17 +178,34 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
         .filter_map(mount_point)
         .collect();
     for point in &points {
+        let mut attributes = 0;
         if !executable(mounts, point) {
-            let restricted = sys::c_path(point)
-                .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
-                .and_then(|fd| sys::restrict_mount(fd.as_fd(), sys::ATTR_NOEXEC, false));
-            match restricted {
-                Err(e) if covered(mounts, point, &e) => {}
-                other => other.step(|| format!("forbid execution in {}", point.display()))?,
-            }
+            attributes |= sys::ATTR_NOEXEC;
+        }
+        if is_device(mounts, point) {
+            attributes |= sys::ATTR_RDONLY;
+        }
+        if attributes == 0 {
+            continue;
+        }
+        let restricted = sys::c_path(point)
+            .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
+            .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
+        match restricted {
+            Err(e) if covered(mounts, point, &e) => {}
+            other => other.step(|| format!("restrict {}", point.display()))?,
         }
     }
     Ok(())
+}
+
+/// A node of the host: it is written to all the same, but root, who owns it, could change its
+/// mode. Bubblewrap's own way to make a mount read-only would take the device away.
+fn is_device(mounts: &[Mount], point: &Path) -> bool {
+    let own = ["shm", "pts"].map(|name| Some(OsStr::new(name)));
+    let devices = mounts.iter().find(|m| m.what == What::Dev);
+    devices
+        .is_some_and(|m| point.parent() == Some(m.at.path()) && !own.contains(&point.file_name()))
 }
 
 /// Whether a mount lies below another that hides it, where the target cannot reach it either.
