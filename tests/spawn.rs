@@ -135,7 +135,7 @@ async fn a_terminal_is_a_terminal() {
 
 #[tokio::test]
 async fn the_sandbox_has_its_own_processes_and_files() {
-    let script = "ls -d /root /home /work /.agentproto/*; ls /proc | grep -c '^[0-9]'; id -u; \
+    let script = "ls -d /root /home /var /.agentproto/*; ls /proc | grep -c '^[0-9]'; id -u; \
                   ls /proc/self/fd | wc -l; cat /proc/1/environ; touch /x; echo x > /proc/self/comm; :";
     for backend in children::CONFINED {
         let plan = plan(backend, &["/bin/sh", "-c", script]);
