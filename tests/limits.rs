@@ -2,7 +2,7 @@
 //! ordinary user, and leave no group behind (A45-SBX-02).
 #![cfg(target_os = "linux")]
 
-mod sandbox;
+mod children;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -10,11 +10,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use agentproto::runtime::sandbox::limits::{self, Limiter, Within};
+use agentproto::runtime::sandbox::plan::Resource;
 use agentproto::runtime::sandbox::policy::{Limit, LimitKind};
 use agentproto::runtime::sandbox::probe;
 use agentproto::runtime::sandbox::{Clause, Standing};
 use agentproto::runtime::spawn::{Exit, Options, spawn};
-use sandbox::{Backend, lines, native, plan};
+use children::{Backend, lines, native, plan};
 
 const MIB: u64 = 1 << 20;
 
@@ -87,7 +88,7 @@ const MEMORY_BOMB: &str =
 #[tokio::test]
 async fn memory_bombs_are_stopped() {
     let limits = [limit(LimitKind::Memory { bytes: 96 * MIB })];
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let bomb = |size| ["/usr/bin/perl", "-e", MEMORY_BOMB, size];
         let (exit, text, _) = run(backend, &bomb("16"), &limits).await;
         assert_eq!(
@@ -112,7 +113,7 @@ async fn fork_bombs_are_stopped() {
         limit(LimitKind::Processes(20)),
         limit(LimitKind::Timeout(Duration::from_secs(4))),
     ];
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         if backend == Backend::Guard && !is_root() {
             continue;
         }
@@ -132,7 +133,7 @@ async fn fork_bombs_are_stopped() {
 async fn the_allowed_number_of_processes_runs() {
     let script = "i=0; while [ $i -lt 9 ]; do sleep 20 & i=$((i+1)); done; echo all";
     let limits = [limit(LimitKind::Processes(10))];
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         if backend == Backend::Guard && !is_root() {
             continue;
         }
@@ -141,10 +142,24 @@ async fn the_allowed_number_of_processes_runs() {
     }
 }
 
+/// Why `assess` calls the limit unenforceable for root without control groups.
+#[tokio::test]
+async fn root_is_exempt_from_the_resource_limit() {
+    let script = "i=0; while [ $i -lt 9 ]; do sleep 20 & i=$((i+1)); done; echo all";
+    for backend in children::CONFINED {
+        let mut plan = native(&["/bin/sh", "-c", script]);
+        plan.rlimits.push((Resource::Processes, 6));
+        let plan = backend.carry(plan);
+        let mut child = spawn(&plan, Options::default()).await.expect("started");
+        let text = lines(&mut child).await;
+        assert_eq!(text == ["all"], is_root(), "{backend:?}");
+    }
+}
+
 #[tokio::test]
 async fn processor_time_is_limited() {
     let limits = [limit(LimitKind::Cpu(Duration::from_secs(1)))];
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let argv = ["/bin/sh", "-c", "while :; do :; done"];
         let (exit, _, _) = run(backend, &argv, &limits).await;
         assert!(!exit.timed_out, "{backend:?}");
@@ -193,7 +208,7 @@ fn the_probe_knows_this_machine() {
 /// A runner that is killed takes everything with it, its groups too.
 #[test]
 fn a_killed_runner_leaves_nothing() {
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let mut runner = Command::new(std::env::current_exe().expect("this test"))
             .args([
                 "--exact",
@@ -211,8 +226,8 @@ fn a_killed_runner_leaves_nothing() {
             let read = std::io::BufRead::read_line(&mut reader, &mut text).expect("read");
             assert!(read > 0, "{text}");
         }
-        let marker = sandbox::marker(runner.id(), backend);
-        assert!(sandbox::runs(&marker), "{backend:?}");
+        let marker = children::marker(runner.id(), backend);
+        assert!(children::runs(&marker), "{backend:?}");
         runner.kill().expect("killed");
         runner.wait().expect("gone");
         let dirs: Vec<&str> = text
@@ -225,7 +240,7 @@ fn a_killed_runner_leaves_nothing() {
             assert!(gone(Path::new(dir)), "{backend:?}: {dir} is left");
         }
         let begin = Instant::now();
-        while sandbox::runs(&marker) {
+        while children::runs(&marker) {
             assert!(begin.elapsed() < Duration::from_secs(3), "{backend:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -236,11 +251,11 @@ fn a_killed_runner_leaves_nothing() {
 #[ignore = "started by a_killed_runner_leaves_nothing"]
 async fn a_runner_to_be_killed() {
     let named = std::env::var("BACKEND").unwrap_or_default();
-    let backend = sandbox::ALL
+    let backend = children::ALL
         .into_iter()
         .find(|b| format!("{b:?}") == named)
         .unwrap_or(Backend::Native);
-    let marker = sandbox::marker(std::process::id(), backend);
+    let marker = children::marker(std::process::id(), backend);
     let script = format!("setsid sleep {marker} & (setsid sleep {marker} &); sleep {marker}");
     let mut plan = native(&["/bin/sh", "-c", &script]);
     let limits = [
@@ -252,7 +267,7 @@ async fn a_runner_to_be_killed() {
     limiter.apply(&mut plan);
     let plan = backend.carry(plan);
     let mut child = spawn(&plan, Options::default()).await.expect("started");
-    while !sandbox::runs(&marker) {
+    while !children::runs(&marker) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let dirs: Vec<String> = limiter
@@ -267,5 +282,5 @@ async fn a_runner_to_be_killed() {
 /// The whole of this file again as an ordinary user.
 #[test]
 fn an_ordinary_user_is_limited_too() {
-    sandbox::again_as_user();
+    children::again_as_user();
 }

@@ -2,18 +2,18 @@
 //! nothing outlives it (A45-LIFE-09, A44-LIFEC-03, A44-SEC-08).
 #![cfg(target_os = "linux")]
 
-mod sandbox;
+mod children;
 
 use std::time::{Duration, Instant};
 
 use agentproto::runtime::sandbox::plan::{Raw, What};
 use agentproto::runtime::spawn::{Options, Piece, SpawnError, Stdio, spawn};
-use sandbox::{Backend, lines, native, plan};
+use children::{Backend, lines, native, plan};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
 async fn streams_and_exit_status() {
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let plan = plan(backend, &["/bin/sh", "-c", "cat; echo tail >&2; exit 3"]);
         let mut child = spawn(&plan, Options::default()).await.expect("started");
         let mut stdin = child.stdin.take().expect("stdin");
@@ -29,7 +29,7 @@ async fn streams_and_exit_status() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told() {
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let plan = plan(backend, &["/no/such/program"]);
         let error = spawn(&plan, Options::default())
             .await
@@ -45,7 +45,7 @@ async fn a_program_that_is_not_there_is_told() {
 
 #[tokio::test]
 async fn the_ladder_ends_what_ignores_it() {
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let plan = plan(
             backend,
             &[
@@ -72,8 +72,8 @@ async fn the_ladder_ends_what_ignores_it() {
 /// Children in other sessions, double forks and daemons go with it.
 #[tokio::test]
 async fn nothing_outlives_the_child() {
-    for backend in sandbox::ALL {
-        let marker = sandbox::marker(std::process::id(), backend);
+    for backend in children::ALL {
+        let marker = children::marker(std::process::id(), backend);
         let script = format!(
             "setsid sleep {marker} & (setsid sh -c 'sleep {marker} & sleep {marker}' &) ; sleep {marker} & sleep 0.2; echo ready; exit 0"
         );
@@ -82,13 +82,13 @@ async fn nothing_outlives_the_child() {
         let exit = child.wait().await;
         assert_eq!(exit.status.code(), Some(0));
         assert!(exit.usage.survivors >= 3, "{backend:?}: {:?}", exit.usage);
-        assert!(!sandbox::runs(&marker), "{backend:?}");
+        assert!(!children::runs(&marker), "{backend:?}");
     }
 }
 
 #[tokio::test]
 async fn a_time_limit_kills() {
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let plan = plan(backend, &["/bin/sleep", "60"]);
         let options = Options {
             timeout: Some(Duration::from_millis(100)),
@@ -103,7 +103,7 @@ async fn a_time_limit_kills() {
 /// A29-SBX-12.
 #[tokio::test]
 async fn a_terminal_is_a_terminal() {
-    for backend in sandbox::ALL {
+    for backend in children::ALL {
         let mut plan = native(&["/bin/sh", "-c", "test -t 0 && test -t 1 && stty size"]);
         plan.tty = true;
         let plan = backend.carry(plan);
@@ -135,9 +135,9 @@ async fn a_terminal_is_a_terminal() {
 
 #[tokio::test]
 async fn the_sandbox_has_its_own_processes_and_files() {
-    let script = "ls -d /root /home /work /.agentproto/*; ls /proc | grep -c '^[0-9]'; id -u; \
+    let script = "ls -d /root /home /var /.agentproto/*; ls /proc | grep -c '^[0-9]'; id -u; \
                   ls /proc/self/fd | wc -l; cat /proc/1/environ; touch /x; echo x > /proc/self/comm; :";
-    for backend in sandbox::CONFINED {
+    for backend in children::CONFINED {
         let plan = plan(backend, &["/bin/sh", "-c", script]);
         let mut child = spawn(&plan, Options::default()).await.expect("started");
         let text = lines(&mut child).await;
@@ -156,7 +156,7 @@ async fn the_sandbox_has_its_own_processes_and_files() {
 /// A29-SBX-07: a masked file or directory cannot be read, written, renamed or removed.
 #[tokio::test]
 async fn masks_hold() {
-    for backend in sandbox::CONFINED {
+    for backend in children::CONFINED {
         let dir = open_directory();
         std::fs::write(dir.path().join("secret"), "hush").expect("written");
         std::fs::create_dir(dir.path().join("keys")).expect("made");
@@ -172,14 +172,14 @@ async fn masks_hold() {
             exec: false,
         };
         confinement.mounts.extend([
-            sandbox::at("/w", bind),
-            sandbox::at("/w/secret", What::Mask { directory: false }),
-            sandbox::at("/w/keys", What::Mask { directory: true }),
-            sandbox::at("/w/later", What::Mask { directory: true }),
+            children::at("/w", bind),
+            children::at("/w/secret", What::Mask { directory: false }),
+            children::at("/w/keys", What::Mask { directory: true }),
+            children::at("/w/later", What::Mask { directory: true }),
         ]);
         confinement
             .landlock
-            .push(sandbox::rights("/w", true, false));
+            .push(children::rights("/w", true, false));
         plan.cwd = Raw::from("/w");
         plan.leftovers.push(Raw::from(&dir.path().join("later")));
         let plan = backend.carry(plan);
@@ -200,7 +200,7 @@ async fn masks_hold() {
 /// A29-SBX-09: data is not executed, nor loaded by the ELF loader, where mounts forbid it.
 #[tokio::test]
 async fn data_is_not_executed() {
-    for backend in sandbox::CONFINED {
+    for backend in children::CONFINED {
         let script = "cp /bin/echo /tmp/e; /tmp/e direct; /lib64/ld-linux-x86-64.so.2 /tmp/e loaded; \
                       cp /bin/echo /dev/shm/e; /lib64/ld-linux-x86-64.so.2 /dev/shm/e shared; echo end";
         let plan = plan(backend, &["/bin/sh", "-c", script]);
@@ -219,7 +219,7 @@ async fn data_is_not_executed() {
 #[tokio::test]
 async fn the_proxy_listens_inside() {
     let script = "exec 3<>/dev/tcp/127.0.0.1/3128; echo hello >&3; cat <&3";
-    for backend in sandbox::CONFINED {
+    for backend in children::CONFINED {
         let mut plan = native(&["/bin/bash", "-c", script]);
         plan.confinement.as_mut().expect("confined").proxy = true;
         let plan = backend.carry(plan);
@@ -249,7 +249,7 @@ async fn a_failing_bubblewrap_is_told() {
         exec: false,
     };
     let confinement = plan.confinement.as_mut().expect("confined");
-    confinement.mounts.push(sandbox::at("/w", bind));
+    confinement.mounts.push(children::at("/w", bind));
     let plan = Backend::Bubblewrap.carry(plan);
     let error = spawn(&plan, Options::default())
         .await
@@ -273,5 +273,5 @@ fn open_directory() -> tempfile::TempDir {
 /// The whole of this file again as an ordinary user.
 #[test]
 fn an_ordinary_user_is_confined_too() {
-    sandbox::again_as_user();
+    children::again_as_user();
 }

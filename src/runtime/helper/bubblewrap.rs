@@ -2,6 +2,7 @@
 //! waits for it; inside, process 1, which does what bubblewrap has no option for and then
 //! serves the runner as in the native backend.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -10,10 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::sys::{self, Fork};
 use super::{Fault, Step, init, native, step, target};
-use crate::runtime::sandbox::bwrap;
-use crate::runtime::sandbox::plan::{
-    CONTROL_FD, Mount, PLACEHOLDER_MODE, PLAN_FD, Plan, Raw, What,
-};
+use crate::runtime::sandbox::plan::{CONTROL_FD, Mount, PLACEHOLDER_MODE, PLAN_FD, Plan, What};
 
 /// The target's standard error: until process 1 is there, bubblewrap complains elsewhere.
 const STDERR_FD: RawFd = 5;
@@ -26,14 +24,12 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
         .map_err(io::Error::other)
         .and_then(|text| in_memory(&text))
         .step(step("write the inner plan"))?;
-    // Were a placeholder removed by another session, the mask would go with it.
-    let mut placeholders = Vec::new();
-    for path in plan.leftovers.iter().map(Raw::path) {
-        let held = sys::c_path(path)
-            .and_then(|path| sys::hold_directory(libc::AT_FDCWD, &path, PLACEHOLDER_MODE))
-            .step(|| format!("hide {}", path.display()))?;
-        placeholders.extend(held);
-    }
+    // The terminal is for process 1 to take.
+    let command = Plan {
+        tty: false,
+        ..plan.clone()
+    };
+    let held = hold_placeholders(plan)?;
     let pipe = || target::error_pipe().step(step("create a pipe"));
     let ((failure, told), (arrived, up), (words, complaints)) = (pipe()?, pipe()?, pipe()?);
     let pid = match sys::fork().step(step("start bubblewrap"))? {
@@ -42,7 +38,7 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
                 .step(step("hand descriptors to bubblewrap"));
             let fault = placed
                 .and_then(|()| init::join_cgroups(plan))
-                .and_then(|()| target::become_target(plan));
+                .and_then(|()| target::become_target(&command));
             if let Err(fault) = fault {
                 target::tell_fault(&told, &fault);
             }
@@ -66,9 +62,25 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
     // The runner must see the end now, not after the cleaning.
     // SAFETY: closed once; the owner never uses it again.
     unsafe { libc::close(control.as_raw_fd()) };
-    drop(placeholders);
+    drop(held);
     init::remove_leftovers(plan);
     Ok(())
+}
+
+/// Denied places that do not exist are held empty by directories on the host. Bubblewrap
+/// would make them, but not lock them against the end of another session.
+fn hold_placeholders(plan: &Plan) -> Result<Vec<OwnedFd>, Fault> {
+    let mut held = Vec::new();
+    for path in plan.leftovers.iter().map(|raw| raw.path()) {
+        if path.join("cgroup.procs").exists() {
+            continue;
+        }
+        let holding = sys::c_path(path)
+            .and_then(|c| sys::hold_directory(libc::AT_FDCWD, &c, PLACEHOLDER_MODE))
+            .step(|| format!("hide {}", path.display()))?;
+        held.extend(holding);
+    }
+    Ok(held)
 }
 
 /// Puts the descriptors where process 1 expects them; bubblewrap passes them through.
@@ -160,34 +172,51 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
         terminals(&mount.at.path().join("pts")).step(step("mount terminals"))?;
     }
     let table = fs::read("/proc/self/mountinfo").step(step("read the mounts"))?;
+    // The room that this process was executed from is no part of the plan, and closed too.
     let points: Vec<PathBuf> = table
         .split(|b| *b == b'\n')
         .filter_map(mount_point)
         .collect();
     for point in &points {
-        if point.starts_with(bwrap::ROOM) {
-            let path = sys::c_path(point).step(step("put the helper away"))?;
-            // SAFETY: a C string that outlives the call; what runs stays in memory.
-            sys::check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }.into())
-                .step(step("put the helper away"))?;
-        } else if !executable(mounts, point) {
-            let mut attributes = sys::ATTR_NOEXEC;
-            if is_device(mounts, point) {
-                // Written to all the same; but root owns these nodes of the host, and could
-                // change their mode.
-                attributes |= sys::ATTR_RDONLY;
-            }
-            let restricted = sys::c_path(point)
-                .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
-                .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
-            match restricted {
-                // Below something that hides it, where nobody can reach it either.
-                Err(e) if hidden(mounts, point) && is_unreachable(&e) => {}
-                other => other.step(|| format!("forbid execution in {}", point.display()))?,
-            }
+        let mut attributes = 0;
+        if !executable(mounts, point) {
+            attributes |= sys::ATTR_NOEXEC;
+        }
+        if is_device(mounts, point) {
+            attributes |= sys::ATTR_RDONLY;
+        }
+        if attributes == 0 {
+            continue;
+        }
+        let restricted = sys::c_path(point)
+            .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
+            .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
+        match restricted {
+            Err(e) if covered(mounts, point, &e) => {}
+            other => other.step(|| format!("restrict {}", point.display()))?,
         }
     }
     Ok(())
+}
+
+/// A node of the host: it is written to all the same, but root, who owns it, could change its
+/// mode. Bubblewrap's own way to make a mount read-only would take the device away.
+fn is_device(mounts: &[Mount], point: &Path) -> bool {
+    let own = ["shm", "pts"].map(|name| Some(OsStr::new(name)));
+    let devices = mounts.iter().find(|m| m.what == What::Dev);
+    devices
+        .is_some_and(|m| point.parent() == Some(m.at.path()) && !own.contains(&point.file_name()))
+}
+
+/// Whether a mount lies below another that hides it, where the target cannot reach it either.
+fn covered(mounts: &[Mount], point: &Path, error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::PermissionDenied => {
+            deciding(mounts, point).is_some_and(|mount| matches!(mount.what, What::Mask { .. }))
+        }
+        _ => false,
+    }
 }
 
 fn terminals(at: &Path) -> io::Result<()> {
@@ -207,22 +236,6 @@ fn executable(mounts: &[Mount], point: &Path) -> bool {
         What::Bind { exec, .. } | What::Private { exec } => exec,
         _ => false,
     })
-}
-
-fn is_device(mounts: &[Mount], point: &Path) -> bool {
-    deciding(mounts, point).is_some_and(|m| m.what == What::Dev) && !point.is_dir()
-}
-
-fn hidden(mounts: &[Mount], point: &Path) -> bool {
-    deciding(mounts, point)
-        .is_some_and(|m| matches!(m.what, What::Mask { .. }) && m.at.path() != point)
-}
-
-fn is_unreachable(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory
-    )
 }
 
 /// The fifth field of a line of the mount table; odd bytes stand in octal.
@@ -247,6 +260,7 @@ fn mount_point(line: &[u8]) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::sandbox::plan::Raw;
 
     fn bind(at: &str, exec: bool) -> Mount {
         Mount {

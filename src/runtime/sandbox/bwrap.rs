@@ -33,8 +33,19 @@ pub struct Bubblewrap {
 pub enum Power {
     /// The helper can restrict mounts inside.
     Mounts,
-    /// Nothing but Landlock and seccomp after bubblewrap.
+    /// Nothing but Landlock and seccomp after bubblewrap. Not for root, who could change the
+    /// mode of the host's devices.
     LandlockOnly,
+}
+
+impl Bubblewrap {
+    /// Whether lists of programs (`exec.spawn`) hold under it.
+    pub fn holds_exec_lists(&self) -> Result<(), BwrapError> {
+        match self.power {
+            Power::Mounts => Ok(()),
+            Power::LandlockOnly => Err(BwrapError::Exec),
+        }
+    }
 }
 
 /// What the helper needs to be executed in an empty root.
@@ -127,8 +138,8 @@ pub fn plan(mut plan: Plan, bubblewrap: &Bubblewrap) -> Result<Plan, BwrapError>
     let Some(confinement) = &mut plan.confinement else {
         return Err(BwrapError::Open);
     };
-    if bubblewrap.power == Power::LandlockOnly && confinement.seccomp.no_memory_exec {
-        return Err(BwrapError::Exec);
+    if confinement.seccomp.no_memory_exec {
+        bubblewrap.holds_exec_lists()?;
     }
     let argv = arguments(confinement, bubblewrap);
     if bubblewrap.power == Power::LandlockOnly {
@@ -140,8 +151,7 @@ pub fn plan(mut plan: Plan, bubblewrap: &Bubblewrap) -> Result<Plan, BwrapError>
         argv: argv.into_iter().map(Raw::from).collect(),
         env: vec![(Raw::from(name), Raw::from(value))],
         cwd: Raw::from("/"),
-        // The inner stage takes the terminal.
-        tty: false,
+        tty: plan.tty,
         rlimits: Vec::new(),
         cgroups: std::mem::take(&mut plan.cgroups),
         leftovers: std::mem::take(&mut plan.leftovers),
@@ -225,7 +235,7 @@ fn namespaces(power: Power, all: &mut Vec<OsString>) {
         // over the mounts; its seccomp filter forbids them instead.
         Power::Mounts => {
             add(all, "--cap-add", ["CAP_SYS_ADMIN"]);
-            // To give that up for good, in the bounding set too.
+            // To give the other up for good.
             add(all, "--cap-add", ["CAP_SETPCAP"]);
         }
         Power::LandlockOnly => all.push("--disable-userns".into()),
@@ -348,12 +358,12 @@ mod tests {
     #[test]
     fn the_guard_runs_bubblewrap_and_the_inner_plan_the_target() {
         let plan = plan(native(Seccomp::default()), &bubblewrap(Power::Mounts)).expect("plan");
-        assert_eq!((plan.kind, plan.tty), (Kind::Guard, false));
+        assert_eq!((plan.kind, plan.tty), (Kind::Guard, true));
         assert_eq!(plan.leftovers.len(), 1);
         let text = line(&plan);
         for part in [
             "/usr/bin/bwrap --unshare-user --unshare-pid --as-pid-1 --unshare-net",
-            "--cap-drop ALL --cap-add CAP_SYS_ADMIN",
+            "--cap-drop ALL --cap-add CAP_SYS_ADMIN --cap-add CAP_SETPCAP",
             "--bind /home/w /w --ro-bind /dev/null /w/a --perms 0000 --tmpfs /w/b --remount-ro /w/b",
             "--ro-bind /opt/agentproto /.agentproto/agentproto-helper",
             "--ro-bind /lib/libc.so.6 /.agentproto/lib/libc.so.6",

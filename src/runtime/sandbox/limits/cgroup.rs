@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,9 +36,21 @@ pub struct Place {
 /// Per resource: where it can be limited (or, for processor time, measured), or why not.
 #[derive(Clone, Debug, Serialize)]
 pub struct Places {
+    #[serde(serialize_with = "place_or_why")]
     pub memory: Result<Place, String>,
+    #[serde(serialize_with = "place_or_why")]
     pub pids: Result<Place, String>,
+    #[serde(serialize_with = "place_or_why")]
     pub cpu: Result<Place, String>,
+}
+
+fn place_or_why<S: Serializer>(place: &Result<Place, String>, to: S) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(1))?;
+    match place {
+        Ok(place) => map.serialize_entry("place", place)?,
+        Err(why) => map.serialize_entry("why", why)?,
+    }
+    map.end()
 }
 
 /// Measured once per process.
@@ -97,7 +110,8 @@ impl Layout {
             .into_iter()
             .filter(|name| available.iter().any(|a| a == name))
             .collect();
-        let unified = self.unified_place(&needed);
+        let usable = |dir: &Path| own_and_writable(dir).and_then(|()| try_group(dir, "cpu.stat"));
+        let unified = self.unified_place(&needed, usable);
         let one = |controller: &str, file: &str| {
             let here = needed.contains(&controller);
             match (&unified, here) {
@@ -110,14 +124,18 @@ impl Layout {
         let pids = one("pids", "pids.max");
         // Version 2 counts processor time in every group, whatever its controllers.
         let cpu = unified
-            .or_else(|_| self.unified_place(&[]))
+            .or_else(|_| self.unified_place(&[], usable))
             .or_else(|_| self.legacy_place("cpuacct", "cpuacct.usage"));
         Places { memory, pids, cpu }
     }
 
     /// The nearest group from our own upwards that hands the controllers on to its children.
     /// A group with processes of its own cannot, so a session's own group mostly is not it.
-    fn unified_place(&self, needed: &[&str]) -> Result<Place, String> {
+    fn unified_place(
+        &self,
+        needed: &[&str],
+        usable: impl Fn(&Path) -> Result<(), String>,
+    ) -> Result<Place, String> {
         let Some((mount, own)) = &self.unified else {
             return Err("control groups version 2 are not mounted".to_owned());
         };
@@ -133,7 +151,7 @@ impl Layout {
             let missing = needed.iter().find(|n| !handed_on.iter().any(|h| h == *n));
             let tried = match missing {
                 Some(name) => Err(format!("{} does not hand `{name}` on", dir.display())),
-                None => own_and_writable(dir).and_then(|()| try_group(dir, "cpu.stat")),
+                None => usable(dir),
             };
             match tried {
                 Ok(()) => {
@@ -193,7 +211,9 @@ impl<'a> Mounted<'a> {
     fn directory(&self, group: &str) -> Option<PathBuf> {
         let below = Path::new(group).strip_prefix(self.root).ok()?;
         let strange = below.components().any(|part| part.as_os_str() == "..");
-        (!strange).then(|| Path::new(self.at).join(below))
+        // Joining nothing would add a slash.
+        let dir = Path::new(self.at).components().chain(below.components());
+        (!strange).then(|| dir.collect())
     }
 }
 
@@ -368,6 +388,41 @@ mod tests {
         );
         assert_eq!(Layout::parse("0::/../up\n", HYBRID), Layout::default());
         assert_eq!(Layout::parse("nonsense", "- - -"), Layout::default());
+    }
+
+    #[test]
+    fn a_group_above_is_taken_with_the_limits_between() {
+        let mount = tempfile::tempdir().expect("directory");
+        let own = mount.path().join("slice/scope/session");
+        fs::create_dir_all(&own).expect("made");
+        let write = |dir: &str, file: &str, text: &str| {
+            fs::write(mount.path().join(dir).join(file), text).expect("written");
+        };
+        write("slice", "cgroup.subtree_control", "cpu memory pids\n");
+        write("slice", "memory.max", "5\n");
+        write("slice/scope", "cgroup.subtree_control", "pids\n");
+        write("slice/scope", "memory.max", "100\n");
+        write("slice/scope", "pids.max", "max\n");
+        write("slice/scope/session", "memory.max", "200\n");
+        write("slice/scope/session", "pids.max", "7\n");
+        let layout = Layout {
+            unified: Some((mount.path().to_owned(), own.clone())),
+            legacy: vec![],
+        };
+        let place = layout.unified_place(&["memory", "pids"], |_| Ok(()));
+        assert_eq!(
+            place,
+            Ok(Place {
+                version: Version::V2,
+                dir: mount.path().join("slice"),
+                memory_ceiling: Some(100),
+                pids_ceiling: Some(7),
+            })
+        );
+        let alone = layout.unified_place(&[], |_| Ok(())).expect("its own");
+        assert_eq!((alone.dir, alone.pids_ceiling), (own, None));
+        let refused = layout.unified_place(&["memory"], |_| Err("not ours".to_owned()));
+        assert!(refused.is_err_and(|why| why.contains("does not hand `memory` on")));
     }
 
     #[test]

@@ -268,9 +268,22 @@ fn standing(
     }
 }
 
+/// Root of the machine, not of a container that calls another user so: only the former is
+/// exempt from `RLIMIT_NPROC`.
 fn is_root() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     // SAFETY: no arguments, cannot fail.
-    unsafe { libc::getuid() == 0 }
+    let user = unsafe { libc::getuid() };
+    user == 0 && root_is_root(&map)
+}
+
+/// Lines of: first user inside, first user outside, how many.
+fn root_is_root(map: &str) -> bool {
+    let zero = map.lines().find_map(|line| {
+        let mut numbers = line.split_whitespace();
+        (numbers.next()? == "0").then(|| numbers.next() == Some("0"))
+    });
+    zero.unwrap_or(true)
 }
 
 #[cfg(test)]
@@ -313,6 +326,13 @@ mod tests {
         );
         assert_eq!(limiter.timeout, Some(Duration::from_secs(3)));
         assert!(limiter.cgroups.is_empty() && limiter.leftovers.is_empty());
+    }
+
+    #[test]
+    fn the_root_of_a_container_is_no_root() {
+        assert!(root_is_root("         0          0 4294967295\n"));
+        assert!(!root_is_root("0 100000 65536\n"));
+        assert!(root_is_root(""));
     }
 
     #[test]
