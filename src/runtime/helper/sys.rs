@@ -290,10 +290,15 @@ fn is_at(fd: &OwnedFd, dir: RawFd, path: &CStr) -> io::Result<bool> {
     }
 }
 
+/// A file to mount something onto; one that is there is not touched, for it may be on a
+/// read-only mount.
 pub fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
-    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
     // SAFETY: a C string that outlives the call.
-    owned(unsafe { libc::openat(dir, path.as_ptr(), flags, mode) }.into()).map(drop)
+    match owned(unsafe { libc::openat(dir, path.as_ptr(), flags, mode) }.into()) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 pub fn make_symlink(to: &CStr, dir: RawFd, path: &CStr) -> io::Result<()> {
