@@ -213,7 +213,9 @@ fn cargo_builds() {
     let build = ["cargo", "build", "--offline", "--target-dir", "copy"];
     place.works("{provider: local}", &build);
     let mount = |mode: &str| {
-        format!("{{provider: local, mounts: [{{source: DIR/work, at: DIR/work, mode: {mode}}}]}}")
+        format!(
+            "{{provider: local, mounts: [{{source: workspace, at: /workspace, mode: {mode}}}]}}"
+        )
     };
     place.works(&mount("read-write"), &build);
     place.fails(&mount("read-only"), &build, "`mounts`");

@@ -15,7 +15,8 @@ const MISSING: [&str; 4] = ["no such file", "not found", "does not exist", "enoe
 /// The answer to a fork; what is kept from reading or writing is seldom answered so.
 const NOT_PERMITTED: [&str; 2] = ["operation not permitted", "eperm"];
 const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
-const DENIED: [&str; 6] = [
+const DENIED: [&str; 7] = [
+    "could not execute",
     "permission denied",
     "operation not permitted",
     "read-only file system",
