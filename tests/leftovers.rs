@@ -125,6 +125,8 @@ enum Starter {
 
 /// Those that work here.
 fn starters() -> Vec<Starter> {
+    // Looking for them starts the helper, which this binary is not.
+    world::use_helper();
     let mut all = vec![Starter::Guard, Starter::Native];
     match probe::bubblewrap() {
         Ok(_) => all.push(Starter::Bubblewrap),

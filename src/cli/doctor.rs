@@ -15,8 +15,9 @@ use crate::runtime::sandbox::probe::{self, Line};
 pub fn run(args: &Listing, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let probe = probe::probe();
-    let lines = probe.lines();
-    let native = probe.native().is_ok();
+    let mut lines = probe.lines();
+    lines.push(probe::bubblewrap_line());
+    let able = probe.native().is_ok() || probe::bubblewrap().is_ok();
     match args.output.as_str() {
         "json" => writeln!(
             out,
@@ -25,14 +26,14 @@ pub fn run(args: &Listing, global: &Global, out: &mut dyn Write) -> Outcome {
                 "schema": "agentproto.doctor/v1",
                 "kernel": probe.kernel,
                 "root": probe.root,
-                "sandbox": { "native": native, "items": lines },
+                "sandbox": { "enforceable": able, "items": lines },
             })
         ),
-        "jsonl" => events(&lines, native, started, out),
-        _ => human(&lines, native, &probe.kernel, terminal::color(global), out),
+        "jsonl" => events(&lines, able, started, out),
+        _ => human(&lines, able, &probe.kernel, terminal::color(global), out),
     }
     .map_err(io_failure)?;
-    Ok(match native {
+    Ok(match able {
         true => exit::CLEAN,
         false => exit::FINDINGS,
     })
@@ -40,7 +41,7 @@ pub fn run(args: &Listing, global: &Global, out: &mut dyn Write) -> Outcome {
 
 fn events(
     lines: &[Line],
-    native: bool,
+    able: bool,
     started: Instant,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
@@ -55,12 +56,12 @@ fn events(
         }));
         emitter.event("check", &fields)?;
     }
-    emitter.summary(native, started.elapsed(), Fields::new())
+    emitter.summary(able, started.elapsed(), Fields::new())
 }
 
 fn human(
     lines: &[Line],
-    native: bool,
+    able: bool,
     kernel: &str,
     color: bool,
     out: &mut dyn Write,
@@ -82,7 +83,7 @@ fn human(
             writeln!(out, "    {:<width$}  {}", "", plain(help))?;
         }
     }
-    match native {
+    match able {
         true => writeln!(out, "Declared sandboxes can be enforced here."),
         false => writeln!(
             out,

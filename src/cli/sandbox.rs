@@ -149,7 +149,7 @@ fn command(around: &Surroundings, words: &[OsString]) -> Result<Vec<OsString>, F
 
 fn not_started(error: StartError) -> Failure {
     match &error {
-        StartError::Unenforceable(_) => Failure::new(exit::UNAVAILABLE, error.to_string())
+        StartError::Unenforceable(_) | StartError::Bubblewrap(_) => Failure::new(exit::UNAVAILABLE, error.to_string())
             .typed("sandbox_unenforceable")
             .hint("`agentproto sandbox explain` shows every clause; `agentproto doctor` shows what this machine can do"),
         StartError::Egress(_) => Failure::new(exit::DATA, error.to_string()),

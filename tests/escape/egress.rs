@@ -166,6 +166,7 @@ async fn addresses_are_not_names_by(backend: Backend) {
     let refused = ask(backend, &host, &["allowed.test"], "proxy_connect", &args).await;
     assert_eq!(refused.seen.outcome, "blocked", "{}", refused.seen.how);
     let reached = ask(
+        backend,
         &host,
         &["allowed.test", "127.0.0.1"],
         "proxy_connect",

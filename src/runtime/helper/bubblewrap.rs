@@ -171,15 +171,16 @@ fn finish(mounts: &[Mount]) -> Result<(), Fault> {
             sys::check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }.into())
                 .step(step("put the helper away"))?;
         } else if !executable(mounts, point) {
-            let mut attributes = sys::ATTR_NOEXEC;
-            if is_device(mounts, point) {
-                // Written to all the same; but root owns these nodes of the host, and could
-                // change their mode.
-                attributes |= sys::ATTR_RDONLY;
-            }
             let restricted = sys::c_path(point)
                 .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
-                .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
+                .and_then(|fd| {
+                    let mut attributes = sys::ATTR_NOEXEC;
+                    if is_device(mounts, point) && !sys::is_directory(fd.as_fd())? {
+                        // Root owns these nodes of the host, and could change their mode.
+                        attributes |= sys::ATTR_RDONLY;
+                    }
+                    sys::restrict_mount(fd.as_fd(), attributes, false)
+                });
             match restricted {
                 // Below something that hides it, where nobody can reach it either.
                 Err(e) if hidden(mounts, point) && is_unreachable(&e) => {}
@@ -202,15 +203,15 @@ fn deciding<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     holding.max_by_key(|m| m.at.path().components().count())
 }
 
+fn is_device(mounts: &[Mount], point: &Path) -> bool {
+    deciding(mounts, point).is_some_and(|m| m.what == What::Dev && m.at.path() != point)
+}
+
 fn executable(mounts: &[Mount], point: &Path) -> bool {
     deciding(mounts, point).is_some_and(|mount| match mount.what {
         What::Bind { exec, .. } | What::Private { exec } => exec,
         _ => false,
     })
-}
-
-fn is_device(mounts: &[Mount], point: &Path) -> bool {
-    deciding(mounts, point).is_some_and(|m| m.what == What::Dev) && !point.is_dir()
 }
 
 fn hidden(mounts: &[Mount], point: &Path) -> bool {

@@ -89,7 +89,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);
-            // The guard stays outside of the groups, so that it can remove them.
+            // The guard itself stays outside: it removes the groups in the end.
             let joined = match reach {
                 Reach::Descendants => join_cgroups(plan),
                 Reach::Namespace => Ok(()),

@@ -1,10 +1,12 @@
 //! Clause by clause: what holds it on this machine, or why nothing does.
 
 use super::backend::Backend;
+use super::bwrap::{BwrapError, Power};
 use super::clause::{Assessment, Clause, Standing};
 use super::egress::HostRules;
 use super::ingress;
 use super::policy::{Exec, Hidden, Policy};
+use super::probe;
 
 /// Every clause of a policy with its standing, limits aside. `backend` is what will enforce
 /// it, or the reason why none can.
@@ -110,7 +112,7 @@ impl List<'_> {
                 .policy
                 .grants
                 .iter()
-                .any(|grant| denial.path.starts_with(&grant.source));
+                .any(|grant| denial.path.starts_with(&grant.at));
             let by = match (granted, denial.kind) {
                 (false, _) => "absence: no grant takes it in",
                 (true, Hidden::Missing) => "a mask that holds the name",
@@ -124,6 +126,14 @@ impl List<'_> {
         let Exec::Listed { fork, clause, .. } = &self.policy.exec else {
             return;
         };
+        if *self.backend == Ok(Backend::Bubblewrap)
+            && let Ok(found) = probe::bubblewrap()
+            && found.power == Power::LandlockOnly
+        {
+            let why = BwrapError::Exec.to_string();
+            self.push(clause, Standing::Unenforceable { why });
+            return;
+        }
         let by = if *fork {
             "only listed programs are mounted executable; Landlock, and seccomp for memory files"
         } else {

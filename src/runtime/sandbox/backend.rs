@@ -21,12 +21,26 @@ impl Backend {
 /// The backend to use: the one that was asked for, or the first that this machine can.
 #[cfg(target_os = "linux")]
 pub fn choose(asked: Option<Backend>) -> Result<Backend, String> {
-    let native = || {
-        let lacking = |line: super::probe::Line| format!("{}: {}", line.item, line.text);
-        super::probe::probe().native().map_err(lacking)
+    use super::bwrap::Power;
+    use super::probe;
+    let lacking = |line: &probe::Line| match &line.help {
+        Some(help) => format!("{}: {} ({help})", line.item, line.text),
+        None => format!("{}: {}", line.item, line.text),
+    };
+    let native = || probe::probe().native().map_err(|line| lacking(&line));
+    let bubblewrap = || match probe::bubblewrap() {
+        // The host's devices would be its own to change.
+        Ok(found) if found.power == Power::LandlockOnly && probe::probe().root => {
+            Err("bubblewrap leaves root the power over the host's devices here".to_owned())
+        }
+        found => found.map(drop).map_err(lacking),
     };
     match asked {
-        Some(Backend::Bubblewrap) => Err("bubblewrap cannot be used here".to_owned()),
-        Some(Backend::Native) | None => native().map(|()| Backend::Native),
+        Some(Backend::Native) => native().map(|()| Backend::Native),
+        Some(Backend::Bubblewrap) => bubblewrap().map(|()| Backend::Bubblewrap),
+        None => match native() {
+            Ok(()) => Ok(Backend::Native),
+            Err(why) => bubblewrap().map(|()| Backend::Bubblewrap).map_err(|_| why),
+        },
     }
 }

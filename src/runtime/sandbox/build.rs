@@ -63,23 +63,24 @@ fn confinement(policy: &Policy, leftovers: &mut Vec<Raw>) -> Confinement {
         tree.link(&link.at, link.to.clone());
     }
     for denial in &policy.denials {
-        for grant in &grants {
-            let Ok(below) = denial.path.strip_prefix(&grant.source) else {
+        // The innermost grant is the one that the path is seen through.
+        let holding = grants.iter().filter(|g| denial.path.starts_with(&g.at));
+        let Some(grant) = holding.max_by_key(|g| g.at.components().count()) else {
+            continue;
+        };
+        let below = denial.path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
+        let source = grant.source.join(below);
+        if denial.kind == Hidden::Missing {
+            if grant.access == Access::Read {
                 continue;
-            };
-            let at = grant.at.join(below);
-            if denial.kind == Hidden::Missing {
-                if grant.access == Access::Read {
-                    continue;
-                }
-                leftovers.push(Raw::from(&denial.path));
-            } else if is_placeholder(&denial.path) {
-                // Of another session that may end before this one.
-                leftovers.push(Raw::from(&denial.path));
             }
-            let directory = denial.kind != Hidden::File;
-            tree.add(at, What::Mask { directory });
+            leftovers.push(Raw::from(&source));
+        } else if is_placeholder(&source) {
+            // Of another session that may end before this one.
+            leftovers.push(Raw::from(&source));
         }
+        let directory = denial.kind != Hidden::File;
+        tree.add(&denial.path, What::Mask { directory });
     }
     tree.ensure(&policy.cwd);
     landlock.extend(tree.private_rights());
@@ -125,7 +126,7 @@ fn effective(policy: &Policy) -> Vec<&Grant> {
         policy
             .denials
             .iter()
-            .any(|denial| denial.kind != Hidden::Missing && grant.source.starts_with(&denial.path))
+            .any(|denial| denial.kind != Hidden::Missing && grant.at.starts_with(&denial.path))
     };
     let mut kept: Vec<&Grant> = Vec::new();
     let mut grants: Vec<&Grant> = policy.grants.iter().filter(|g| !denied(g)).collect();

@@ -223,9 +223,9 @@ fn namespaces(power: Power, all: &mut Vec<OsString>) {
     match power {
         // Forbidding user namespaces would put the helper into a second one, without power
         // over the mounts; its seccomp filter forbids them instead.
+        // To give all up for good needs a power of its own.
         Power::Mounts => {
             add(all, "--cap-add", ["CAP_SYS_ADMIN"]);
-            // To give that up for good, in the bounding set too.
             add(all, "--cap-add", ["CAP_SETPCAP"]);
         }
         Power::LandlockOnly => all.push("--disable-userns".into()),

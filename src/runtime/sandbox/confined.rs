@@ -11,12 +11,14 @@ use tokio::sync::Mutex;
 use super::assess::assess;
 use super::backend::Backend;
 use super::build;
+use super::bwrap::{self, BwrapError};
 use super::clause::{Assessment, Standing};
 use super::egress::{self, AuditSink, HostRules, Proxy, Resolve, RuleError};
 use super::ingress::{self, Relay};
 use super::limits::{self, LimitError, Limiter, Within};
 use super::plan::{PROXY_PORT, Plan, Raw};
 use super::policy::Policy;
+use super::probe;
 use crate::runtime::spawn::{self, Child, Exit, SpawnError};
 
 #[derive(Debug, Error)]
@@ -24,6 +26,8 @@ pub enum StartError {
     /// Nothing was executed (A29-SEC-05).
     #[error("{}", refusal(.0))]
     Unenforceable(Vec<Assessment>),
+    #[error(transparent)]
+    Bubblewrap(#[from] BwrapError),
     #[error("cannot make the writable directory `{}`: {error}", path.display())]
     Directory {
         path: PathBuf,
@@ -105,6 +109,11 @@ pub fn prepare(
     let ingress = ingress.filter_map(|(_, url)| Some((ingress::port(url).ok()?, url.clone())));
     let limiter = limits::prepare(&policy.limits, within(backend))?;
     limiter.apply(&mut plan);
+    if *backend == Ok(Backend::Bubblewrap)
+        && let Ok(found) = probe::bubblewrap()
+    {
+        plan = bwrap::plan(plan, found)?;
+    }
     Ok(Prepared {
         plan,
         assessments,

@@ -278,7 +278,9 @@ mod tests {
                 grant("/usr/lib", Access::Read, true),
                 grant("/Users/me/project", Access::Write, false),
             ],
+            links: vec![],
             denials: vec![],
+            absent: vec![],
             exec: Exec::Listed {
                 fork: false,
                 programs: vec!["/usr/bin/git".into()],

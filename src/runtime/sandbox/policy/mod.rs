@@ -127,7 +127,7 @@ pub struct Link {
     pub to: PathBuf,
 }
 
-/// A path that stays hidden although a grant takes it in.
+/// A path (inside) that stays hidden although a grant takes it in.
 #[derive(Clone, Debug)]
 pub struct Denial {
     pub path: PathBuf,
