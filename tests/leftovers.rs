@@ -20,11 +20,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::sandbox::build;
 use agentproto::runtime::sandbox::plan::{Kind, Plan, Raw};
+use agentproto::runtime::sandbox::{build, bwrap, probe};
 use agentproto::runtime::spawn::{Options, Piece, spawn};
 
-use world::{Host, World, probe};
+use world::{Host, World};
 
 /// A process that cannot be mistaken for a later one with its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,16 +115,44 @@ fn process_group(mark: &str, number: usize) -> Option<PathBuf> {
     Some(group)
 }
 
-fn plan(world: &World, kind: Kind, args: &[&str]) -> Plan {
-    let mut command = vec![probe().into_os_string()];
+/// Who starts a child.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Starter {
+    Guard,
+    Native,
+    Bubblewrap,
+}
+
+/// Those that work here.
+fn starters() -> Vec<Starter> {
+    // Looking for them starts the helper, which this binary is not.
+    world::use_helper();
+    let mut all = vec![Starter::Guard, Starter::Native];
+    match probe::bubblewrap() {
+        Ok(_) => all.push(Starter::Bubblewrap),
+        Err(why) => println!("bubblewrap is not tried: {}", why.text),
+    }
+    all
+}
+
+fn plan(world: &World, starter: Starter, args: &[&str]) -> Plan {
+    let mut command = vec![world::probe().into_os_string()];
     command.extend(args.iter().map(Into::into));
     let mut plan = build::plan(&policies::visible(world), &command);
-    if kind == Kind::Guard {
+    if starter == Starter::Guard {
         plan.kind = Kind::Guard;
         plan.confinement = None;
         plan.leftovers.clear();
     }
     plan
+}
+
+/// Bubblewrap takes a finished plan over.
+fn carried(plan: Plan, starter: Starter) -> Plan {
+    match (starter, probe::bubblewrap()) {
+        (Starter::Bubblewrap, Ok(found)) => bwrap::plan(plan, found).expect("a plan"),
+        _ => plan,
+    }
 }
 
 async fn eventually(what: &str, within: Duration, mut is_so: impl FnMut() -> Result<(), String>) {
@@ -153,20 +181,22 @@ async fn five_hundred_spawns() {
     let known_namespaces = namespaces(&processes());
     let mounts_before = mounts();
     // The first spawn opens what the runtime keeps open.
-    one(&world, Kind::Native, &mark, 0).await;
+    for starter in starters() {
+        one(&world, starter, &mark, 0).await;
+    }
     let descriptors_before = descriptors();
     let next = std::sync::Arc::new(AtomicUsize::new(1));
     let workers: Vec<_> = (0..AT_ONCE)
         .map(|_| {
-            let (world, next, mark) = (world.clone(), next.clone(), mark.clone());
+            let (world, next, mark, all) = (world.clone(), next.clone(), mark.clone(), starters());
             tokio::spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= SPAWNS {
                         return;
                     }
-                    let kind = [Kind::Guard, Kind::Native][number % 2];
-                    one(&world, kind, &mark, number).await;
+                    let starter = all[number % all.len()];
+                    one(&world, starter, &mark, number).await;
                 }
             })
         })
@@ -228,14 +258,19 @@ async fn five_hundred_spawns() {
     assert!(!world.path("write/later").exists(), "a placeholder is left");
 }
 
-/// One child that leaves three processes behind; every tenth is killed while it runs.
-async fn one(world: &World, kind: Kind, mark: &str, number: usize) {
-    let killed = number % 10 < 2;
-    let mut plan = plan(world, kind, &[if killed { "stay" } else { "linger" }, mark]);
+/// One child that leaves three processes behind; every fifth is killed while it runs.
+async fn one(world: &World, starter: Starter, mark: &str, number: usize) {
+    let killed = number / 3 % 5 == 1;
+    let mut plan = plan(
+        world,
+        starter,
+        &[if killed { "stay" } else { "linger" }, mark],
+    );
     if let Some(group) = process_group(mark, number) {
         plan.cgroups.push(Raw::from(&group.join("cgroup.procs")));
         plan.leftovers.push(Raw::from(&group));
     }
+    let plan = carried(plan, starter);
     let mut child = spawn(&plan, Options::default()).await.expect("started");
     if killed {
         let up = child.stdout.as_mut().expect("pipes").next().await;
@@ -246,13 +281,13 @@ async fn one(world: &World, kind: Kind, mark: &str, number: usize) {
         assert_eq!(
             exit.status.code(),
             Some(0),
-            "{kind:?} {}",
+            "{starter:?} {}",
             child.stderr.text()
         );
         // The third may not have been born yet.
         assert!(
             (2..=3).contains(&exit.usage.survivors),
-            "{kind:?} {:?}",
+            "{starter:?} {:?}",
             exit.usage
         );
     }
@@ -270,19 +305,22 @@ async fn runner() {
     let Ok(kind) = std::env::var(RUNNER) else {
         return;
     };
-    let kind = if kind == "guard" {
-        Kind::Guard
-    } else {
-        Kind::Native
+    let starter = match kind.as_str() {
+        "Guard" => Starter::Guard,
+        "Native" => Starter::Native,
+        _ => Starter::Bubblewrap,
     };
     let host = Host::new();
     let world = World::new(&host);
     println!("\nworld {}", world.root().display());
     let mut children = vec![];
     for _ in 0..SESSIONS {
-        let mut child = spawn(&plan(&world, kind, &["stay", "x"]), Options::default())
-            .await
-            .expect("started");
+        let mut child = spawn(
+            &carried(plan(&world, starter, &["stay", "x"]), starter),
+            Options::default(),
+        )
+        .await
+        .expect("started");
         let up = child.stdout.as_mut().expect("pipes").next().await;
         assert!(matches!(up, Some(Piece::Line { .. })), "{up:?}");
         children.push(child);
@@ -294,7 +332,8 @@ async fn runner() {
 #[tokio::test]
 async fn the_runner_is_killed() {
     let _alone = ALONE.lock().await;
-    for kind in ["guard", "native"] {
+    for starter in starters() {
+        let kind = &format!("{starter:?}");
         let mounts_before = mounts();
         let mut runner = Command::new(std::env::current_exe().expect("own path"))
             .args(["--exact", "runner", "--nocapture"])

@@ -11,8 +11,8 @@ use agentproto::runtime::sandbox::plan::PROXY_PORT;
 use agentproto::runtime::spawn::{Options, spawn};
 
 use crate::matrix::Control::Escapes;
-use crate::matrix::{Seen, backends, command, follow, wall};
-use crate::policies::{clause, listed};
+use crate::matrix::{Backend, Seen, backends, command, follow, wall};
+use crate::policies::{clause, visible};
 use crate::world::{Host, World};
 
 /// Every name is the host itself; which names were asked for is remembered.
@@ -33,14 +33,19 @@ struct Asked {
 }
 
 /// One attempt through the proxy, with these hosts listed.
-async fn ask(host: &Host, rules: &[&str], probe: &'static str, args: &str) -> Asked {
+async fn ask(
+    (_, backend): Backend,
+    host: &Host,
+    rules: &[&str],
+    probe: &'static str,
+    args: &str,
+) -> Asked {
     let world = World::new(host);
-    let mut policy = listed(&world);
+    let mut policy = visible(&world);
     policy.egress = rules
         .iter()
         .map(|rule| (clause("network.egress"), (*rule).to_owned()))
         .collect();
-    let (_, backend) = backends()[0];
     let plan = build::plan(&policy, &command(&world, probe, args));
     let plan = backend(plan).expect("a plan");
     let mut child = spawn(&plan, Options::default()).await.expect("started");
@@ -64,6 +69,12 @@ async fn ask(host: &Host, rules: &[&str], probe: &'static str, args: &str) -> As
 /// A29-SBX-02. Each host that is refused is reached by the same probe once it is listed.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_listed_hosts() {
+    for backend in backends() {
+        only_listed_hosts_by(backend).await;
+    }
+}
+
+async fn only_listed_hosts_by(backend: Backend) {
     let host = Host::new();
     let port = host.tcp_port();
     let proxy = format!("127.0.0.1:{PROXY_PORT}");
@@ -86,7 +97,7 @@ async fn only_listed_hosts() {
             ("proxy_get", &with_port),
             ("proxy_socks", &apart),
         ] {
-            let refused = ask(&host, &["allowed.test", "127.0.0.1"], probe, args).await;
+            let refused = ask(backend, &host, &["allowed.test", "127.0.0.1"], probe, args).await;
             assert_eq!(
                 refused.seen.outcome, "blocked",
                 "{probe} {name}: {}",
@@ -103,7 +114,7 @@ async fn only_listed_hosts() {
             ));
             // The twin: other case and a trailing dot name the same host.
             if probe != "proxy_get" {
-                let reached = ask(&host, &[entry, "127.0.0.1"], probe, args).await;
+                let reached = ask(backend, &host, &[entry, "127.0.0.1"], probe, args).await;
                 assert_eq!(
                     reached.seen.outcome, "escaped",
                     "{probe} {name}: {}",
@@ -118,6 +129,12 @@ async fn only_listed_hosts() {
 /// A29-SBX-02. An address is no name, and a name does not open addresses of the host.
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_are_not_names() {
+    for backend in backends() {
+        addresses_are_not_names_by(backend).await;
+    }
+}
+
+async fn addresses_are_not_names_by(backend: Backend) {
     let host = Host::new();
     let port = host.tcp_port();
     let proxy = format!("127.0.0.1:{PROXY_PORT}");
@@ -130,7 +147,14 @@ async fn addresses_are_not_names() {
         "localhost",
     ] {
         let args = format!("{proxy} {literal}:{port}");
-        let refused = ask(&host, &["allowed.test", "*.test"], "proxy_connect", &args).await;
+        let refused = ask(
+            backend,
+            &host,
+            &["allowed.test", "*.test"],
+            "proxy_connect",
+            &args,
+        )
+        .await;
         assert_eq!(
             refused.seen.outcome, "blocked",
             "{literal}: {}",
@@ -139,9 +163,10 @@ async fn addresses_are_not_names() {
     }
     // Listed by name, but the name leads to the host itself.
     let args = format!("{proxy} allowed.test:{port}");
-    let refused = ask(&host, &["allowed.test"], "proxy_connect", &args).await;
+    let refused = ask(backend, &host, &["allowed.test"], "proxy_connect", &args).await;
     assert_eq!(refused.seen.outcome, "blocked", "{}", refused.seen.how);
     let reached = ask(
+        backend,
         &host,
         &["allowed.test", "127.0.0.1"],
         "proxy_connect",
@@ -150,13 +175,19 @@ async fn addresses_are_not_names() {
     .await;
     assert_eq!(reached.seen.outcome, "escaped", "{}", reached.seen.how);
     let args = format!("{proxy} 127.0.0.1:{port}");
-    let reached = ask(&host, &["127.0.0.1"], "proxy_connect", &args).await;
+    let reached = ask(backend, &host, &["127.0.0.1"], "proxy_connect", &args).await;
     assert_eq!(reached.seen.outcome, "escaped", "{}", reached.seen.how);
 }
 
 /// A29-SBX-02. With a proxy there is still no other way.
 #[tokio::test(flavor = "multi_thread")]
 async fn past_the_proxy() {
+    for backend in backends() {
+        past_the_proxy_by(backend).await;
+    }
+}
+
+async fn past_the_proxy_by(backend: Backend) {
     let host = Host::new();
     for (probe, args) in [
         ("tcp", "{tcp}"),
@@ -165,7 +196,7 @@ async fn past_the_proxy() {
         ("route", "192.0.2.1:443"),
         ("resolve", "allowed.test"),
     ] {
-        let tried = ask(&host, &["allowed.test", "127.0.0.1"], probe, args).await;
+        let tried = ask(backend, &host, &["allowed.test", "127.0.0.1"], probe, args).await;
         assert_eq!(tried.seen.outcome, "blocked", "{probe}: {}", tried.seen.how);
     }
 }

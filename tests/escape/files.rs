@@ -436,3 +436,31 @@ async fn a_place_that_two_sessions_hold() {
         }
     }
 }
+
+/// A29-SBX-06. A directory that was a directory when the policy was made, and is a link when
+/// the child starts: another session may have put it there.
+#[tokio::test]
+async fn a_source_that_became_a_link() {
+    use agentproto::runtime::sandbox::build;
+    use agentproto::runtime::sandbox::policy::Access;
+    let host = crate::world::Host::new();
+    let world = crate::world::World::new(&host);
+    let source = world.path("write/plain/inner");
+    std::fs::create_dir(&source).expect("directory");
+    let mut policy = visible(&world);
+    let mut grant = crate::policies::grant(&source, Access::Read, false);
+    grant.at = "/shown".into();
+    policy.grants.push(grant);
+    let command = crate::matrix::command(&world, "read", "/shown/secret.txt");
+    let plan = build::plan(&policy, &command);
+    std::fs::rename(world.path("write/plain"), world.path("write/aside")).expect("rename");
+    std::fs::create_dir(world.path("outside/inner")).expect("directory");
+    let secret = world.path("outside/inner/secret.txt");
+    std::fs::write(secret, crate::world::SECRET).expect("file");
+    let link = world.path("write/plain");
+    std::os::unix::fs::symlink(world.path("outside"), link).expect("link");
+    let case = wall("read", "", READ, Escapes);
+    let seen = crate::matrix::observe(&plan, &world, &case).await;
+    assert_eq!(seen.outcome, "refused", "{}", seen.how);
+    assert!(seen.how.contains("open "), "{}", seen.how);
+}

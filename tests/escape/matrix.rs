@@ -20,6 +20,8 @@ pub type Backend = (&'static str, fn(Plan) -> Result<Plan, String>);
 /// Those that work here; the others are named once.
 pub fn backends() -> Vec<Backend> {
     static TOLD: std::sync::Once = std::sync::Once::new();
+    // Looking for them starts the helper, which this binary is not.
+    world::use_helper();
     let mut all: Vec<Backend> = vec![("native", Ok)];
     match probe::bubblewrap() {
         Ok(found) => {

@@ -54,7 +54,13 @@ pub fn use_binary(path: impl Into<PathBuf>) {
 }
 
 pub fn binary() -> &'static Path {
-    BINARY.get_or_init(|| PathBuf::from("/proc/self/exe"))
+    // A host that was started as the helper and did not become it would start itself again,
+    // without end: it has nothing to start.
+    let lost = || std::env::args_os().next().as_deref() == Some(OsStr::new(NAME));
+    BINARY.get_or_init(|| match lost() {
+        true => PathBuf::new(),
+        false => PathBuf::from("/proc/self/exe"),
+    })
 }
 
 /// What went wrong, at which step; nothing was executed.

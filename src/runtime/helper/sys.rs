@@ -87,14 +87,37 @@ struct MountAttr {
     userns_fd: u64,
 }
 
-/// A detached copy of a path and of all that is mounted below it.
+/// A detached copy of a path and of all that is mounted below it. The path was free of links
+/// when the policy was made; where one has come since, it is an error, since whoever may write
+/// there chose where it leads.
 pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
-    clone_at(libc::AT_FDCWD, &c_path(path)?)
+    const NO_SYMLINKS: u64 = 0x4;
+    let path = c_path(path)?;
+    let how = [
+        (libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW) as u64,
+        0,
+        NO_SYMLINKS,
+    ];
+    // SAFETY: a C string and three words, as the first version of `open_how` has them.
+    let place = owned(unsafe {
+        libc::syscall(
+            libc::SYS_openat2,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            how.as_ptr(),
+            size_of_val(&how),
+        )
+    })?;
+    clone_at(place.as_raw_fd(), c"")
 }
 
-/// As `clone_tree`, seen from a directory.
+/// A copy of what is below a directory; of itself for an empty path.
 pub fn clone_at(dir: RawFd, path: &CStr) -> io::Result<OwnedFd> {
-    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | libc::AT_SYMLINK_NOFOLLOW;
+    let flags = OPEN_TREE_CLONE
+        | libc::O_CLOEXEC
+        | AT_RECURSIVE
+        | libc::AT_SYMLINK_NOFOLLOW
+        | libc::AT_EMPTY_PATH;
     // SAFETY: the path is a C string that outlives the call.
     owned(unsafe { libc::syscall(libc::SYS_open_tree, dir, path.as_ptr(), flags) })
 }
@@ -290,10 +313,15 @@ fn is_at(fd: &OwnedFd, dir: RawFd, path: &CStr) -> io::Result<bool> {
     }
 }
 
+/// A file to mount something onto; one that is there is not touched, for it may be on a
+/// read-only mount.
 pub fn make_file(dir: RawFd, path: &CStr, mode: libc::mode_t) -> io::Result<()> {
-    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
     // SAFETY: a C string that outlives the call.
-    owned(unsafe { libc::openat(dir, path.as_ptr(), flags, mode) }.into()).map(drop)
+    match owned(unsafe { libc::openat(dir, path.as_ptr(), flags, mode) }.into()) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 pub fn make_symlink(to: &CStr, dir: RawFd, path: &CStr) -> io::Result<()> {

@@ -191,10 +191,14 @@ impl Tree {
 
     /// A directory that is there, even if nothing in it is.
     fn ensure(&mut self, path: &Path) {
-        let there = self.mounts.iter().any(|(at, what)| {
-            path.starts_with(at) && matches!(what, What::Bind { .. } | What::Private { .. })
-        });
-        if !there && path != Path::new("/") {
+        let holding = self.mounts.iter().filter(|(at, _)| path.starts_with(at));
+        let holder = holding.max_by_key(|(at, _)| at.components().count());
+        let there = match holder {
+            Some((_, What::Bind { .. })) => true,
+            Some((at, What::Private { .. })) => at == path,
+            _ => path == Path::new("/"),
+        };
+        if !there {
             self.plain.insert(path.to_owned());
         }
     }

@@ -11,8 +11,12 @@ use super::policy::{Access, Exec, Policy, Shape};
 const MOST: usize = 6;
 
 /// How programs say that something was kept from them.
-const MISSING: [&str; 3] = ["no such file", "not found", "enoent"];
-const DENIED: [&str; 6] = [
+const MISSING: [&str; 4] = ["no such file", "not found", "does not exist", "enoent"];
+/// The answer to a fork; what is kept from reading or writing is seldom answered so.
+const NOT_PERMITTED: [&str; 2] = ["operation not permitted", "eperm"];
+const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
+const DENIED: [&str; 7] = [
+    "could not execute",
     "permission denied",
     "operation not permitted",
     "read-only file system",
@@ -51,12 +55,20 @@ pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String>
             });
         }
         if let Exec::Listed { fork: false, .. } = policy.exec
-            && says(&DENIED)
-            && says(&NO_PROCESS)
+            && (says(&NOT_PERMITTED) || says(&DENIED) && says(&NO_PROCESS))
         {
             hints.insert("`exec.allow` is false: no process can be created".to_owned());
         }
-        if says(&MISSING) || says(&DENIED) {
+        if says(&READ_ONLY) {
+            // Nothing was to be executed here, so a bare word is a file.
+            for name in quoted(line) {
+                hints.extend(about_path(policy, &absolute(policy, name), true));
+            }
+            let paths = words(line).filter(|word| word.contains('/'));
+            for word in paths {
+                hints.extend(about(policy, word, true));
+            }
+        } else if says(&MISSING) || says(&DENIED) {
             for word in words(line) {
                 hints.extend(about(policy, word, says(&DENIED)));
             }
@@ -72,6 +84,14 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     })
     .map(|word| word.trim_matches(|c| matches!(c, ':' | ';' | '.' | '[' | ']')))
     .filter(|word| !word.is_empty() && word.len() < 4096)
+}
+
+/// What stands between quotes.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split(['\'', '"', '`', '‘', '’'])
+        .skip(1)
+        .step_by(2)
+        .filter(|name| !name.is_empty() && name.len() < 4096)
 }
 
 fn about(policy: &Policy, word: &str, denied: bool) -> Option<String> {

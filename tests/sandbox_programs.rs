@@ -1,0 +1,225 @@
+//! Real programs finish their work under tight policies, and fail with a word about the
+//! clause when one that they need is taken away. `tests/programs/run` installs what is
+//! missing and runs these.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A workspace with a policy in it.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new(programs: &[&str]) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        for program in programs {
+            let there = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+            assert!(there, "{program} is not installed: run tests/programs/run");
+        }
+        let dir = tempfile::Builder::new()
+            .prefix("programs-")
+            .tempdir()
+            .expect("temporary directory");
+        for name in ["work", "data"] {
+            fs::create_dir(dir.path().join(name)).expect("directory");
+        }
+        let place = Self { dir };
+        fs::write(place.path("data/text"), "a word to be found\n").expect("file");
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        fs::canonicalize(self.dir.path())
+            .expect("real path")
+            .join(name)
+    }
+
+    /// Runs a command in `work` under a block whose `DIR` stands for this place.
+    fn run(&self, backend: &str, block: &str, command: &[&str]) -> Output {
+        let here = self.path("").display().to_string();
+        let here = here.trim_end_matches('/');
+        let policy = self.path("policy.yaml");
+        fs::write(&policy, block.replace("DIR", here)).expect("policy");
+        Command::new(env!("CARGO_BIN_EXE_agentproto"))
+            .args(["sandbox", "run", "--backend", backend])
+            .arg(&policy)
+            .arg("--")
+            .args(command.iter().map(|word| word.replace("DIR", here)))
+            .current_dir(self.path("work"))
+            .output()
+            .expect("started")
+    }
+
+    fn works(&self, block: &str, command: &[&str]) -> String {
+        let mut said = String::new();
+        for backend in backends() {
+            let output = self.run(backend, block, command);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{backend}: {command:?}: {errors}");
+            said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let _ = fs::remove_dir_all(self.path("work/copy"));
+        }
+        said
+    }
+
+    /// It fails, and the clause is named.
+    fn fails(&self, block: &str, command: &[&str], clause: &str) {
+        for backend in backends() {
+            let output = self.run(backend, block, command);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                !output.status.success(),
+                "{backend}: {command:?} works without {clause}"
+            );
+            let named = errors
+                .lines()
+                .any(|line| line.starts_with("agentproto: ") && line.contains(clause));
+            assert!(named, "{backend}: {clause} is not named: {errors}");
+        }
+    }
+}
+
+/// Those that this machine has and the command line knows.
+fn backends() -> Vec<&'static str> {
+    vec!["native"]
+}
+
+fn run_plainly(dir: &Path, command: &[&str]) {
+    let output = Command::new(command[0])
+        .args(&command[1..])
+        .current_dir(dir)
+        .output()
+        .expect("started");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+}
+
+/// A29-SBX-06, A29-SBX-09.
+#[test]
+#[ignore = "needs git"]
+fn git_clones() {
+    let place = Place::new(&["git", "sh"]);
+    let source = place.path("data");
+    for command in [
+        &["git", "init", "-q"][..],
+        &["git", "add", "."],
+        &[
+            "git",
+            "-c",
+            "user.name=n",
+            "-c",
+            "user.email=e",
+            "commit",
+            "-qm",
+            "one",
+        ],
+    ] {
+        run_plainly(&source, command);
+    }
+    let clone = ["git", "clone", "DIR/data", "copy"];
+    let all = "{fs: {read: [DIR/data/**], write: [DIR/work/**]}, exec: {allow: true, spawn: [git, git-upload-pack, sh]}}";
+    place.works(all, &clone);
+    let unread = all.replace("read: [DIR/data/**], ", "");
+    place.fails(&unread, &clone, "`fs.read`");
+    let unwritten = all.replace("write: [DIR/work/**]", "write: [DIR/elsewhere/**]");
+    place.fails(
+        &unwritten.replace("read: [", "read: [DIR/work/**, "),
+        &clone,
+        "`fs.write`",
+    );
+    let alone = all.replace(
+        "allow: true, spawn: [git, git-upload-pack, sh]",
+        "allow: false",
+    );
+    place.fails(&alone, &clone, "`exec.allow`");
+}
+
+/// A29-SBX-06, A29-SBX-08.
+#[test]
+#[ignore = "needs python3"]
+fn python_reads_and_writes() {
+    let place = Place::new(&["python3"]);
+    let all = "{fs: {read: [DIR/data/**], write: [DIR/work/**]}, exec: {allow: false}}";
+    let copy = "import json, ssl, sqlite3; open('out', 'w').write(open('DIR/data/text').read()); print('done')";
+    let command = ["python3", "-c", copy];
+    assert_eq!(place.works(all, &command), "done\n");
+    assert!(place.path("work/out").exists());
+    place.fails(
+        &all.replace("DIR/data/**", "DIR/none/**"),
+        &command,
+        "`fs.read`",
+    );
+    let unwritten = "{fs: {read: [DIR/data/**, DIR/work/**]}, exec: {allow: false}}";
+    place.fails(unwritten, &command, "`fs.write`");
+    let child = ["python3", "-c", "import os; os.fork()"];
+    place.fails(all, &child, "`exec.allow`");
+}
+
+/// A29-SBX-06, A29-SBX-08, A29-SBX-09.
+#[test]
+#[ignore = "needs node"]
+fn node_starts_what_is_listed() {
+    let place = Place::new(&["node"]);
+    let read = [
+        "node",
+        "-e",
+        "console.log(require('fs').readFileSync('DIR/data/text', 'utf8'))",
+    ];
+    let all = "{fs: {read: [DIR/data/**, DIR/work/**]}, exec: {allow: true, spawn: [node]}}";
+    assert!(place.works(all, &read).contains("a word"));
+    place.fails(&all.replace("DIR/data/**, ", ""), &read, "`fs.read`");
+    let child = [
+        "node",
+        "-e",
+        "console.log(require('child_process').execFileSync('node', ['-p', '6 * 7'], {encoding: 'utf8'}))",
+    ];
+    assert!(place.works(all, &child).contains("42"));
+    let alone = all.replace("allow: true, spawn: [node]", "allow: false");
+    place.fails(&alone, &child, "`exec.allow`");
+}
+
+/// A29-SBX-06, A29-SBX-08.
+#[test]
+#[ignore = "needs ripgrep"]
+fn ripgrep_searches() {
+    let place = Place::new(&["rg"]);
+    let all = "{fs: {read: [DIR/data/**]}, exec: {allow: false}}";
+    let search = ["rg", "a word", "DIR/data"];
+    assert!(place.works(all, &search).contains("a word to be found"));
+    place.fails(
+        "{fs: {read: [DIR/work/**]}, exec: {allow: false}}",
+        &search,
+        "`fs.read`",
+    );
+}
+
+/// A45-SBX-02: a compiler, a linker and all that they start; and AIP-29, where cargo works as
+/// far as its list of programs reaches.
+#[test]
+#[ignore = "needs a C compiler"]
+fn cargo_builds() {
+    let place = Place::new(&["cargo", "rustc", "cc"]);
+    let work = place.path("work");
+    fs::create_dir(work.join("src")).expect("directory");
+    let manifest = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    fs::write(work.join("Cargo.toml"), manifest).expect("manifest");
+    let source = "fn main() { println!(\"built\") }\n";
+    fs::write(work.join("src/main.rs"), source).expect("source");
+    let build = ["cargo", "build", "--offline", "--target-dir", "copy"];
+    place.works("{provider: local}", &build);
+    let mount = |mode: &str| {
+        format!(
+            "{{provider: local, mounts: [{{source: workspace, at: /workspace, mode: {mode}}}]}}"
+        )
+    };
+    place.works(&mount("read-write"), &build);
+    place.fails(&mount("read-only"), &build, "`mounts`");
+    let no_compiler =
+        "{fs: {read: [~/.rustup/**], write: [DIR/work/**]}, exec: {allow: true, spawn: [cargo]}}";
+    place.fails(no_compiler, &build, "`exec.spawn`");
+}
