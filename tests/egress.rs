@@ -311,7 +311,7 @@ async fn a_request_for_a_url_passes_byte_for_byte() {
 async fn large_transfers_are_exact_both_ways() {
     let port = echo().await;
     let setup = Setup::new(&["inner.example", "127.0.0.1"]).await;
-    let sent: Arc<Vec<u8>> = Arc::new((0..9_000_017u32).map(|i| (i * 31 >> 3) as u8).collect());
+    let sent: Arc<Vec<u8>> = Arc::new((0..9_000_017u32).map(|i| ((i * 31) >> 3) as u8).collect());
     let (mut read, mut write) = setup.tunnel("inner.example", port).await.into_split();
     let copy = sent.clone();
     let writer = tokio::spawn(async move {

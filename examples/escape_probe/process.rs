@@ -251,7 +251,7 @@ fn privileges() -> Outcome {
         if value.is_empty() {
             return Error("no /proc/self/status".into());
         }
-        if value.trim_matches('0') != "" {
+        if !value.trim_matches('0').is_empty() {
             return Escaped(format!("{set} {value}"));
         }
     }

@@ -39,8 +39,8 @@ pub fn loader() -> PathBuf {
         };
         let (table, size, count) = (word(32, 8), word(54, 2), word(56, 2));
         const INTERPRETER: usize = 3;
-        let headers = (0..count).map(|n| table + n * size);
-        let header = headers.filter(|at| word(*at, 4) == INTERPRETER).next();
+        let mut headers = (0..count).map(|n| table + n * size);
+        let header = headers.find(|at| word(*at, 4) == INTERPRETER);
         header.map(|at| {
             let (begin, length) = (word(at + 8, 8), word(at + 32, 8));
             let text = &bytes[begin..begin + length - 1];

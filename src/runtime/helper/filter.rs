@@ -114,7 +114,7 @@ fn groups(seccomp: Seccomp) -> io::Result<Vec<(i32, Rules)>> {
         push(
             &mut forbidden,
             libc::SYS_ioctl,
-            vec![masked(1, 0xffff_ffff, request as u64)?],
+            vec![masked(1, 0xffff_ffff, request)?],
         )?;
     }
     if seccomp.no_fork {

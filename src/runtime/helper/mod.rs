@@ -21,6 +21,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use filter::supported as seccomp_supported;
 pub use landlock::abi as landlock_abi;
@@ -34,6 +35,7 @@ pub const NAME: &str = "agentproto-helper";
 /// Becomes the helper where this process was started as one, and then never returns. A host
 /// that embeds the runtime calls this first in its `main`, before it starts any thread.
 pub fn enter_if_asked() {
+    ENTERS.store(true, Ordering::Relaxed);
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
         match std::env::args_os().nth(1) {
             None => run(),
@@ -46,6 +48,7 @@ pub fn enter_if_asked() {
     }
 }
 
+static ENTERS: AtomicBool = AtomicBool::new(false);
 static BINARY: OnceLock<PathBuf> = OnceLock::new();
 
 /// Names the binary that calls `enter_if_asked`, where it is not this one.
@@ -53,14 +56,18 @@ pub fn use_binary(path: impl Into<PathBuf>) {
     let _ = BINARY.set(path.into());
 }
 
-pub fn binary() -> &'static Path {
-    // A host that was started as the helper and did not become it would start itself again,
-    // without end: it has nothing to start.
-    let lost = || std::env::args_os().next().as_deref() == Some(OsStr::new(NAME));
-    BINARY.get_or_init(|| match lost() {
-        true => PathBuf::new(),
-        false => PathBuf::from("/proc/self/exe"),
-    })
+/// The binary to start as the helper. One that does not become the helper would only start
+/// itself again, and again: without `enter_if_asked` or `use_binary` there is none.
+pub fn binary() -> io::Result<&'static Path> {
+    if let Some(path) = BINARY.get() {
+        return Ok(path);
+    }
+    if ENTERS.load(Ordering::Relaxed) {
+        return Ok(Path::new("/proc/self/exe"));
+    }
+    Err(io::Error::other(
+        "this program neither calls `helper::enter_if_asked` first in its `main` nor names a helper with `helper::use_binary`",
+    ))
 }
 
 /// What went wrong, at which step; nothing was executed.

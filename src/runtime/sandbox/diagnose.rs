@@ -14,15 +14,22 @@ const MOST: usize = 6;
 /// errors as they are.
 struct Words(&'static [&'static str], &'static [&'static str]);
 
-const MISSING: Words = Words(&["no such file or directory", "not found"], &["ENOENT"]);
+const MISSING: Words = Words(
+    &["no such file or directory", "not found", "does not exist"],
+    &["ENOENT"],
+);
+/// The answer to a fork; what is kept from reading or writing is seldom answered so.
+const NOT_PERMITTED: Words = Words(&["operation not permitted"], &["EPERM"]);
 const DENIED: Words = Words(
     &[
+        "could not execute",
         "permission denied",
         "operation not permitted",
         "read-only file system",
     ],
     &["EACCES", "EPERM", "EROFS"],
 );
+const READ_ONLY: Words = Words(&["read-only file system"], &["EROFS"]);
 const NO_NETWORK: Words = Words(
     &[
         "could not resolve",
@@ -40,7 +47,7 @@ impl Words {
             line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
                 .any(|word| word == *name)
         };
-        self.0.iter().any(|text| lower.contains(text)) || self.1.iter().any(|name| whole(name))
+        self.0.iter().any(|text| lower.contains(text)) || self.1.iter().any(whole)
     }
 }
 
@@ -62,19 +69,24 @@ pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String>
                 false => "only the hosts in `network.egress` can be reached, through the proxy that HTTP_PROXY and ALL_PROXY name".to_owned(),
             });
         }
-        if let Exec::Listed { fork, .. } = policy.exec
-            && says(&NO_PROCESS)
-        {
-            if !fork && says(&DENIED) {
+        if let Exec::Listed { fork, .. } = policy.exec {
+            let no_process = says(&NO_PROCESS) && !says(&READ_ONLY);
+            if !fork && (says(&NOT_PERMITTED) || no_process && says(&DENIED)) {
                 hints.insert("`exec.allow` is false: no process can be created".to_owned());
-            } else if fork && says(&MISSING) && !is_listed(policy, "sh") {
+            } else if fork && no_process && says(&MISSING) && !is_listed(policy, "sh") {
                 hints.insert(
                     "`exec.spawn` does not list `sh`, by which many programs start others"
                         .to_owned(),
                 );
             }
         }
-        if says(&MISSING) || says(&DENIED) {
+        if says(&READ_ONLY) {
+            // Nothing was to be executed here, so a bare word in quotes is a file.
+            let paths = words(line).filter(|word| word.contains('/'));
+            for path in quoted(line).chain(paths) {
+                hints.extend(about_path(policy, &absolute(policy, path), true));
+            }
+        } else if says(&MISSING) || says(&DENIED) {
             for word in words(line) {
                 hints.extend(about(policy, word, says(&DENIED)));
             }
@@ -240,7 +252,7 @@ mod tests {
             ),
             (
                 true,
-                "OSError: [Errno 30] Read-only file system: './new'",
+                "OSError: [Errno 30] Read-only file system: 'new'",
                 "`fs.write` does not take in `/usr/share/new`",
             ),
             (

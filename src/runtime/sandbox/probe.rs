@@ -185,18 +185,18 @@ fn measure() -> Probe {
     }
 }
 
-fn ask_helper(word: &str) -> Command {
-    let mut command = Command::new(helper::binary());
+fn ask_helper(word: &str) -> io::Result<Command> {
+    let mut command = Command::new(helper::binary()?);
     command
         .arg0(helper::NAME)
         .arg(word)
         .env_clear()
         .stdin(Stdio::null());
-    command
+    Ok(command)
 }
 
 fn trials() -> io::Result<Vec<trial::Trial>> {
-    let output = ask_helper(trial::WORD).output()?;
+    let output = ask_helper(trial::WORD)?.output()?;
     serde_json::from_slice(&output.stdout).map_err(io::Error::other)
 }
 
@@ -395,8 +395,8 @@ fn version_of(text: &str) -> Option<(u32, u32)> {
 
 /// The helper's binary, and what its loader would load for it.
 fn inside() -> io::Result<Inside> {
-    let binary = fs::canonicalize(helper::binary())?;
-    let mut ask = ask_helper(trial::WORD);
+    let binary = fs::canonicalize(helper::binary()?)?;
+    let mut ask = ask_helper(trial::WORD)?;
     let list = ask.env("LD_TRACE_LOADED_OBJECTS", "1").output()?;
     Ok(Inside::parse(
         binary,

@@ -53,6 +53,9 @@ pub enum Stdio {
     Terminal { rows: u16, columns: u16 },
 }
 
+/// Hears bytes as they come.
+pub type Listener = Box<dyn FnMut(&[u8]) + Send>;
+
 pub struct Options {
     pub stdio: Stdio,
     pub bounds: Bounds,
@@ -61,7 +64,7 @@ pub struct Options {
     /// Killed when it and all that it started have spent more processor time.
     pub cpu: Option<CpuBudget>,
     /// Sees every chunk of standard error as it comes.
-    pub stderr: Box<dyn FnMut(&[u8]) + Send>,
+    pub stderr: Listener,
 }
 
 impl Default for Options {

@@ -87,7 +87,7 @@ fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
 }
 
 fn spawn(places: &[(OwnedFd, RawFd)]) -> io::Result<libc::pid_t> {
-    let binary = CString::new(helper::binary().as_os_str().as_bytes())
+    let binary = CString::new(helper::binary()?.as_os_str().as_bytes())
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let name = CString::new(helper::NAME).map_err(io::Error::other)?;
     let argv = [name.as_ptr().cast_mut(), std::ptr::null_mut()];
