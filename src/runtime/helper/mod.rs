@@ -11,6 +11,7 @@ mod init;
 mod landlock;
 mod native;
 mod root;
+pub mod spare;
 pub mod sys;
 mod target;
 pub mod trial;
@@ -39,6 +40,7 @@ pub fn enter_if_asked() {
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
         match std::env::args_os().nth(1) {
             None => run(),
+            Some(word) if word == spare::WORD => spare::run(),
             Some(word) if word == trial::WORD => trial::run(),
             Some(word) if word == trial::WORD_INSIDE => trial::run_inside(),
             Some(_) => {}

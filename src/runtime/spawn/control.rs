@@ -66,27 +66,39 @@ pub fn send<T: Serialize>(
     message: &T,
     with: Option<BorrowedFd>,
 ) -> io::Result<()> {
+    let with: Vec<RawFd> = with.iter().map(AsRawFd::as_raw_fd).collect();
+    send_with(socket, message, &with)
+}
+
+/// A message with some descriptors.
+pub fn send_with<T: Serialize>(socket: BorrowedFd, message: &T, with: &[RawFd]) -> io::Result<()> {
+    if with.len() > MOST_DESCRIPTORS {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let bytes = serde_json::to_vec(message).map_err(io::Error::other)?;
     let mut part = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
         iov_len: bytes.len(),
     };
     let mut space = Ancillary::default();
-    // SAFETY: a zeroed header is valid; its pointers outlive the call.
+    let size = size_of_val(with) as u32;
+    // SAFETY: a zeroed header is valid; its pointers outlive the call, and there is room
+    // for as many descriptors as were counted above.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
-        if let Some(fd) = with {
+        if !with.is_empty() {
             header.msg_control = space.0.as_mut_ptr().cast();
-            header.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+            header.msg_controllen = libc::CMSG_SPACE(size) as _;
             let first = libc::CMSG_FIRSTHDR(&raw const header);
             (*first).cmsg_level = libc::SOL_SOCKET;
             (*first).cmsg_type = libc::SCM_RIGHTS;
-            (*first).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
-            libc::CMSG_DATA(first)
-                .cast::<RawFd>()
-                .write_unaligned(fd.as_raw_fd());
+            (*first).cmsg_len = libc::CMSG_LEN(size) as _;
+            let data = libc::CMSG_DATA(first).cast::<RawFd>();
+            for (i, fd) in with.iter().enumerate() {
+                data.add(i).write_unaligned(*fd);
+            }
         }
         loop {
             if libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) >= 0 {
@@ -104,14 +116,23 @@ pub fn send<T: Serialize>(
 pub fn receive<T: for<'de> Deserialize<'de>>(
     socket: BorrowedFd,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
+    let received = receive_with(socket)?;
+    Ok(received.map(|(message, with)| (message, with.into_iter().next())))
+}
+
+/// The next message with its descriptors, which are closed on exec.
+pub fn receive_with<T: for<'de> Deserialize<'de>>(
+    socket: BorrowedFd,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut bytes = [0_u8; LONGEST];
     let mut part = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),
     };
     let mut space = Ancillary::default();
-    // SAFETY: as in `send`; the kernel writes no more than the lengths given.
-    let (length, fd) = unsafe {
+    let mut with = Vec::new();
+    // SAFETY: as in `send_with`; the kernel writes no more than the lengths given.
+    let length = unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &raw mut part;
         header.msg_iovlen = 1;
@@ -122,24 +143,32 @@ pub fn receive<T: for<'de> Deserialize<'de>>(
             return Err(io::Error::last_os_error());
         }
         let first = libc::CMSG_FIRSTHDR(&raw const header);
-        let fd = (!first.is_null()
+        if !first.is_null()
             && (*first).cmsg_level == libc::SOL_SOCKET
-            && (*first).cmsg_type == libc::SCM_RIGHTS)
-            .then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(first).cast::<RawFd>().read_unaligned()));
-        (length as usize, fd)
+            && (*first).cmsg_type == libc::SCM_RIGHTS
+        {
+            let size = (*first).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+            let data = libc::CMSG_DATA(first).cast::<RawFd>();
+            for i in 0..size / size_of::<RawFd>() {
+                with.push(OwnedFd::from_raw_fd(data.add(i).read_unaligned()));
+            }
+        }
+        length as usize
     };
     if length == 0 {
         return Ok(None);
     }
     let message = serde_json::from_slice(bytes.get(..length).unwrap_or_default())
         .map_err(io::Error::other)?;
-    Ok(Some((message, fd)))
+    Ok(Some((message, with)))
 }
 
-/// Room for one descriptor, aligned as the kernel wants it.
+const MOST_DESCRIPTORS: usize = 8;
+
+/// Room for the descriptors, aligned as the kernel wants it.
 #[derive(Default)]
 #[repr(C, align(8))]
-struct Ancillary([u8; 32]);
+struct Ancillary([u64; 8]);
 
 #[cfg(test)]
 mod tests {

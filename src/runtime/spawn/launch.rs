@@ -6,8 +6,9 @@ use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
+use super::spare;
 use crate::runtime::helper;
-use crate::runtime::sandbox::plan::{CONTROL_FD, PLAN_FD, Plan};
+use crate::runtime::sandbox::plan::{PLAN_FD, Plan};
 
 /// A process of ours that nobody else can mistake: its number is not reused before we have
 /// waited for it, and the descriptor stays its own after that.
@@ -25,14 +26,24 @@ pub struct Streams {
 
 pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Helper> {
     let plan = in_memory(&serde_json::to_vec(plan).map_err(io::Error::other)?)?;
-    let places = [
-        (high(&streams.stdin)?, 0),
-        (high(&streams.stdout)?, 1),
-        (high(&streams.stderr)?, 2),
-        (high(&control)?, CONTROL_FD),
-        (high(&plan)?, PLAN_FD),
+    let ends = [
+        &streams.stdin,
+        &streams.stdout,
+        &streams.stderr,
+        &control,
+        &plan,
     ];
-    let pid = spawn(&places)?;
+    if let Some(pid) = spare::ask(&ends.map(AsRawFd::as_raw_fd)) {
+        return helper(pid);
+    }
+    let mut places = Vec::new();
+    for (end, to) in ends.into_iter().zip(0..=PLAN_FD) {
+        places.push((high(end)?, to));
+    }
+    helper(spawn(None, &places)?)
+}
+
+fn helper(pid: libc::pid_t) -> io::Result<Helper> {
     // SAFETY: our own child, not waited for yet: the number is its own.
     let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, libc::PIDFD_NONBLOCK) };
     if pidfd < 0 {
@@ -60,7 +71,7 @@ pub fn wait(helper: &Helper) {
 }
 
 /// A copy above the numbers that the helper expects, closed on exec.
-fn high(fd: &OwnedFd) -> io::Result<OwnedFd> {
+pub(super) fn high(fd: &OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: plain numbers; the result is new.
     unsafe {
         let copy = libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 16);
@@ -86,13 +97,27 @@ fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-fn spawn(places: &[(OwnedFd, RawFd)]) -> io::Result<libc::pid_t> {
+pub(super) fn spawn(word: Option<&str>, places: &[(OwnedFd, RawFd)]) -> io::Result<libc::pid_t> {
     let binary = CString::new(helper::binary()?.as_os_str().as_bytes())
         .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let name = CString::new(helper::NAME).map_err(io::Error::other)?;
-    let argv = [name.as_ptr().cast_mut(), std::ptr::null_mut()];
-    // What the target gets stands in the plan; the helper itself needs nothing.
-    let env = [std::ptr::null_mut()];
+    let word = word
+        .map(CString::new)
+        .transpose()
+        .map_err(io::Error::other)?;
+    let argv = [
+        name.as_ptr().cast_mut(),
+        word.as_ref()
+            .map_or(std::ptr::null_mut(), |word| word.as_ptr().cast_mut()),
+        std::ptr::null_mut(),
+    ];
+    // What the target gets stands in the plan. The helper itself needs little memory, and
+    // no huge pages: it is there for milliseconds.
+    let env = [
+        c"MIMALLOC_ALLOW_THP=0".as_ptr().cast_mut(),
+        c"MIMALLOC_ARENA_EAGER_COMMIT=0".as_ptr().cast_mut(),
+        std::ptr::null_mut(),
+    ];
     let flags = libc::POSIX_SPAWN_SETSID | libc::POSIX_SPAWN_SETSIGMASK as libc::c_short;
     let mut pid = 0;
     // SAFETY: initialised before use, destroyed after; strings outlive the calls.

@@ -5,6 +5,7 @@ mod child;
 pub mod control;
 mod launch;
 mod output;
+mod spare;
 mod terminal;
 
 pub use child::{AFTER_EOF, AFTER_TERM, Child, Exit, Options, Sockets, SpawnError, Stdio, spawn};
