@@ -44,6 +44,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
         ("proxy_connect", [proxy, host]) => proxy_connect(proxy, host),
         ("proxy_get", [proxy, host]) => proxy_get(proxy, host),
         ("proxy_socks", [proxy, host, port]) => proxy_socks(proxy, host, port),
+        ("serve_once", [port]) => serve_once(port),
         ("local", []) => local(),
         ("pair", []) => pair(),
         _ => return None,
@@ -221,6 +222,19 @@ fn proxy_connect(proxy: &str, host: &str) -> Outcome {
             }
         }
         Err(error) => Error(format!("proxy: {error}")),
+    }
+}
+
+/// Waits for whoever comes in through the host, and answers.
+fn serve_once(port: &str) -> Outcome {
+    let served = std::net::TcpListener::bind(format!("127.0.0.1:{port}")).and_then(|listener| {
+        let (mut stream, _) = listener.accept()?;
+        stream.read_exact(&mut [0; 5])?;
+        stream.write_all(b"from inside")
+    });
+    match served {
+        Ok(()) => Escaped("was reached".to_owned()),
+        Err(error) => Error(error.to_string()),
     }
 }
 

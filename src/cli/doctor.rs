@@ -50,9 +50,12 @@ fn events(
     for line in lines {
         let fields = object(json!({
             "name": format!("sandbox: {}", line.item),
-            "status": if line.available { "pass" } else { "warn" },
-            "message": line.text,
-            "hint": line.help,
+            "ok": line.available,
+            "severity": if line.available { "info" } else { "warning" },
+            "detail": match &line.help {
+                Some(help) => format!("{}; {help}", line.text),
+                None => line.text.clone(),
+            },
         }));
         emitter.event("check", &fields)?;
     }

@@ -6,6 +6,8 @@ mod fixing;
 mod git;
 mod outputs;
 mod paths;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod selection;
 mod signals;
 mod support;

@@ -8,13 +8,13 @@ const FORMATS: [&str; 9] = [
     "human", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit", "agent",
 ];
 
-fn schema(dir: &Dir, name: &str) -> jsonschema::Validator {
+pub fn schema(dir: &Dir, name: &str) -> jsonschema::Validator {
     let schema = dir.run(&["schema", "--name", name]).exits(0).json();
     jsonschema::validator_for(&schema).expect("a schema")
 }
 
 #[track_caller]
-fn valid(validator: &jsonschema::Validator, value: &Value) {
+pub fn valid(validator: &jsonschema::Validator, value: &Value) {
     let errors: Vec<String> = validator
         .iter_errors(value)
         .map(|e| e.to_string())

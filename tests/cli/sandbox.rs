@@ -1,0 +1,238 @@
+//! `sandbox` and `doctor`: what people see, what scripts read, and how a run ends.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use crate::outputs::{schema, valid};
+use crate::support::Dir;
+
+const READER: &str = "network: { egress: [] }\nfs: { read: ['./**'] }\nexec: { allow: false }\n";
+
+fn dir() -> Dir {
+    let dir = Dir::new();
+    dir.write("reader.yaml", READER);
+    dir.write("note.txt", "a note\n");
+    dir
+}
+
+#[test]
+fn explain_tells_every_clause_in_every_form() {
+    let dir = dir();
+    let report = dir.run(&["sandbox", "explain", "reader.yaml", "-o", "json"]);
+    let report = report.exits(0).json();
+    assert_eq!(report["schema"], "agentproto.sandbox/v1");
+    assert_eq!(report["enforceable"], true);
+    let clauses = report["clauses"].as_array().expect("clauses");
+    let read = clauses.iter().find(|c| c["text"] == "fs.read ./**");
+    let read = read.expect("the read clause");
+    assert_eq!(read["pointer"], "/fs/read/0");
+    assert_eq!(read["standing"], "enforced");
+    let validator = schema(&dir, "events");
+    for args in [
+        &["sandbox", "explain", "reader.yaml", "-o", "jsonl"] as &[&str],
+        &[
+            "sandbox",
+            "run",
+            "reader.yaml",
+            "-o",
+            "jsonl",
+            "--",
+            "cat",
+            "note.txt",
+        ],
+        &[
+            "sandbox",
+            "run",
+            "reader.yaml",
+            "-o",
+            "jsonl",
+            "--",
+            "no-such-program",
+        ],
+        &["sandbox", "explain", "nowhere.yaml", "-o", "jsonl"],
+        &["doctor", "-o", "jsonl"],
+    ] {
+        let lines = dir.run(args).lines();
+        assert_eq!(lines[0]["type"], "aoi:meta", "{args:?}");
+        assert_eq!(lines[lines.len() - 1]["type"], "aoi:summary", "{args:?}");
+        for line in &lines {
+            valid(&validator, line);
+        }
+    }
+}
+
+/// A29-SEC-05: nothing runs where a clause cannot be held, and the clause is named.
+#[test]
+fn what_cannot_be_enforced_is_refused_and_named() {
+    let dir = dir();
+    dir.write(
+        "later.yaml",
+        "network: { egress: [] }\nfs: { write: ['./**'], deny: ['./*.key'] }\nexec: { allow: false }\n",
+    );
+    let ran = dir.run(&["sandbox", "run", "later.yaml", "--", "touch", "ran"]);
+    let ran = ran.exits(69);
+    assert!(ran.err.contains("sandbox_unenforceable"), "{}", ran.err);
+    assert!(ran.err.contains("fs.deny ./*.key"), "{}", ran.err);
+    assert!(!dir.at("ran").exists());
+    dir.run(&["sandbox", "explain", "later.yaml"]).exits(1);
+    let args = ["sandbox", "run", "later.yaml", "-o", "jsonl", "--", "true"];
+    let lines = dir.run(&args).exits(69).lines();
+    assert_eq!(lines[1]["code"], "SANDBOX_UNENFORCEABLE");
+}
+
+#[test]
+fn refusals_have_their_codes() {
+    let dir = dir();
+    dir.write(
+        "cloud.yaml",
+        "provider: mastra-e2b\nconfig: { template: x }\n",
+    );
+    dir.write(
+        "sealed.yaml",
+        "provider: local\nconfig: {}\nread_only: true\n",
+    );
+    dir.write(
+        "typo.yaml",
+        "network: { egress: 7 }\nfs: {}\nexec: { allow: false }\n",
+    );
+    for (file, code, word) in [
+        ("cloud.yaml", 69, "sandbox_unsupported_provider"),
+        ("sealed.yaml", 77, "sandbox_read_only"),
+        ("typo.yaml", 65, "typo.yaml:1:20"),
+        ("nowhere.yaml", 66, "manifest_unreadable"),
+    ] {
+        let ran = dir.run(&["sandbox", "run", file, "--", "true"]).exits(code);
+        assert!(ran.err.contains(word), "{file}: {}", ran.err);
+    }
+    dir.run(&["sandbox", "run", "reader.yaml"]).exits(64);
+}
+
+/// The child's own streams and exit status; a failure names the clause behind it.
+#[test]
+fn a_run_is_the_command_itself() {
+    let dir = dir();
+    let run = |args: &[&str]| {
+        let mut all = vec!["sandbox", "run", "reader.yaml", "--"];
+        all.extend(args);
+        dir.run(&all)
+    };
+    assert_eq!(run(&["cat", "note.txt"]).exits(0).out, "a note\n");
+    let ran = run(&["touch", "./new"]).exits(1);
+    assert!(
+        ran.err.contains("`fs.write` does not take in"),
+        "{}",
+        ran.err
+    );
+    let ran = run(&["cat", "/etc/hostname", "/root/x"]).exits(1);
+    assert!(!ran.out.contains("a note"));
+    let ran = run(&["sh", "-c", "kill -TERM $$"]);
+    assert_eq!(ran.code, 143);
+}
+
+#[test]
+fn a_time_limit_ends_the_run() {
+    let dir = dir();
+    let started = Instant::now();
+    let args = [
+        "sandbox",
+        "run",
+        "reader.yaml",
+        "--timeout",
+        "0.3",
+        "--",
+        "sleep",
+        "60",
+    ];
+    let ran = dir.run(&args).exits(75);
+    assert!(started.elapsed() < Duration::from_secs(30));
+    assert!(ran.err.contains("time limit"), "{}", ran.err);
+    dir.run(&[
+        "sandbox",
+        "run",
+        "reader.yaml",
+        "--timeout",
+        "-1",
+        "--",
+        "true",
+    ])
+    .exits(64);
+}
+
+/// The program of the escape tests, which `cargo test` builds beside the tests.
+fn probe() -> String {
+    let own = std::env::current_exe().expect("own path");
+    let built = own.parent().and_then(|dir| dir.parent()).expect("a target");
+    let path = built.join("examples/escape_probe");
+    assert!(path.exists(), "run `cargo build --example escape_probe`");
+    path.to_str().expect("a path").to_owned()
+}
+
+/// A29-SBX-02: the decision of the proxy is in the audit file.
+#[test]
+fn every_decision_is_audited() {
+    let dir = dir();
+    dir.write(
+        "one.yaml",
+        "network: { egress: [allowed.invalid] }\nfs: { read: ['./**'] }\nexec: { allow: false }\n",
+    );
+    let probe = probe();
+    let args = [
+        "sandbox",
+        "run",
+        "one.yaml",
+        "--audit",
+        "audit.jsonl",
+        "--",
+        &probe,
+        "proxy_connect",
+        "127.0.0.1:3128",
+        "other.invalid:443",
+    ];
+    let ran = dir.run(&args);
+    assert!(ran.out.contains("blocked"), "{}{}", ran.out, ran.err);
+    let entry: serde_json::Value =
+        serde_json::from_str(dir.read("audit.jsonl").trim()).expect("one entry");
+    assert_eq!(entry["event"], "refused");
+    assert_eq!(entry["host"], "other.invalid");
+}
+
+/// A29-SBX-04: a port inside is reached through the same port of the host's loopback.
+#[test]
+fn an_inbound_url_is_exposed() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a port")
+        .port();
+    let dir = dir();
+    dir.write(
+        "in.yaml",
+        &format!(
+            "network: {{ egress: [], ingress: ['http://localhost:{port}/callback'] }}\nfs: {{ read: ['./**'] }}\nexec: {{ allow: false }}\n"
+        ),
+    );
+    let binary = assert_cmd::cargo::cargo_bin("agentproto");
+    let mut child = std::process::Command::new(binary)
+        .args([
+            "sandbox",
+            "run",
+            "in.yaml",
+            "--",
+            &probe(),
+            "serve_once",
+            &port.to_string(),
+        ])
+        .current_dir(dir.path())
+        .spawn()
+        .expect("started");
+    let answer = (0..200).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.write_all(b"hello").ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        (!text.is_empty()).then_some(text)
+    });
+    assert_eq!(answer.as_deref(), Some("from inside"));
+    child.wait().expect("ended");
+}
