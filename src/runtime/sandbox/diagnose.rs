@@ -15,7 +15,12 @@ const MOST: usize = 6;
 struct Words(&'static [&'static str], &'static [&'static str]);
 
 const MISSING: Words = Words(
-    &["no such file or directory", "not found", "does not exist"],
+    &[
+        "no such file or directory",
+        "not found",
+        "does not exist",
+        "cannot find module",
+    ],
     &["ENOENT"],
 );
 /// The answer to a fork; what is kept from reading or writing is seldom answered so.
@@ -243,6 +248,11 @@ mod tests {
             (
                 true,
                 "cat: /etc/passwd: No such file or directory",
+                "`fs.read` does not take in `/etc/passwd`",
+            ),
+            (
+                true,
+                "Error: Cannot find module '/etc/passwd'",
                 "`fs.read` does not take in `/etc/passwd`",
             ),
             (

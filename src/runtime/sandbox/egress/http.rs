@@ -114,7 +114,7 @@ async fn forward(
     };
     let down = async {
         match pass_answer_head(client, upstream, session).await? {
-            true => relay::pump(upstream, client, &session.down, &session.shared().pipes).await,
+            true => relay::pump(upstream, client, &session.down, &session.shared().large).await,
             false => Err(io::ErrorKind::InvalidData.into()),
         }
     };

@@ -30,8 +30,8 @@ pub struct Limits {
     pub connect: Duration,
     /// Silence after which a connection that one side has ended is given up.
     pub half_closed: Duration,
-    /// Directions that move their bytes through a kernel pipe.
-    pub pipes: usize,
+    /// Directions that move their bytes through a large buffer.
+    pub large: usize,
 }
 
 impl Default for Limits {
@@ -43,7 +43,7 @@ impl Default for Limits {
             resolve: Duration::from_secs(10),
             connect: Duration::from_secs(15),
             half_closed: Duration::from_secs(600),
-            pipes: 32,
+            large: 16,
         }
     }
 }
@@ -99,7 +99,7 @@ impl Proxy {
             sink,
             limits,
             counters: Counters::default(),
-            pipes: Semaphore::new(limits.pipes),
+            large: Semaphore::new(limits.large),
         });
         let (stop, stopped) = watch::channel(false);
         let accepting = runtime.spawn(accept(listener, shared.clone(), stopped));

@@ -19,8 +19,8 @@ pub struct Shared {
     pub sink: Arc<dyn AuditSink>,
     pub limits: Limits,
     pub counters: Counters,
-    /// Pipes cost descriptors of the whole runner, so only so many directions have one.
-    pub pipes: Semaphore,
+    /// Large buffers are the whole runner's memory, so only so many directions have one.
+    pub large: Semaphore,
 }
 
 #[derive(Debug, Default)]
