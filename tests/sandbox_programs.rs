@@ -86,7 +86,7 @@ impl Place {
 
 /// Those that this machine has and the command line knows.
 fn backends() -> Vec<&'static str> {
-    vec!["native"]
+    vec!["native", "bubblewrap"]
 }
 
 fn run_plainly(dir: &Path, command: &[&str]) {
