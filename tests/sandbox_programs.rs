@@ -3,11 +3,23 @@
 //! missing and runs these.
 #![cfg(target_os = "linux")]
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use agentproto::runtime::helper;
+use agentproto::runtime::sandbox::backend;
+use agentproto::runtime::sandbox::confined;
+use agentproto::runtime::sandbox::diagnose::diagnose;
+use agentproto::runtime::sandbox::egress::SystemResolver;
+use agentproto::runtime::sandbox::egress::audit::Entry;
+use agentproto::runtime::sandbox::policy::{self, Surroundings, Target};
+use agentproto::runtime::spawn::{Options, Piece};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 
 /// A workspace with a policy in it.
 struct Place {
@@ -84,9 +96,12 @@ impl Place {
     }
 }
 
-/// Those that this machine has and the command line knows.
-fn backends() -> Vec<&'static str> {
-    vec!["native"]
+/// All of them: one that this machine lacks is a failure.
+fn backends() -> [&'static str; 2] {
+    [
+        backend::Backend::Native.as_str(),
+        backend::Backend::Bubblewrap.as_str(),
+    ]
 }
 
 fn run_plainly(dir: &Path, command: &[&str]) {
@@ -222,4 +237,101 @@ fn cargo_builds() {
     let no_compiler =
         "{fs: {read: [~/.rustup/**], write: [DIR/work/**]}, exec: {allow: true, spawn: [cargo]}}";
     place.fails(no_compiler, &build, "`exec.spawn`");
+}
+
+/// The example agent of the ACP SDK, and the directory of all that it imports.
+fn example_agent() -> (PathBuf, PathBuf) {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/programs/node_modules");
+    let agent = packages.join("@agentclientprotocol/sdk/dist/examples/agent.js");
+    assert!(
+        agent.is_file(),
+        "the ACP SDK is not installed: run tests/programs/run"
+    );
+    (agent, packages)
+}
+
+/// How an agent met the first request, and what the sandbox had to say about its end.
+struct Meeting {
+    answer: Option<serde_json::Value>,
+    ended_well: bool,
+    hints: Vec<String>,
+    errors: String,
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}"#;
+
+impl Place {
+    /// Starts an agent, asks it to initialize, and stops it by the ladder.
+    async fn meet(&self, backend: backend::Backend, block: &str, command: &[OsString]) -> Meeting {
+        helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
+        let file = self.path("policy.yaml");
+        fs::write(&file, block).expect("policy");
+        let target = Target::load(&file).expect("a target");
+        let mut around = Surroundings::of_this_process(&target.dir()).expect("surroundings");
+        around.cwd = self.path("work");
+        let policy = policy::resolve(&target, &around, command).expect("a policy");
+        assert!(policy.egress.is_empty(), "the agent needs no network");
+        let mut words = command.to_vec();
+        words[0] = around.find(&command[0]).expect("a program").into();
+        let backend = backend::choose(Some(backend));
+        let prepared = confined::prepare(&policy, &words, &backend).expect("prepared");
+        let sink = Arc::new(Mutex::new(Vec::<Entry>::new()));
+        let start = confined::start(prepared, Options::default(), Arc::new(SystemResolver), sink);
+        let mut agent = start.await.expect("started");
+        let stdin = agent.child.stdin.as_mut().expect("stdin");
+        // One that has ended already does not read it.
+        let _ = stdin.write_all(format!("{INITIALIZE}\n").as_bytes()).await;
+        let stdout = agent.child.stdout.as_mut().expect("stdout");
+        let heard = tokio::time::timeout(Duration::from_secs(30), stdout.next()).await;
+        let answer = match heard.expect("an answer or an end in time") {
+            Some(Piece::Line { bytes, .. }) => {
+                Some(serde_json::from_slice(&bytes).expect("an answer in JSON"))
+            }
+            Some(other) => panic!("not a line: {other:?}"),
+            None => None,
+        };
+        let exit = agent.stop().await;
+        agent.child.stderr.finish().await;
+        let errors = agent.child.stderr.text();
+        Meeting {
+            answer,
+            ended_well: exit.status.success(),
+            hints: diagnose(&policy, &errors, &[]),
+            errors,
+        }
+    }
+}
+
+/// A29-SBX-06, A29-SBX-09, A45-SBX-02: an agent built with the TypeScript SDK of ACP talks
+/// from inside, with no network.
+#[tokio::test]
+#[ignore = "needs node and the ACP SDK"]
+async fn an_acp_agent_answers() {
+    let place = Place::new(&["node", "env"]);
+    let (agent, packages) = example_agent();
+    let by_node: [OsString; 3] = ["env".into(), "node".into(), agent.clone().into()];
+    let packages = packages.display();
+    let all =
+        format!("{{fs: {{read: [\"{packages}/**\"]}}, exec: {{allow: true, spawn: [node]}}}}");
+    for backend in [backend::Backend::Native, backend::Backend::Bubblewrap] {
+        let local = [agent.clone().into()];
+        for (block, command) in [("{provider: local}", &local[..]), (&all, &by_node)] {
+            let met = place.meet(backend, block, command).await;
+            let errors = &met.errors;
+            let answer = met.answer.expect("an answer");
+            assert_eq!(answer["id"], 0, "{backend:?}: {block}: {answer}");
+            let version = &answer["result"]["protocolVersion"];
+            assert_eq!(version, 1, "{backend:?}: {block}: {answer} {errors}");
+            assert!(met.ended_well, "{backend:?}: {block}: {errors}");
+        }
+        let no_node = all.replace("[node]", "[git]");
+        let met = place.meet(backend, &no_node, &by_node).await;
+        assert!(met.answer.is_none() && !met.ended_well, "{backend:?}");
+        let named = met.hints.iter().any(|hint| hint.contains("`exec.spawn`"));
+        assert!(named, "{backend:?}: {:?} {}", met.hints, met.errors);
+        let no_package = all.replace(&format!("{packages}/**"), &format!("{packages}/zod/**"));
+        let met = place.meet(backend, &no_package, &by_node).await;
+        assert!(met.answer.is_none() && !met.ended_well, "{backend:?}");
+        assert!(met.errors.contains("Cannot find module"), "{}", met.errors);
+    }
 }
