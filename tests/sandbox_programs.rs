@@ -333,5 +333,7 @@ async fn an_acp_agent_answers() {
         let met = place.meet(backend, &no_package, &by_node).await;
         assert!(met.answer.is_none() && !met.ended_well, "{backend:?}");
         assert!(met.errors.contains("Cannot find module"), "{}", met.errors);
+        let named = met.hints.iter().any(|hint| hint.contains("`fs.read`"));
+        assert!(named, "{backend:?}: {:?} {}", met.hints, met.errors);
     }
 }

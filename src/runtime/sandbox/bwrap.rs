@@ -118,7 +118,12 @@ impl Inside {
 }
 
 /// The environment of bubblewrap itself; the target's stands in the inner plan.
-pub const ENVIRONMENT: (&str, &str) = ("PATH", ROOM);
+/// The helper inside needs little memory for a short time, and no huge pages.
+pub const ENVIRONMENT: [(&str, &str); 3] = [
+    ("PATH", ROOM),
+    ("MIMALLOC_ALLOW_THP", "0"),
+    ("MIMALLOC_ARENA_EAGER_COMMIT", "0"),
+];
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BwrapError {
@@ -145,11 +150,12 @@ pub fn plan(mut plan: Plan, bubblewrap: &Bubblewrap) -> Result<Plan, BwrapError>
     if bubblewrap.power == Power::LandlockOnly {
         confinement.mounts.clear();
     }
-    let (name, value) = ENVIRONMENT;
     Ok(Plan {
         kind: Kind::Guard,
         argv: argv.into_iter().map(Raw::from).collect(),
-        env: vec![(Raw::from(name), Raw::from(value))],
+        env: ENVIRONMENT
+            .map(|(name, value)| (Raw::from(name), Raw::from(value)))
+            .to_vec(),
         cwd: Raw::from("/"),
         tty: plan.tty,
         rlimits: Vec::new(),

@@ -406,11 +406,10 @@ fn inside() -> io::Result<Inside> {
 
 fn try_bubblewrap(path: &Path, power: Power, inside: &Inside) -> io::Result<()> {
     let line = bwrap::trial(path, power, inside, trial::WORD_INSIDE);
-    let (name, value) = bwrap::ENVIRONMENT;
     let output = Command::new(path)
         .args(line.iter().skip(1))
         .env_clear()
-        .env(name, value)
+        .envs(bwrap::ENVIRONMENT)
         .stdin(Stdio::null())
         .output()?;
     let said = String::from_utf8_lossy(&output.stdout);
