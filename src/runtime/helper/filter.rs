@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::OnceLock;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -88,16 +89,46 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 pub fn install(seccomp: Seccomp) -> io::Result<()> {
     refuse_foreign_numbers()?;
-    for (answer, rules) in groups(seccomp)? {
-        let arch = ARCH.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-        let action = SeccompAction::Errno(answer as u32);
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);
-        let program: BpfProgram = filter
-            .and_then(TryInto::try_into)
-            .map_err(io::Error::other)?;
-        seccompiler::apply_filter(&program).map_err(io::Error::other)?;
+    for program in programs(seccomp)? {
+        seccompiler::apply_filter(program).map_err(io::Error::other)?;
     }
     Ok(())
+}
+
+/// Compiled once and inherited by every copy of the spare helper.
+static COMPILED: [OnceLock<Vec<BpfProgram>>; 4] = [const { OnceLock::new() }; 4];
+
+/// Compiles what any plan may need.
+pub fn prepare() {
+    for (no_fork, no_memory_exec) in [(false, false), (false, true), (true, false), (true, true)] {
+        let _ = programs(Seccomp {
+            no_fork,
+            no_memory_exec,
+        });
+    }
+}
+
+fn programs(seccomp: Seccomp) -> io::Result<&'static [BpfProgram]> {
+    let which = usize::from(seccomp.no_fork) * 2 + usize::from(seccomp.no_memory_exec);
+    let Some(place) = COMPILED.get(which) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    if let Some(programs) = place.get() {
+        return Ok(programs);
+    }
+    let compiled = compile(seccomp)?;
+    Ok(place.get_or_init(|| compiled))
+}
+
+fn compile(seccomp: Seccomp) -> io::Result<Vec<BpfProgram>> {
+    let arch = ARCH.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+    let all = groups(seccomp)?.into_iter().map(|(answer, rules)| {
+        let action = SeccompAction::Errno(answer as u32);
+        SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
+            .and_then(TryInto::try_into)
+            .map_err(io::Error::other)
+    });
+    all.collect()
 }
 
 /// One filter per answer: what a program falls back from is "not there", the rest "not you".

@@ -84,6 +84,11 @@ pub fn release_streams() -> io::Result<()> {
 }
 
 fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), Fault> {
+    if reach == Reach::Namespace {
+        // The mounts are made: neither this process nor the target needs power any more.
+        sys::drop_capabilities().step(step("drop capabilities"))?;
+        sys::no_new_privileges().step(step("give up privileges"))?;
+    }
     let children = block_child_signal().step(step("watch for the end of children"))?;
     let (failure, told) = target::error_pipe().step(step("create a pipe"))?;
     let target = match sys::fork().step(step("start the target"))? {
@@ -108,12 +113,8 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
         return Err(fault);
     }
     release_streams().step(step("release the standard streams"))?;
-    // From here on this process needs no power, and nobody should look into it.
+    // Nobody should look into this process.
     let _ = sys::prctl(libc::PR_SET_DUMPABLE, 0, 0);
-    if reach == Reach::Namespace {
-        sys::drop_capabilities().step(step("drop capabilities"))?;
-        sys::no_new_privileges().step(step("give up privileges"))?;
-    }
     if control::send(control.as_fd(), &Report::Started, None).is_err() {
         reap_all(reach);
         return Ok(());

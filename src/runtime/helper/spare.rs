@@ -18,6 +18,7 @@ pub const REQUESTS_FD: i32 = 3;
 pub fn run() {
     // SAFETY: the runner put it there for us; nothing else owns it.
     let requests = unsafe { OwnedFd::from_raw_fd(REQUESTS_FD) };
+    super::filter::prepare();
     while let Ok(Some((_, with))) = control::receive_with::<[u8; 0]>(requests.as_fd()) {
         // SAFETY: one thread; the copy goes on as this process does. Its parent is ours.
         let pid = unsafe {

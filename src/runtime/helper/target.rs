@@ -35,8 +35,7 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
     }
     default_signals();
     if let Some(confinement) = &plan.confinement {
-        sys::drop_capabilities().step(step("drop capabilities"))?;
-        sys::no_new_privileges().step(step("give up privileges"))?;
+        // Its parent, process 1, has given all power up before; this one inherits that.
         landlock::restrict(&confinement.landlock)?;
         filter::install(confinement.seccomp).step(step("install the seccomp filter"))?;
     }
