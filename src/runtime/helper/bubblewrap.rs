@@ -22,7 +22,7 @@ const UP_FD: RawFd = 6;
 pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> {
     let inner = serde_json::to_vec(inner)
         .map_err(io::Error::other)
-        .and_then(|text| in_memory(&text))
+        .and_then(|text| sys::in_memory(&text))
         .step(step("write the inner plan"))?;
     // The terminal is for process 1 to take.
     let command = Plan {
@@ -30,7 +30,7 @@ pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> 
         ..plan.clone()
     };
     let held = hold_placeholders(plan)?;
-    let pipe = || target::error_pipe().step(step("create a pipe"));
+    let pipe = || sys::pipe().step(step("create a pipe"));
     let ((failure, told), (arrived, up), (words, complaints)) = (pipe()?, pipe()?, pipe()?);
     let pid = match sys::fork().step(step("start bubblewrap"))? {
         Fork::Child => {
@@ -106,17 +106,6 @@ fn place(control: &OwnedFd, inner: &OwnedFd, up: &OwnedFd, complaints: &OwnedFd)
         sys::dup2(copy.as_raw_fd(), *to)?;
     }
     Ok(())
-}
-
-fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
-    // SAFETY: a C string; the descriptor is new.
-    let mut file = unsafe {
-        let fd = libc::memfd_create(c"plan".as_ptr(), libc::MFD_CLOEXEC);
-        File::from_raw_fd(sys::check(fd.into())? as RawFd)
-    };
-    file.write_all(bytes)?;
-    io::Seek::rewind(&mut file)?;
-    Ok(file.into())
 }
 
 /// What bubblewrap said before it gave up: a sentence that mostly ends with the error.
@@ -296,7 +285,7 @@ mod tests {
     #[test]
     fn complaints_become_faults() {
         let heard = |text: &[u8]| {
-            let (read, write) = target::error_pipe().expect("pipe");
+            let (read, write) = sys::pipe().expect("pipe");
             File::from(write).write_all(text).expect("written");
             let fault = complaint(read);
             (fault.step, fault.error.raw_os_error())

@@ -90,7 +90,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
         sys::no_new_privileges().step(step("give up privileges"))?;
     }
     let children = block_child_signal().step(step("watch for the end of children"))?;
-    let (failure, told) = target::error_pipe().step(step("create a pipe"))?;
+    let (failure, told) = sys::pipe().step(step("create a pipe"))?;
     let target = match sys::fork().step(step("start the target"))? {
         Fork::Child => {
             drop(failure);

@@ -2,7 +2,7 @@
 //! helper is single-threaded and short; a wrapper crate would be larger than these lines.
 
 use std::ffi::{CStr, CString};
-use std::io;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -63,6 +63,26 @@ pub fn close_from(first: RawFd) -> io::Result<()> {
 pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
     // SAFETY: plain numbers.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
+}
+
+/// Reading end, writing end; closed on exec.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: room for two descriptors, both new.
+    unsafe {
+        zero(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
+        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+    }
+}
+
+/// A file in memory that holds these bytes, read from its beginning; closed on exec.
+pub fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
+    // SAFETY: a C string; the descriptor is new.
+    let fd = unsafe { libc::memfd_create(c"plan".as_ptr(), libc::MFD_CLOEXEC) };
+    let mut file = std::fs::File::from(owned(fd.into())?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 pub fn dup2(from: RawFd, to: RawFd) -> io::Result<()> {
@@ -370,6 +390,11 @@ pub fn drop_capabilities() -> io::Result<()> {
             break;
         }
     }
+    clear_capabilities()
+}
+
+/// Holds none from now on; cheap enough to be sure where another process gave them up.
+pub fn clear_capabilities() -> io::Result<()> {
     let _ = prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as _, 0);
     // Version 3 of the header, this process; both halves of three empty sets.
     let header = [0x2008_0522_u32, 0];

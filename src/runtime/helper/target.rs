@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use super::{Fault, Step, filter, landlock, step, sys};
 use crate::runtime::sandbox::plan::{Plan, Raw, Resource};
@@ -35,7 +35,9 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
     }
     default_signals();
     if let Some(confinement) = &plan.confinement {
-        // Its parent, process 1, has given all power up before; this one inherits that.
+        // Process 1 has given all power up before; nothing is left to chance.
+        sys::clear_capabilities().step(step("drop capabilities"))?;
+        sys::no_new_privileges().step(step("give up privileges"))?;
         landlock::restrict(&confinement.landlock)?;
         filter::install(confinement.seccomp).step(step("install the seccomp filter"))?;
     }
@@ -97,16 +99,6 @@ fn default_signals() {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-    }
-}
-
-/// A pipe that closes by itself when the target is executed.
-pub fn error_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: room for two descriptors, both new.
-    unsafe {
-        sys::check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC).into())?;
-        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
     }
 }
 

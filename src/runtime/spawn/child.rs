@@ -1,7 +1,7 @@
 //! A running child, seen from the runner.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::control::{self, Ended, Order, Report};
 use super::launch::{self, Streams};
 use super::output::{Bounds, Lines, Tail};
 use super::terminal::Terminal;
+use crate::runtime::helper::sys;
 use crate::runtime::sandbox::limits::{CPU_INTERVAL, CpuBudget};
 use crate::runtime::sandbox::plan::Plan;
 
@@ -371,9 +372,9 @@ impl Ends {
     fn new(stdio: Stdio) -> io::Result<Self> {
         match stdio {
             Stdio::Pipes => {
-                let (stdin, to_stdin) = pipe_pair()?;
-                let (from_stdout, stdout) = pipe_pair()?;
-                let (from_stderr, stderr) = pipe_pair()?;
+                let (stdin, to_stdin) = sys::pipe()?;
+                let (from_stdout, stdout) = sys::pipe()?;
+                let (from_stderr, stderr) = sys::pipe()?;
                 for ours in [&to_stdin, &from_stdout, &from_stderr] {
                     set_nonblocking(ours)?;
                 }
@@ -390,7 +391,7 @@ impl Ends {
                 let copy = |fd: BorrowedFd| fd.try_clone_to_owned();
                 let (stderr, runner) = match stdio {
                     Stdio::InheritButErrors => {
-                        let (from_stderr, stderr) = pipe_pair()?;
+                        let (from_stderr, stderr) = sys::pipe()?;
                         set_nonblocking(&from_stderr)?;
                         (stderr, Runner::Errors(from_stderr))
                     }
@@ -417,17 +418,5 @@ impl Ends {
                 })
             }
         }
-    }
-}
-
-/// Reading end, writing end; closed on exec.
-fn pipe_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: room for two descriptors, both new.
-    unsafe {
-        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
     }
 }

@@ -2,7 +2,7 @@
 //! nothing for its size, and no code of ours runs between the two.
 
 use std::ffi::CString;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -25,7 +25,7 @@ pub struct Streams {
 }
 
 pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Helper> {
-    let plan = in_memory(&serde_json::to_vec(plan).map_err(io::Error::other)?)?;
+    let plan = helper::sys::in_memory(&serde_json::to_vec(plan).map_err(io::Error::other)?)?;
     let ends = [
         &streams.stdin,
         &streams.stdout,
@@ -80,21 +80,6 @@ pub(super) fn high(fd: &OwnedFd) -> io::Result<OwnedFd> {
         }
         Ok(OwnedFd::from_raw_fd(copy))
     }
-}
-
-fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
-    // SAFETY: a C string; the descriptor is new.
-    let fd = unsafe {
-        let fd = libc::memfd_create(c"plan".as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
-    let mut file = std::fs::File::from(fd);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file.into())
 }
 
 pub(super) fn spawn(word: Option<&str>, places: &[(OwnedFd, RawFd)]) -> io::Result<libc::pid_t> {

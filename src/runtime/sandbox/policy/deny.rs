@@ -19,13 +19,7 @@ pub fn apply(draft: &mut Draft, denied: &[Said<String>], scope: Scope) -> Result
         match paths::spots(&said.value, scope) {
             Ok(spots) => work.extend(spots.into_iter().map(|spot| (said, spot))),
             Err(NoSpot::Malformed) => {
-                return Err(Refusal::Invalid {
-                    at: said.place.clone(),
-                    what: format!(
-                        "`{}` is no glob: a bracket or brace does not close",
-                        said.value
-                    ),
-                });
+                return Err(Refusal::no_glob(said.place.clone(), &said.value));
             }
             Err(NoSpot::Impossible(why)) => draft.impossible.push((said.clause.clone(), why)),
         }

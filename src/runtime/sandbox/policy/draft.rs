@@ -137,13 +137,7 @@ impl Draft {
         let spots = match paths::spots(&said.value, scope) {
             Ok(spots) => spots,
             Err(NoSpot::Malformed) => {
-                return Err(Refusal::Invalid {
-                    at: said.place.clone(),
-                    what: format!(
-                        "`{}` is no glob: a bracket or brace does not close",
-                        said.value
-                    ),
-                });
+                return Err(Refusal::no_glob(said.place.clone(), &said.value));
             }
             Err(NoSpot::Impossible(why)) => {
                 self.impossible.push((said.clause.clone(), why));

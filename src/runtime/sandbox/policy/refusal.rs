@@ -67,6 +67,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// A path that is no glob.
+    pub fn no_glob(at: Place, glob: &str) -> Self {
+        Refusal::Invalid {
+            at,
+            what: format!("`{glob}` is no glob: a bracket or brace does not close"),
+        }
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
