@@ -39,7 +39,7 @@ pub fn enter_if_asked() {
     ENTERS.store(true, Ordering::Relaxed);
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
         match std::env::args_os().nth(1) {
-            None => run(),
+            None => run(None),
             Some(word) if word == spare::WORD => spare::run(),
             Some(word) if word == trial::WORD => trial::run(),
             Some(word) if word == trial::WORD_INSIDE => trial::run_inside(),
@@ -96,7 +96,8 @@ fn step(what: &'static str) -> impl FnOnce() -> String {
     move || what.to_owned()
 }
 
-fn run() {
+/// `arrived`: this process is the first of its namespaces already.
+fn run(arrived: Option<native::Identity>) {
     // SAFETY: the runner put these two there for us; nothing else owns them.
     let (control, plan) = unsafe {
         (
@@ -104,7 +105,7 @@ fn run() {
             OwnedFd::from_raw_fd(PLAN_FD),
         )
     };
-    if let Err(fault) = read(plan).and_then(|plan| carry_out(&control, &plan)) {
+    if let Err(fault) = read(plan).and_then(|plan| carry_out(&control, &plan, arrived)) {
         tell(&control, &fault);
     }
 }
@@ -128,7 +129,11 @@ fn tell(control: &OwnedFd, fault: &Fault) {
     let _ = control::send(control.as_fd(), &report, None);
 }
 
-fn carry_out(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+fn carry_out(
+    control: &OwnedFd,
+    plan: &Plan,
+    arrived: Option<native::Identity>,
+) -> Result<(), Fault> {
     sys::close_on_exec(control.as_raw_fd()).step(step("keep the control socket"))?;
     if plan.kind == Kind::Inner {
         bubblewrap::arrive().step(step("take the standard error"))?;
@@ -138,7 +143,7 @@ fn carry_out(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
     match (plan.kind, &plan.inner) {
         (Kind::Guard, None) => init::guard(control, plan),
         (Kind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
-        (Kind::Native, _) => native::run(control, plan),
+        (Kind::Native, _) => native::run(control, plan, arrived),
         (Kind::Inner, _) => bubblewrap::inside(control, plan),
     }
 }
