@@ -1,7 +1,29 @@
-//! From a manifest to a running process: confined, watched, and gone when it should be.
+//! From a manifest to a running agent: installed, confined, watched, and gone when it should
+//! be.
 
 #[cfg(target_os = "linux")]
+pub mod arm;
+#[cfg(target_os = "linux")]
+pub mod audit;
+#[cfg(target_os = "linux")]
+pub mod built_in;
+#[cfg(target_os = "linux")]
+pub mod bundle;
+#[cfg(target_os = "linux")]
+pub mod command;
+#[cfg(target_os = "linux")]
+pub mod context;
+pub mod event;
+pub mod fault;
+#[cfg(target_os = "linux")]
 pub mod helper;
+pub mod home;
+pub mod interact;
+pub mod mask;
+pub mod observe;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
 pub mod spawn;
+
+pub use event::{Choice, StopReason, StreamEvent};
+pub use fault::{Code, Fault};
