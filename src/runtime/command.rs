@@ -116,6 +116,15 @@ pub struct Launch {
     pub policy: Option<Policy>,
 }
 
+impl Launch {
+    /// It may run as long as it likes.
+    pub fn without_timeout(&mut self) {
+        if let What::Confined(prepared) = &mut self.what {
+            prepared.without_timeout();
+        }
+    }
+}
+
 enum What {
     Confined(Box<Prepared>),
     Open(Box<Plan>),
@@ -171,7 +180,10 @@ impl Context {
             .and_then(|target| policy::resolve(&target, &around, &argv));
         match self.sandboxing {
             Sandboxing::Auto => {
-                let policy = resolved?;
+                let mut policy = resolved?;
+                if let Some(cwd) = &self.inner_cwd {
+                    policy.cwd.clone_from(cwd);
+                }
                 let backend = backend::choose(None);
                 let prepared = confined::prepare(&policy, &argv, &backend).map_err(not_started)?;
                 Ok(Launch {
@@ -185,10 +197,11 @@ impl Context {
                     Ok(policy) => policy.env,
                     Err(_) => policy::basic_environment(&around),
                 };
-                let plan = unconfined(&argv, &env, &self.cwd);
+                let cwd = self.inner_cwd.as_ref().unwrap_or(&self.cwd);
+                let plan = unconfined(&argv, &env, cwd);
                 Ok(Launch {
                     what: What::Open(Box::new(plan)),
-                    cwd: self.cwd.clone(),
+                    cwd: cwd.clone(),
                     policy: None,
                 })
             }

@@ -11,6 +11,7 @@ use super::Spec;
 use crate::runtime::command::Started;
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
+use crate::runtime::sandbox::Policy;
 use crate::runtime::spawn::{Bounds, Exit, Lines, Options};
 
 /// So much of the agent's last words goes into an error.
@@ -29,13 +30,16 @@ pub struct Wire {
 }
 
 impl Process {
-    /// Starts the agent under its policy.
+    /// Starts the agent under its policy. `limits.timeout_ms` is for commands that it runs,
+    /// not for its session.
     pub async fn start(
         context: Arc<Context>,
         spec: &Spec,
         bounds: Bounds,
-    ) -> Result<(Self, Wire), Fault> {
-        let launch = context.prepare(&spec.argv, &spec.env)?;
+    ) -> Result<(Self, Wire, Option<Policy>), Fault> {
+        let mut launch = context.prepare(&spec.argv, &spec.env)?;
+        launch.without_timeout();
+        let policy = launch.policy.take();
         let options = Options {
             bounds,
             ..Options::default()
@@ -49,7 +53,7 @@ impl Process {
             started: Mutex::new(started),
             context,
         };
-        Ok((process, Wire { stdin, stdout }))
+        Ok((process, Wire { stdin, stdout }, policy))
     }
 
     /// The end of the agent as a fault: waits for it, and kills where it only closed its
