@@ -87,6 +87,9 @@ pub enum Command {
         #[command(subcommand)]
         action: SandboxAction,
     },
+    /// Run a mock agent on stdio, correct or wrong in one way
+    #[cfg(unix)]
+    Mock(Mock),
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
     /// Print what this binary can do, as JSON
@@ -243,6 +246,32 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
         _ => Err("a number of seconds above 0".to_owned()),
     }
+}
+
+#[cfg(unix)]
+#[derive(Args, Debug)]
+pub struct Mock {
+    /// Which protocol it speaks
+    #[arg(value_parser = ["acp"], required_unless_present = "list")]
+    pub kind: Option<String>,
+    /// What it does: a name of `--list`, or a YAML file [default: default]
+    #[arg(long, value_name = "FILE|NAME")]
+    pub scenario: Option<String>,
+    /// The one thing that is wrong
+    #[arg(long, value_name = "ID")]
+    pub mutant: Option<String>,
+    /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// List scenarios and mutants
+    #[arg(long)]
+    pub list: bool,
+    /// Output format of the list
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+    /// Arguments of the agent itself, which the scenario can show
+    #[arg(last = true, value_name = "ARG")]
+    pub args: Vec<std::ffi::OsString>,
 }
 
 #[derive(Args, Debug)]

@@ -15,6 +15,8 @@ mod explain;
 mod git;
 mod lint;
 mod man;
+#[cfg(unix)]
+mod mock;
 mod root;
 mod rules;
 #[cfg(target_os = "linux")]
@@ -134,6 +136,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Sandbox { action } => sandbox::run(action, &cli.global, out),
+        #[cfg(unix)]
+        Command::Mock(args) => mock::run(args, out),
         Command::Schema(args) => discovery::schema(args, out),
         Command::Capabilities(args) => discovery::capabilities(args, out),
         Command::Completions { shell } => completions::run(*shell, out),
@@ -221,6 +225,8 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
             args::SandboxAction::Explain(args) => ("sandbox explain", &args.output),
             args::SandboxAction::Run(args) => ("sandbox run", &args.output),
         },
+        #[cfg(unix)]
+        Command::Mock(args) => ("mock", &args.output),
         Command::Schema(args) => ("schema", &args.output),
         Command::Capabilities(args) => ("capabilities", &args.output),
         Command::Completions { .. } | Command::Man => return None,
