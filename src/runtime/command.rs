@@ -238,7 +238,7 @@ impl Context {
             ..Options::default()
         };
         let mut started = self.launch(launch, options).await?;
-        Ok(finish(&mut started).await)
+        Ok(finish(&mut started, &mut |_| {}).await)
     }
 
     /// Runs a program of the host that is none of the bundle's, such as a package manager:
@@ -249,6 +249,19 @@ impl Context {
         env: &[(OsString, OsString)],
         cwd: &Path,
         options: Options,
+    ) -> Result<Finished, Fault> {
+        self.run_host_heard(argv, env, cwd, options, &mut |_| {})
+            .await
+    }
+
+    /// As `run_host`; `heard` gets each line of standard output as it comes.
+    pub async fn run_host_heard(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+        options: Options,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Finished, Fault> {
         let around = self.surroundings(env);
         let Some((name, rest)) = argv.split_first() else {
@@ -262,11 +275,11 @@ impl Context {
         let child = spawn::spawn(&plan, options)
             .await
             .map_err(|e| not_started(e.into()))?;
-        Ok(finish(&mut Started::Open(Box::new(child))).await)
+        Ok(finish(&mut Started::Open(Box::new(child)), heard).await)
     }
 }
 
-async fn finish(started: &mut Started) -> Finished {
+async fn finish(started: &mut Started, heard: &mut (dyn FnMut(&[u8]) + Send)) -> Finished {
     let child = started.child();
     child.stdin = None;
     let mut stdout = Vec::new();
@@ -277,6 +290,7 @@ async fn finish(started: &mut Started) -> Finished {
                 Piece::TooLong { start, .. } => (start, true),
                 Piece::Gap { .. } => continue,
             };
+            heard(&bytes);
             let room = MOST_OUTPUT.saturating_sub(stdout.len());
             stdout.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
             if ended && stdout.len() < MOST_OUTPUT {

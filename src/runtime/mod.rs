@@ -18,12 +18,16 @@ pub mod fault;
 #[cfg(target_os = "linux")]
 pub mod helper;
 pub mod home;
+#[cfg(target_os = "linux")]
+pub mod install;
 pub mod interact;
 pub mod mask;
 pub mod observe;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
 pub mod spawn;
+#[cfg(target_os = "linux")]
+pub mod version;
 
 pub use event::{Choice, StopReason, StreamEvent};
 pub use fault::{Code, Fault};
