@@ -87,6 +87,15 @@ pub enum Command {
         #[command(subcommand)]
         action: SandboxAction,
     },
+    /// Run an agent: one turn, from its manifest to its end
+    #[cfg(target_os = "linux")]
+    Run(super::run::Run),
+    /// Look at the audit log
+    #[cfg(target_os = "linux")]
+    Audit {
+        #[command(subcommand)]
+        action: super::audit::AuditAction,
+    },
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
     Mock(Mock),
@@ -241,7 +250,7 @@ pub struct SandboxRun {
     pub command: Vec<std::ffi::OsString>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
         _ => Err("a number of seconds above 0".to_owned()),

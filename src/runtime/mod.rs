@@ -2,6 +2,8 @@
 //! be.
 
 #[cfg(target_os = "linux")]
+pub mod agent;
+#[cfg(target_os = "linux")]
 pub mod arm;
 #[cfg(target_os = "linux")]
 pub mod audit;
@@ -9,6 +11,8 @@ pub mod audit;
 pub mod built_in;
 #[cfg(target_os = "linux")]
 pub mod bundle;
+#[cfg(target_os = "linux")]
+pub mod choices;
 #[cfg(target_os = "linux")]
 pub mod command;
 #[cfg(target_os = "linux")]
@@ -24,6 +28,8 @@ pub mod interact;
 pub mod mask;
 pub mod observe;
 pub mod sandbox;
+#[cfg(target_os = "linux")]
+pub mod session;
 #[cfg(target_os = "linux")]
 pub mod spawn;
 #[cfg(target_os = "linux")]

@@ -7,7 +7,6 @@ pub mod process;
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -42,8 +41,6 @@ pub struct Negotiated {
 /// Where a session begins.
 #[derive(Clone, Debug)]
 pub struct Open {
-    /// The working directory as the agent sees it (A45-SBX-04).
-    pub cwd: PathBuf,
     /// A former session to go on with.
     pub resume: Option<String>,
 }

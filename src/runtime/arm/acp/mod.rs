@@ -6,6 +6,7 @@ mod tap;
 mod terminals;
 mod updates;
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,7 +30,7 @@ use tokio::task::JoinHandle;
 use self::services::Services;
 use self::tap::{Over, Shared};
 use super::desk::Desk;
-use super::process::Process;
+use super::process::{Process, Spawned};
 use super::{Arm, Doing, Events, Negotiated, Open, Spec};
 use crate::runtime::context::Context;
 use crate::runtime::event::StopReason;
@@ -67,6 +68,8 @@ struct Live {
     agent: ConnectionTo<Agent>,
     shared: Arc<Shared>,
     services: Arc<Services>,
+    /// The working directory as the agent sees it.
+    cwd: PathBuf,
     initialized: Mutex<Option<InitializeResponse>>,
     session: Mutex<Option<String>>,
     /// Counts the cancellations that were asked for.
@@ -94,10 +97,18 @@ impl Acp {
     }
 
     async fn connect(&self) -> Result<Arc<Live>, Fault> {
-        let (process, wire, policy) =
-            Process::start(Arc::clone(&self.context), &self.spec, Bounds::default()).await?;
+        let Spawned {
+            process,
+            wire,
+            cwd,
+            policy,
+        } = Process::start(Arc::clone(&self.context), &self.spec, Bounds::default()).await?;
         let shared = Shared::new(Arc::clone(&self.context.observer));
-        let services = Arc::new(Services::new(Arc::clone(&self.context), policy));
+        let services = Arc::new(Services::new(
+            Arc::clone(&self.context),
+            policy,
+            cwd.clone(),
+        ));
         let (onward, incoming) = mpsc::unbounded();
         let (outgoing, lines) = mpsc::unbounded::<String>();
         let reading = tokio::spawn(tap::read(wire.stdout, Arc::clone(&shared), onward));
@@ -134,6 +145,7 @@ impl Acp {
             agent,
             shared,
             services,
+            cwd,
             initialized: Mutex::new(None),
             session: Mutex::new(None),
             cancels: watch::channel(0).0,
@@ -182,7 +194,6 @@ impl Acp {
 
     async fn open(&self, open: &Open) -> Result<String, Fault> {
         let live = self.live()?;
-        live.services.set_cwd(&open.cwd);
         let opened = match live.open(open).await {
             Err(Refused::Authenticate) => {
                 live.authenticate(&self.context).await?;
@@ -367,7 +378,7 @@ impl Live {
     }
 
     async fn open(&self, open: &Open) -> Result<Opened, Refused> {
-        let cwd = open.cwd.clone();
+        let cwd = self.cwd.clone();
         let refused = |error: Option<Error>, doing: &'static str| async move {
             match error {
                 Some(error) if i32::from(error.code) == AUTH_REQUIRED => Refused::Authenticate,

@@ -2,8 +2,8 @@
 //! its working directory.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_client_protocol::v1::Builder;
 use agent_client_protocol::v1::schema::{
@@ -28,15 +28,16 @@ use crate::runtime::sandbox::Policy;
 pub struct Services {
     context: Arc<Context>,
     policy: Option<Policy>,
-    cwd: Mutex<PathBuf>,
+    /// The session's directory, as the agent sees it.
+    cwd: PathBuf,
     terminals: Terminals,
     questions: AtomicU64,
 }
 
 impl Services {
-    pub fn new(context: Arc<Context>, policy: Option<Policy>) -> Self {
+    pub fn new(context: Arc<Context>, policy: Option<Policy>, cwd: PathBuf) -> Self {
         Services {
-            cwd: Mutex::new(context.cwd.clone()),
+            cwd,
             terminals: Terminals::new(Arc::clone(&context)),
             context,
             policy,
@@ -44,25 +45,13 @@ impl Services {
         }
     }
 
-    /// The session's directory, as the agent sees it.
-    pub fn set_cwd(&self, cwd: &Path) {
-        *self.cwd.lock().unwrap_or_else(PoisonError::into_inner) = cwd.to_owned();
-    }
-
     pub async fn close(&self) {
         self.terminals.close().await;
     }
 
-    fn cwd(&self) -> PathBuf {
-        self.cwd
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
     fn files(&self) -> Files<'_> {
         Files {
-            seen: self.cwd(),
+            seen: self.cwd.clone(),
             host: self.context.cwd.clone(),
             policy: self.policy.as_ref(),
         }
@@ -218,7 +207,7 @@ pub fn serve(
             )?;
             let id = s
                 .terminals
-                .create(r, &s.cwd())
+                .create(r, &s.cwd)
                 .await
                 .map_err(|what| internal(&what))?;
             Ok(CreateTerminalResponse::new(id))
