@@ -14,7 +14,7 @@ use super::args::Global;
 use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter, object};
-use crate::report::text::plain;
+use crate::report::text::{plain, speech};
 use crate::runtime::agent::{Agent, Wishlist};
 use crate::runtime::arm::desk::{Answer, Decision, Permissions, Rule};
 use crate::runtime::bundle::Bundle;
@@ -144,6 +144,7 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
             verbose: global.verbose,
             quiet: global.quiet,
             midline: false,
+            asks: at_terminal(args),
         }),
     };
     let ended = runtime.block_on(converse(args, &mut *face));
@@ -559,6 +560,8 @@ struct Human<'w> {
     quiet: bool,
     /// The agent's text did not end its line.
     midline: bool,
+    /// Questions are put to the person at the terminal.
+    asks: bool,
 }
 
 impl Human<'_> {
@@ -568,7 +571,7 @@ impl Human<'_> {
             let _ = self.out.flush();
             self.midline = false;
         }
-        eprintln!("{}", plain(text));
+        eprintln!("{}", speech(text.trim_end()));
     }
 }
 
@@ -589,7 +592,7 @@ impl Face for Human<'_> {
         match event {
             StreamEvent::TextDelta { text } => {
                 // The agent is not trusted with the terminal.
-                let text = plain(text);
+                let text = speech(text);
                 self.midline = !text.ends_with('\n');
                 let written = write!(self.out, "{text}").and_then(|()| self.out.flush());
                 match written {
@@ -648,7 +651,7 @@ impl Face for Human<'_> {
     }
 
     fn asks(&self) -> bool {
-        true
+        self.asks
     }
 
     fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {

@@ -147,6 +147,11 @@ impl Session {
         self.inner.desk.answer(id, answer)
     }
 
+    /// Whether a question waits for `answer`; the others are decided already.
+    pub fn is_asked(&self, id: &str) -> bool {
+        self.inner.desk.is_open(id)
+    }
+
     /// The sessions that the agent knows.
     pub async fn list(&self) -> Result<serde_json::Value, Fault> {
         self.inner.arm.list().await
