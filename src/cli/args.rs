@@ -261,7 +261,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 #[derive(Args, Debug)]
 pub struct Mock {
     /// Which protocol it speaks
-    #[arg(value_parser = ["acp"], required_unless_present = "list")]
+    #[arg(value_parser = ["acp", "mcp", "repl"], required_unless_present = "list")]
     pub kind: Option<String>,
     /// What it does: a name of `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]

@@ -20,8 +20,12 @@ macro_rules! bundle {
     };
 }
 
-static BUNDLES: &[Bundle] =
-    &[bundle!("mock-acp": "AGENT-CLI.md", "ACP.md", "OPERATOR.md", "SANDBOX.md", "scenario.yaml")];
+static BUNDLES: &[Bundle] = &[
+    bundle!("mock-acp": "AGENT-CLI.md", "ACP.md", "OPERATOR.md", "SANDBOX.md", "scenario.yaml"),
+    bundle!("mock-mcp": "AGENT-CLI.md", "SANDBOX.md", "scenario.yaml"),
+    bundle!("mock-repl": "AGENT-CLI.md", "SANDBOX.md", "scenario.yaml"),
+    bundle!("mock-npm": "AGENT-CLI.md", "SANDBOX.md", "adapter/package.json", "adapter/index.js"),
+];
 
 /// Every bundled agent.
 pub fn bundles() -> &'static [Bundle] {

@@ -2,6 +2,10 @@
 
 use std::io::{self, Write};
 
+use super::mailbox::Mailbox;
+use super::rpc::Peer;
+use super::turn::Played;
+
 /// Floods are written in blocks, so that they are floods.
 const BLOCK: usize = 64 << 10;
 
@@ -60,7 +64,7 @@ pub fn daemon(seconds: u32, hold_output: bool) {
 }
 
 /// Writes so many bytes of filling.
-pub fn fill(out: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
+fn fill(out: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
     let block = [b'x'; BLOCK];
     while bytes > 0 {
         let length = usize::try_from(bytes).unwrap_or(BLOCK).min(BLOCK);
@@ -68,6 +72,36 @@ pub fn fill(out: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
         bytes -= length as u64;
     }
     Ok(())
+}
+
+/// Events of a flood between two looks at the mailbox.
+const BATCH: u64 = 256;
+
+/// Numbered events, as fast as the reader takes them; `around` is what stands before and after
+/// the text of one.
+pub fn flood(peer: &Peer, mailbox: &Mailbox, around: &(String, String), events: u64) -> Played {
+    let (head, tail) = around;
+    let mut sent = 0;
+    while sent < events {
+        mailbox.listen()?;
+        let batch = BATCH.min(events - sent);
+        let mut bytes = Vec::new();
+        for number in sent + 1..=sent + batch {
+            let _ = write!(bytes, "{head}{number} {tail}");
+        }
+        peer.raw(|out| out.write_all(&bytes));
+        sent += batch;
+    }
+    Ok(())
+}
+
+/// One event whose text has so many bytes.
+pub fn huge_line(peer: &Peer, around: &(String, String), bytes: u64) {
+    peer.raw(|out| {
+        out.write_all(around.0.as_bytes())?;
+        fill(out, bytes)?;
+        out.write_all(around.1.as_bytes())
+    });
 }
 
 /// Lines of noise on stderr.

@@ -7,7 +7,10 @@
 mod acp;
 mod bundles;
 mod faults;
+mod mailbox;
+mod mcp;
 pub mod mutants;
+mod repl;
 mod rpc;
 pub mod scenario;
 mod store;
@@ -28,14 +31,18 @@ const DEAF_FOR: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Acp,
+    Mcp,
+    Repl,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 1] = [Kind::Acp];
+    pub const ALL: [Kind; 3] = [Kind::Acp, Kind::Mcp, Kind::Repl];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Acp => "acp",
+            Kind::Mcp => "mcp",
+            Kind::Repl => "repl",
         }
     }
 
@@ -66,13 +73,15 @@ pub fn run(play: Play) -> std::io::Result<u8> {
     if let Some(banner) = &process.banner {
         peer.raw(|out| writeln!(out, "{banner}"));
     }
-    match play.kind {
-        Kind::Acp => acp::run(play, peer)?,
-    }
+    let code = match play.kind {
+        Kind::Acp => acp::run(play, peer).map(|()| 0)?,
+        Kind::Mcp => mcp::run(play, peer).map(|()| 0)?,
+        Kind::Repl => repl::run(play, peer)?,
+    };
     if deaf {
         std::thread::sleep(DEAF_FOR);
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// What happens before the first message is read; an exit code if that is all.

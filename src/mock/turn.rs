@@ -64,7 +64,7 @@ pub trait Stage {
     fn hang(&mut self) -> End;
     fn raw(&mut self, bytes: &[u8]);
     /// A message with a text of so many bytes, on one line.
-    fn huge_line(&mut self, bytes: u64);
+    fn huge_line(&mut self, bytes: u64) -> Played;
     fn flood(&mut self, events: u64) -> Played;
     fn cwd(&self) -> String;
 }
@@ -229,12 +229,11 @@ impl<S: Stage> Player<'_, S> {
             Fault::HalfLine => self.stage.raw(b"{\"jsonrpc\":\"2.0\",\"meth"),
             Fault::FloodEvents(events) => self.stage.flood(*events)?,
             Fault::FloodBytes(bytes) => {
-                let text = "x".repeat(FLOOD_CHUNK as usize);
                 for _ in 0..bytes.div_ceil(FLOOD_CHUNK) {
-                    self.stage.text(&text)?;
+                    self.stage.huge_line(FLOOD_CHUNK)?;
                 }
             }
-            Fault::HugeLine(bytes) => self.stage.huge_line(*bytes),
+            Fault::HugeLine(bytes) => self.stage.huge_line(*bytes)?,
             Fault::StderrFlood(bytes) => faults::stderr_flood(*bytes),
             Fault::Hang => return Err(self.stage.hang()),
             Fault::AnswerTwice => self.stage.answer_early(),
@@ -264,6 +263,17 @@ pub fn reply(result: &serde_json::Value) -> Reply {
         Some("decline") => Reply::Declined,
         _ => Reply::Dismissed,
     }
+}
+
+/// Larger files are not for a mock to read.
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// A file that the mock reads with its own hands.
+pub fn small_file(path: &std::path::Path) -> std::io::Result<String> {
+    if std::fs::metadata(path)?.len() > LARGEST_FILE {
+        return Err(std::io::Error::other("the file is too large"));
+    }
+    std::fs::read_to_string(path)
 }
 
 /// Cuts a text into so many parts of nearly the same length, at most one per character.

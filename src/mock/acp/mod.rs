@@ -10,12 +10,13 @@ mod stage;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
 use super::Play;
+use super::mailbox::Mailbox;
 use super::rpc::{Answer, INVALID_REQUEST, Incoming, Peer, Refusal, Signal};
 use super::scenario::Scenario;
 use super::store::{Saved, Store, now};
@@ -148,7 +149,7 @@ impl Server {
     /// Starts a turn, if nothing speaks against it.
     fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
         let prompt = content::prompt(params, &self.scenario.capabilities)?;
-        let (ear, signals) = channel();
+        let mailbox = Mailbox::new();
         let mut state = self.state();
         let offers = state.client.unwrap_or_default();
         let session = methods::session(&mut state, params)?;
@@ -160,7 +161,7 @@ impl Server {
         }
         session.active = Some(Active {
             request: request.clone(),
-            ear: ear.clone(),
+            ear: mailbox.ear(),
             hanging: false,
         });
         let saved = &mut session.saved;
@@ -183,7 +184,7 @@ impl Server {
         }
         saved.prompts.push(prompt.text.clone());
         saved.history.extend(prompt.history);
-        let stage = AcpStage::new(Arc::clone(self), offers, ear, signals, saved, request);
+        let stage = AcpStage::new(Arc::clone(self), offers, mailbox, saved, request);
         drop(state);
         let server = Arc::clone(self);
         std::thread::spawn(move || server.turn(stage, &prompt.text, words));

@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Offers, Server, shapes};
 use crate::mock::faults;
-use crate::mock::rpc::Signal;
+use crate::mock::mailbox::{Called, Mailbox};
 use crate::mock::scenario::{
     Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate,
 };
@@ -20,8 +19,7 @@ use crate::mock::turn::{Decision, End, Played, Reply, Stage};
 pub struct AcpStage {
     server: Arc<Server>,
     offers: Offers,
-    ear: Sender<Signal>,
-    signals: Receiver<Signal>,
+    mailbox: Mailbox,
     pub session: String,
     pub request: Value,
     cwd: String,
@@ -33,26 +31,21 @@ pub struct AcpStage {
     pub history: Vec<Value>,
 }
 
-/// The client's answer to one of our requests.
-type Called = Result<Result<Value, Value>, End>;
-
-/// Events of a flood between two looks at the mailbox.
-const FLOOD_BATCH: u64 = 256;
+/// Updates of one turn that a later `session/load` can replay.
+const LONGEST_HISTORY: usize = 10_000;
 
 impl AcpStage {
     pub fn new(
         server: Arc<Server>,
         offers: Offers,
-        ear: Sender<Signal>,
-        signals: Receiver<Signal>,
+        mailbox: Mailbox,
         saved: &Saved,
         request: &Value,
     ) -> AcpStage {
         AcpStage {
             server,
             offers,
-            ear,
-            signals,
+            mailbox,
             session: saved.id.clone(),
             request: request.clone(),
             cwd: saved.cwd.clone(),
@@ -63,22 +56,16 @@ impl AcpStage {
         }
     }
 
-    /// Ends the turn if that was asked for meanwhile.
-    fn listen(&mut self) -> Played {
-        loop {
-            match self.signals.try_recv() {
-                Ok(Signal::Cancel) => return Err(End::Cancelled),
-                Ok(Signal::CancelRequest) => return Err(End::RequestCancelled),
-                Ok(Signal::Reply(..)) => {}
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(()),
-            }
-        }
+    fn call(&self, method: &str, params: Value) -> Called {
+        self.mailbox.call(&self.server.peer, method, params)
     }
 
     fn update(&mut self, update: Value) -> Played {
-        self.listen()?;
+        self.mailbox.listen()?;
         self.server.update(&self.session, update.clone());
-        self.history.push(update);
+        if self.history.len() < LONGEST_HISTORY {
+            self.history.push(update);
+        }
         Ok(())
     }
 
@@ -93,21 +80,6 @@ impl AcpStage {
             "content": shapes::text(text),
             "messageId": message,
         }))
-    }
-
-    /// Asks the client, and waits; a cancellation ends the waiting.
-    fn call(&mut self, method: &str, params: Value) -> Called {
-        self.listen()?;
-        let id = self.server.peer.request(method, params, Some(&self.ear));
-        loop {
-            match self.signals.recv() {
-                Ok(Signal::Reply(answered, outcome)) if answered == id => return Ok(outcome),
-                Ok(Signal::Reply(..)) => {}
-                Ok(Signal::Cancel) => return Err(End::Cancelled),
-                Ok(Signal::CancelRequest) => return Err(End::RequestCancelled),
-                Err(_) => return Err(End::Silence),
-            }
-        }
     }
 
     /// Ids of tool calls are unique in the session: the scenario's are, in the turn.
@@ -439,40 +411,30 @@ impl Stage for AcpStage {
     }
 
     fn pause(&mut self, time: Duration) -> Played {
-        let until = Instant::now() + time;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.signals.recv_timeout(left) {
-                Ok(Signal::Cancel) => return Err(End::Cancelled),
-                Ok(Signal::CancelRequest) => return Err(End::RequestCancelled),
-                Ok(Signal::Reply(..)) => {}
-                Err(RecvTimeoutError::Timeout) => return Ok(()),
-                Err(RecvTimeoutError::Disconnected) => return Err(End::Silence),
-            }
-        }
+        self.mailbox.pause(time)
     }
 
     fn mode(&mut self, mode: &str) -> Played {
-        self.listen()?;
+        self.mailbox.listen()?;
         self.server.switch_mode(&self.session, mode);
         Ok(())
     }
 
     fn title(&mut self, title: &str) -> Played {
-        self.listen()?;
+        self.mailbox.listen()?;
         self.server.rename(&self.session, title);
         Ok(())
     }
 
     fn usage(&mut self, used: u64, size: u64) -> Played {
-        self.listen()?;
+        self.mailbox.listen()?;
         let update = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
         self.server.update(&self.session, update);
         Ok(())
     }
 
     fn notice(&mut self, severity: &str, title: &str) -> Played {
-        self.listen()?;
+        self.mailbox.listen()?;
         if self.offers.notices {
             let update = json!({ "sessionUpdate": "notice", "severity": severity, "title": title });
             self.server.update(&self.session, update);
@@ -498,29 +460,15 @@ impl Stage for AcpStage {
         self.server.peer.raw(|out| out.write_all(bytes));
     }
 
-    fn huge_line(&mut self, bytes: u64) {
-        let (head, tail) = self.around_text();
-        self.server.peer.raw(|out| {
-            out.write_all(head.as_bytes())?;
-            faults::fill(out, bytes)?;
-            out.write_all(tail.as_bytes())
-        });
+    fn huge_line(&mut self, bytes: u64) -> Played {
+        self.mailbox.listen()?;
+        faults::huge_line(&self.server.peer, &self.around_text(), bytes);
+        Ok(())
     }
 
     fn flood(&mut self, events: u64) -> Played {
-        let (head, tail) = self.around_text();
-        let mut sent = 0;
-        while sent < events {
-            self.listen()?;
-            let batch = FLOOD_BATCH.min(events - sent);
-            let mut bytes = Vec::new();
-            for number in sent + 1..=sent + batch {
-                let _ = write!(bytes, "{head}{number} {tail}");
-            }
-            self.server.peer.raw(|out| out.write_all(&bytes));
-            sent += batch;
-        }
-        Ok(())
+        let around = self.around_text();
+        faults::flood(&self.server.peer, &self.mailbox, &around, events)
     }
 
     fn cwd(&self) -> String {

@@ -5,6 +5,7 @@
 //! does it blame the right statement?
 
 mod acp;
+mod mcp;
 
 use std::collections::HashMap;
 
@@ -98,9 +99,11 @@ impl Sent {
     }
 }
 
-/// The mutants of a mock.
+/// The mutants of a mock; the REPL speaks no protocol that one could break.
 pub fn of(kind: Kind) -> &'static [Mutant] {
     match kind {
         Kind::Acp => acp::MUTANTS,
+        Kind::Mcp => mcp::MUTANTS,
+        Kind::Repl => &[],
     }
 }

@@ -18,7 +18,45 @@ macro_rules! embedded {
     };
 }
 
-static SCENARIOS: &[Embedded] = embedded!["slow"];
+static SCENARIOS: &[Embedded] = embedded![
+    "answer-twice",
+    "auth",
+    "banner",
+    "bare",
+    "crash",
+    "daemon",
+    "daemon-holding",
+    "elicitation",
+    "error",
+    "exit-at-once",
+    "flood",
+    "flood-bytes",
+    "fs",
+    "garbage",
+    "half-line",
+    "half-line-hang",
+    "hang",
+    "huge-line",
+    "ignore-eof",
+    "ignore-sigterm",
+    "invalid-utf8",
+    "killed",
+    "modes",
+    "never-starts",
+    "permission",
+    "plan",
+    "resume",
+    "rich",
+    "segfault",
+    "slow",
+    "slow-start",
+    "stderr-flood",
+    "stop-reasons",
+    "terminal",
+    "thought",
+    "tools",
+    "updates",
+];
 
 /// Every named scenario but `default`, which each mock has for itself.
 pub fn embedded() -> &'static [Embedded] {
@@ -31,6 +69,8 @@ pub fn default_of(kind: Kind) -> Embedded {
         name: "default",
         text: match kind {
             Kind::Acp => include_str!("../../../mock-agents/mock-acp/scenario.yaml"),
+            Kind::Mcp => include_str!("../../../mock-agents/mock-mcp/scenario.yaml"),
+            Kind::Repl => include_str!("../../../mock-agents/mock-repl/scenario.yaml"),
         },
     }
 }
