@@ -2,14 +2,19 @@
 //! there already is taken; otherwise the declared methods are tried in their order until one
 //! succeeds (A29-INSTALL-01).
 
+mod archive;
 mod entry;
+mod fetch;
+mod machine;
 mod managers;
+mod perform;
+mod plan;
+mod script;
 mod store;
 mod vendored;
 
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -18,13 +23,12 @@ use super::fault::{Code, Fault};
 use super::interact::{Kind, Question};
 use super::observe::Stage;
 use super::sandbox::programs::find::is_program;
-use super::spawn;
+use crate::manifest::views::InstallMethod;
 use entry::{Method, Skip};
+use machine::Machine;
 use managers::Manager;
-use store::{Fresh, Store};
-
-/// No package manager works longer on one package.
-const LONGEST: Duration = Duration::from_secs(30 * 60);
+pub use plan::{Action, Plan, Step, plan};
+use store::Store;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -41,28 +45,6 @@ pub struct Installed {
     pub bin: PathBuf,
     /// By which method we installed it; `None` where it was there.
     pub method: Option<String>,
-}
-
-/// How one method failed; the next one is tried.
-struct Failed {
-    why: String,
-    /// Nothing further is tried.
-    last: Option<Fault>,
-}
-
-impl Failed {
-    fn new(why: impl Into<String>) -> Self {
-        Failed {
-            why: why.into(),
-            last: None,
-        }
-    }
-}
-
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Self {
-        Failed::new(fault.message)
-    }
 }
 
 /// Finds the program of a bundle, and installs it where it is missing.
@@ -86,7 +68,17 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
     {
         return Ok(found);
     }
+    if let Some(why) = blocked(ctx) {
+        let what = format!("`{bin}` cannot be installed here: {why}");
+        return Err(Fault::new(Code::InstallFailed, what)
+            .hint("use a machine that the manifest is for, or a manifest for this one"));
+    }
     try_all(ctx, &store, bin, options).await
+}
+
+/// Why this machine may install nothing of the bundle (A29-INSTALL-16).
+fn blocked(ctx: &Context) -> Option<String> {
+    Machine::here(&ctx.home.path("tools")).misses(ctx.bundle.root().get("requires"))
 }
 
 /// `bin`, as far as it can be a program's name (A29-REQ-08).
@@ -149,7 +141,7 @@ async fn try_all(
     let mut hints = Vec::new();
     for entry in ctx.bundle.common().install() {
         let name = entry.method().unwrap_or("?").to_owned();
-        let ready = Method::read(entry).and_then(|m| ready(ctx, &m).map(|()| m));
+        let ready = Method::read(entry).and_then(|m| ready(ctx, entry, &m, options).map(|()| m));
         let method = match ready {
             Ok(method) => method,
             Err(skip) => {
@@ -173,7 +165,7 @@ async fn try_all(
         ctx.audit.record("install.attempt", what)?;
         let text = format!("{}: {subject}", method.name());
         ctx.observer.progress(Stage::Install, &text);
-        match attempt(ctx, store, bin, &method, options).await {
+        match perform::perform(ctx, store, file_name(bin), &method).await {
             Ok(bin) => {
                 let done = json!({ "method": method.name(), "bin": bin.to_string_lossy() });
                 ctx.audit.record("install.done", done)?;
@@ -220,13 +212,35 @@ fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> 
         .details(json!({ "methods": tried }))
 }
 
-/// Whether this machine can try a method at all.
-fn ready(ctx: &Context, method: &Method) -> Result<(), Skip> {
+/// Whether a method can be tried on this machine at all.
+fn ready(
+    ctx: &Context,
+    entry: InstallMethod<'_>,
+    method: &Method,
+    options: Options,
+) -> Result<(), Skip> {
+    let machine = Machine::here(&ctx.home.path("tools"));
+    if let Some(why) = machine.misses(entry.0.get("requires")) {
+        return Err(Skip::new(why));
+    }
     match method {
         Method::Package {
             manager, package, ..
         } => manager_ready(ctx, *manager, package),
-        _ => Ok(()),
+        Method::Curl { url, sha256 } | Method::Download { url, sha256, .. } => {
+            fetch::check_url(url, false).map_err(Skip::new)?;
+            // A29-INSTALL-18.
+            if sha256.is_none() && !options.allow_unverified {
+                let mut skip =
+                    Skip::new("it has no `verify_sha256`, and nothing unverified is run");
+                skip.hint = Some("`--allow-unverified` takes it as it comes".to_owned());
+                return Err(skip);
+            }
+            Ok(())
+        }
+        Method::Vendored { path } => vendored::check(&ctx.bundle.dir, path)
+            .map(|_| ())
+            .map_err(Skip::new),
     }
 }
 
@@ -274,105 +288,19 @@ async fn confirm(ctx: &Context, bin: &str, method: &Method) -> Result<(), Fault>
     }
 }
 
-async fn attempt(
-    ctx: &Context,
-    store: &Store,
-    bin: &str,
-    method: &Method,
-    _options: Options,
-) -> Result<PathBuf, Failed> {
-    let name = file_name(bin);
-    let fresh = store.fresh()?;
-    match method {
-        Method::Package {
-            manager,
-            package,
-            shared,
-        } => package_into(ctx, &fresh, *manager, package, *shared, name).await?,
-        Method::Vendored { path } => {
-            let program = vendored::check(&ctx.bundle.dir, path).map_err(Failed::new)?;
-            store.keep(fresh, method)?;
-            return Ok(program);
-        }
-        Method::Curl { .. } | Method::Download { .. } => {
-            return Err(Failed::new("not built yet"));
-        }
-    }
-    let kept = store.keep(fresh, method)?;
-    Ok(kept.join("bin").join(name))
-}
-
-async fn package_into(
-    ctx: &Context,
-    fresh: &Fresh,
-    manager: Manager,
-    package: &str,
-    shared: bool,
-    name: &str,
-) -> Result<(), Failed> {
-    for step in manager.steps(package, shared, &fresh.dir) {
-        run(ctx, &step.argv, &step.env, &fresh.dir).await?;
-    }
-    if is_program(&fresh.dir.join("bin").join(name)) {
-        return Ok(());
-    }
-    match on_path(ctx, name) {
-        Some(program) => Ok(fresh.link(name, &program).map_err(unwritable)?),
-        None => Err(Failed::new(format!(
-            "`{package}` was installed, but brought no `{name}`"
-        ))),
-    }
-}
-
-fn unwritable(error: std::io::Error) -> Fault {
-    Fault::new(Code::StateUnwritable, error.to_string())
-}
-
-/// Runs a program of the host and passes on what it says.
-async fn run(
-    ctx: &Context,
-    argv: &[OsString],
-    env: &[(OsString, OsString)],
-    cwd: &Path,
-) -> Result<(), Failed> {
-    let options = spawn::Options {
-        timeout: Some(LONGEST),
-        ..spawn::Options::default()
-    };
-    let mut heard = |line: &[u8]| {
-        let text = String::from_utf8_lossy(line);
-        let text = ctx.masks.mask(text.trim_end());
-        if !text.is_empty() {
-            ctx.observer.progress(Stage::Install, &text);
-        }
-    };
-    let finished = ctx
-        .run_host_heard(argv, env, cwd, options, &mut heard)
-        .await?;
-    let program = argv
-        .first()
-        .map(|p| p.to_string_lossy())
-        .unwrap_or_default();
-    if finished.exit.timed_out {
-        let minutes = LONGEST.as_secs() / 60;
-        return Err(Failed::new(format!(
-            "`{program}` did not end within {minutes} minutes"
-        )));
-    }
-    if !finished.exit.status.success() {
-        let said = finished.stderr.trim().lines().last().unwrap_or_default();
-        return Err(Failed::new(format!(
-            "`{program}` ended with {}: {said}",
-            finished.exit.status
-        )));
-    }
-    Ok(())
-}
-
 /// Whether another installation could change anything: some method other than a file of the
 /// bundle is there to try.
-pub fn can_reinstall(ctx: &Context) -> bool {
-    methods(ctx)
-        .iter()
-        .any(|m| !matches!(m, Method::Vendored { .. }) && ready(ctx, m).is_ok())
+pub fn can_reinstall(ctx: &Context, options: Options) -> bool {
+    let mut entries = ctx.bundle.common().install();
+    blocked(ctx).is_none()
+        && entries.any(|entry| match Method::read(entry) {
+            Ok(Method::Vendored { .. }) | Err(_) => false,
+            Ok(method) => ready(ctx, entry, &method, options).is_ok(),
+        })
+}
+
+/// Drops what we installed, so that it does not stand before what is on PATH.
+pub fn forget(ctx: &Context) -> Result<(), Fault> {
+    Store::of(ctx)?.clear();
+    Ok(())
 }

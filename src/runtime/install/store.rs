@@ -84,6 +84,12 @@ impl Store {
         Some(dir.join(name))
     }
 
+    /// Everything of the bundle goes.
+    pub fn clear(&self) {
+        let _ = fs::remove_file(self.dir().join("bin"));
+        let _ = fs::remove_dir_all(self.dir());
+    }
+
     /// A new generation, gone again unless it is kept.
     pub fn fresh(&self) -> Result<Fresh, Fault> {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
