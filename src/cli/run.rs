@@ -264,7 +264,7 @@ async fn turn(
                     _ => {}
                 }
                 face.event(&event)?;
-                if let StreamEvent::AgentPrompt { id, options, .. } = event && face.asks() {
+                if let StreamEvent::AgentPrompt { id, options, .. } = event && face.asks() && session.is_asked(&id) {
                     ask(id, options, answers.clone());
                 }
             }

@@ -8,6 +8,8 @@ pub mod arm;
 #[cfg(target_os = "linux")]
 pub mod audit;
 #[cfg(target_os = "linux")]
+pub mod auth;
+#[cfg(target_os = "linux")]
 pub mod built_in;
 #[cfg(target_os = "linux")]
 pub mod bundle;
@@ -30,6 +32,10 @@ pub mod observe;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
 pub mod session;
+#[cfg(target_os = "linux")]
+pub mod secrets;
+#[cfg(target_os = "linux")]
+pub mod setup;
 #[cfg(target_os = "linux")]
 pub mod spawn;
 #[cfg(target_os = "linux")]
