@@ -2,7 +2,10 @@
 //! events of AIP-45 (A45-EVT-09).
 
 pub mod desk;
+pub mod input;
+pub mod mcp;
 pub mod process;
+pub mod slot;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -63,6 +66,19 @@ pub trait Arm: Send + Sync {
     fn close(&self) -> Doing<'_, ()>;
     /// Ends the process by the ladder; `None` where there is none.
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>>;
+    /// What a later run resumes by, where the agent tells it only in a turn; it replaces the
+    /// id that `open` gave.
+    fn session_id(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A session's name until the agent gives it its own.
+fn provisional_id() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let micros = since.map_or(0, |since| since.as_micros());
+    let number = super::home::unique();
+    format!("local-{:x}-{micros:x}-{number:x}", std::process::id())
 }
 
 /// Where an arm puts the events of a turn.
