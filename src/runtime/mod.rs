@@ -31,9 +31,9 @@ pub mod mask;
 pub mod observe;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
-pub mod session;
-#[cfg(target_os = "linux")]
 pub mod secrets;
+#[cfg(target_os = "linux")]
+pub mod session;
 #[cfg(target_os = "linux")]
 pub mod setup;
 #[cfg(target_os = "linux")]
