@@ -109,7 +109,7 @@ fn methods(ctx: &Context) -> Vec<Method> {
 fn find(ctx: &Context, store: &Store, bin: &str, methods: &[Method]) -> Option<Installed> {
     let there = |bin: PathBuf| Installed { bin, method: None };
     if ctx.bundle.built_in && bin == "agentproto" {
-        return std::env::current_exe().ok().map(there);
+        return crate::runtime::helper::own_path().ok().map(there);
     }
     if bin.contains('/') {
         let path = ctx.bundle.dir.join(bin);
