@@ -1,12 +1,12 @@
 //! Protocol arms: each speaks one protocol to the agent and translates it, once, into the
 //! events of AIP-45 (A45-EVT-09).
 
+pub mod acp;
 pub mod desk;
 pub mod process;
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::audit::Audit;
 use super::event::{StopReason, StreamEvent};
-use super::fault::Fault;
+use super::fault::{Code, Fault};
 use super::spawn::Exit;
 
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
@@ -41,8 +41,6 @@ pub struct Negotiated {
 /// Where a session begins.
 #[derive(Clone, Debug)]
 pub struct Open {
-    /// The working directory as the agent sees it (A45-SBX-04).
-    pub cwd: PathBuf,
     /// A former session to go on with.
     pub resume: Option<String>,
 }
@@ -63,6 +61,18 @@ pub trait Arm: Send + Sync {
     fn close(&self) -> Doing<'_, ()>;
     /// Ends the process by the ladder; `None` where there is none.
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>>;
+    /// What the agent said beside its protocol, for an error about its silence.
+    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(std::future::ready(None))
+    }
+    /// The sessions that the agent knows.
+    fn list(&self) -> Doing<'_, Value> {
+        let no = Fault::new(
+            Code::CapabilityMismatch,
+            "the agent does not list its sessions",
+        );
+        Box::pin(std::future::ready(Err(no)))
+    }
 }
 
 /// Where an arm puts the events of a turn.
