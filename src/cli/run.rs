@@ -179,9 +179,8 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
     };
     drain(&mut notes, face)?;
     let session = session?;
-    let id = session.id().to_owned();
     let mut ended = Ended {
-        session: Some(id),
+        session: None,
         reason: None,
         interrupted: None,
         told: None,
@@ -203,6 +202,7 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
             .await
         }
     };
+    ended.session = Some(session.id());
     let closing = session.close();
     tokio::pin!(closing);
     loop {
@@ -264,7 +264,7 @@ async fn turn(
                     _ => {}
                 }
                 face.event(&event)?;
-                if let StreamEvent::AgentPrompt { id, options, .. } = event && face.asks() {
+                if let StreamEvent::AgentPrompt { id, options, .. } = event && face.asks() && session.is_asked(&id) {
                     ask(id, options, answers.clone());
                 }
             }

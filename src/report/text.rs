@@ -46,7 +46,9 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// What an agent says, as a terminal may show it: lines and tabs stay, and the joiners within
 /// emoji; nothing that a terminal would obey.
 pub fn speech(text: &str) -> Cow<'_, str> {
-    escape(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t' | '\u{200d}' | '\u{fe0f}'))
+    escape(text, |c| {
+        is_hidden(c) && !matches!(c, '\n' | '\t' | '\u{200d}' | '\u{fe0f}')
+    })
 }
 
 /// JSON in which hidden characters are `\u` escapes. Outside of strings JSON has none but

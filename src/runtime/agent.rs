@@ -9,7 +9,9 @@ use serde_json::json;
 
 use super::arm::acp::{Acp, Wishes};
 use super::arm::desk::{Desk, Permissions};
+use super::arm::mcp::{self, Mcp};
 use super::arm::{Arm, Negotiated, Open, Spec};
+use super::auth;
 use super::bundle::Bundle;
 use super::choices::{self, Chosen, Wanted};
 use super::context::{Context, Sandboxing};
@@ -17,6 +19,7 @@ use super::fault::{Code, Fault};
 use super::install;
 use super::observe::Stage;
 use super::session::{Rules, Session};
+use super::setup;
 use super::version;
 use crate::manifest::views::{AgentCli, View};
 use crate::manifest::{Disk, RefRole, Workspace};
@@ -211,24 +214,21 @@ impl Agent {
         let context = &self.context;
         let installed = install::ensure(context, self.wishes.install).await?;
         let (_, installed) = version::ensure(context, &installed).await?;
+        let mut env = setup::ensure(context, &installed.bin).await?;
+        env.extend(auth::ensure(context, &installed.bin).await?);
         Ok(Ready {
             bin: installed.bin,
-            env: Vec::new(),
+            env,
         })
     }
 
     fn arm(&self, ready: &Ready, desk: &Desk) -> Result<Box<dyn Arm>, Fault> {
         let context = Arc::clone(&self.context);
-        let agent = context.bundle.agent();
         let own = self.chosen.env.iter();
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let env = ready.env.iter().cloned().chain(own).collect();
-        let base = agent.into_iter().flat_map(|agent| agent.bin_args());
-        let patched = self.chosen.args.iter().map(String::as_str);
-        let args = base.chain(patched).map(OsString::from);
-        let argv = [ready.bin.clone().into_os_string()].into_iter().chain(args);
         let spec = Spec {
-            argv: argv.collect(),
+            argv: self.argv(ready),
             env,
         };
         match self.protocol {
@@ -239,11 +239,39 @@ impl Agent {
                 };
                 Ok(Box::new(Acp::new(context, spec, desk.clone(), wishes)))
             }
-            Protocol::Mcp | Protocol::Proprietary => Err(Fault::new(
+            Protocol::Mcp => {
+                let turn = mcp::Turn::from_manifest(&context.bundle)?;
+                Ok(Box::new(Mcp::new(context, spec, desk.clone(), turn)))
+            }
+            Protocol::Proprietary => Err(Fault::new(
                 Code::ProtocolUnknown,
                 "this protocol has no arm yet",
             )),
         }
+    }
+
+    /// The program with `bin_args`, then what mode and options append (A45-MODE-04). An MCP
+    /// server may be another program than `bin`, with arguments of its own.
+    fn argv(&self, ready: &Ready) -> Vec<OsString> {
+        let agent = self.context.bundle.agent();
+        let server = agent.and_then(|agent| agent.mcp());
+        let (program, base): (OsString, Vec<&str>) = match (self.protocol, server) {
+            (Protocol::Mcp, Some(server)) => {
+                let own = |name: &&str| agent.and_then(|a| a.bin()) != Some(*name);
+                let program = server.command().filter(own).map(OsString::from);
+                (
+                    program.unwrap_or_else(|| ready.bin.clone().into()),
+                    server.args().collect(),
+                )
+            }
+            _ => {
+                let args = agent.into_iter().flat_map(|agent| agent.bin_args());
+                (ready.bin.clone().into(), args.collect())
+            }
+        };
+        let patched = self.chosen.args.iter().map(String::as_str);
+        let args = base.into_iter().chain(patched).map(OsString::from);
+        [program].into_iter().chain(args).collect()
     }
 
     fn rules(&self) -> Rules {

@@ -88,8 +88,11 @@ impl Session {
     }
 
     /// The agent's own id of it: what a later run can resume.
-    pub fn id(&self) -> &str {
-        &self.inner.id
+    pub fn id(&self) -> String {
+        self.inner
+            .arm
+            .session_id()
+            .unwrap_or_else(|| self.inner.id.clone())
     }
 
     pub fn is_closed(&self) -> bool {

@@ -3,7 +3,10 @@
 
 pub mod acp;
 pub mod desk;
+pub mod input;
+pub mod mcp;
 pub mod process;
+pub mod slot;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -73,6 +76,19 @@ pub trait Arm: Send + Sync {
         );
         Box::pin(std::future::ready(Err(no)))
     }
+    /// What a later run resumes by, where the agent tells it only in a turn; it replaces the
+    /// id that `open` gave.
+    fn session_id(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A session's name until the agent gives it its own.
+fn provisional_id() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let micros = since.map_or(0, |since| since.as_micros());
+    let number = super::home::unique();
+    format!("local-{:x}-{micros:x}-{number:x}", std::process::id())
 }
 
 /// Where an arm puts the events of a turn.

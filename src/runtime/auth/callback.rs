@@ -215,10 +215,13 @@ fn same(said: &str, expected: &str) -> bool {
 
 /// The pairs of a query.
 pub fn decode(query: &str) -> Query {
-    let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (unescape(name), unescape(value))
-    });
+    let pairs = query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (unescape(name), unescape(value))
+        });
     pairs.collect()
 }
 
@@ -250,7 +253,11 @@ pub fn origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
-    let default = if scheme.eq_ignore_ascii_case("https") { ":443" } else { ":80" };
+    let default = if scheme.eq_ignore_ascii_case("https") {
+        ":443"
+    } else {
+        ":80"
+    };
     let host = host.strip_suffix(default).unwrap_or(host);
     (!host.is_empty()).then(|| format!("{scheme}://{host}").to_ascii_lowercase())
 }
@@ -274,7 +281,10 @@ mod tests {
     #[test]
     fn origins() {
         let of = |url: &str| origin(url).unwrap_or_default();
-        assert_eq!(of("https://u@Login.example:443/a?b"), "https://login.example");
+        assert_eq!(
+            of("https://u@Login.example:443/a?b"),
+            "https://login.example"
+        );
         assert_eq!(of("http://x:8080"), "http://x:8080");
         assert_eq!(origin("mailto:x"), None);
     }

@@ -70,15 +70,35 @@ mod tests {
             ("P1Y2M3DT4H5M6S", 36_993_906.0),
             ("PT0S", 0.0),
         ] {
-            assert_eq!(parse(text), Some(Duration::from_secs_f64(seconds)), "{text}");
+            assert_eq!(
+                parse(text),
+                Some(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn no_durations() {
         for text in [
-            "", "P", "PT", "24H", "P24H", "Pfoo", "P1WT1H", "PT1H1H", "PT1S1H", "PT1.5H2M", "PTH",
-            "PT.5S", "PT5.S", "P-1D", "PT1e9S", "P1D2W", "P1Y2", "PT1..5S",
+            "",
+            "P",
+            "PT",
+            "24H",
+            "P24H",
+            "Pfoo",
+            "P1WT1H",
+            "PT1H1H",
+            "PT1S1H",
+            "PT1.5H2M",
+            "PTH",
+            "PT.5S",
+            "PT5.S",
+            "P-1D",
+            "PT1e9S",
+            "P1D2W",
+            "P1Y2",
+            "PT1..5S",
             "PT99999999999999999999999H",
         ] {
             assert_eq!(parse(text), None, "{text}");

@@ -67,7 +67,10 @@ pub async fn login(
     };
     let interactive = login.interactive().unwrap_or(false);
     if interactive && ctx.interact.is_headless() {
-        return Err(required(ctx, "the login needs a person at a terminal (AIP-29 § Auth)"));
+        return Err(required(
+            ctx,
+            "the login needs a person at a terminal (AIP-29 § Auth)",
+        ));
     }
     let _lock = state::lock(ctx).await?;
     ctx.observer.progress(Stage::Auth, &format!("login: {cmd}"));
@@ -159,7 +162,8 @@ pub async fn refresh(
             "the bundle has no `auth.refresh.cmd` to run",
         ));
     };
-    ctx.observer.progress(Stage::Auth, &format!("refresh: {cmd}"));
+    ctx.observer
+        .progress(Stage::Auth, &format!("refresh: {cmd}"));
     let mut tool = Tool::new(ctx, bin);
     tool.env = env;
     let ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "refresh", &why))?;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::login::PATIENCE;
 pub use self::login::CALLBACK_VARIABLE;
+use self::login::PATIENCE;
 use self::state::State;
 use super::context::Context;
 use super::fault::{Code, Fault};
@@ -47,7 +47,9 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
     }
     let names: Vec<&str> = names(auth).collect();
     // One of the variables is enough: bundles list alternatives.
-    let by_variable = names.iter().any(|name| secrets.iter().any(|(n, _)| n == name));
+    let by_variable = names
+        .iter()
+        .any(|name| secrets.iter().any(|(n, _)| n == name));
     let needs_nothing = names.is_empty() && !has_login;
     if !by_variable && !needs_nothing && kept.state != State::Authed {
         let mut tool = Tool::new(ctx, bin);
@@ -129,7 +131,8 @@ fn cadence(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Fault> {
     match duration::parse(every) {
         Some(every) => Ok(Some(every)),
         None => {
-            let what = format!("`{every}` is no ISO-8601 duration, such as `PT24H` (AIP-29 § Auth)");
+            let what =
+                format!("`{every}` is no ISO-8601 duration, such as `PT24H` (AIP-29 § Auth)");
             Err(ctx.bundle.invalid(refresh.node(), &what))
         }
     }
@@ -159,10 +162,7 @@ fn all_names(auth: Auth<'_>, inventory: &Inventory) -> Vec<String> {
 
 /// Secrets that can be had, as variables; each is masked and written down. `to` says who
 /// gets them.
-pub async fn environment(
-    ctx: &Context,
-    to: &str,
-) -> Result<Vec<(OsString, OsString)>, Fault> {
+pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsString)>, Fault> {
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
     };
@@ -172,7 +172,10 @@ pub async fn environment(
     }
     for entry in &inventory.entries {
         for kind in &entry.unserved {
-            let what = format!("`{}` is exposed as `{kind}`, which is not served", entry.slug);
+            let what = format!(
+                "`{}` is exposed as `{kind}`, which is not served",
+                entry.slug
+            );
             ctx.observer.warning("exposure_unserved", &what);
         }
     }
@@ -229,8 +232,8 @@ pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault>
         true => format!("the login has expired (exit code {code})"),
         false => format!("the login has expired (exit code {code}): {said}"),
     };
-    let fell = state::read(ctx)
-        .and_then(|mut kept| kept.become_(ctx, State::Unauthed, "expiry detected"));
+    let fell =
+        state::read(ctx).and_then(|mut kept| kept.become_(ctx, State::Unauthed, "expiry detected"));
     Some(fell.err().unwrap_or_else(|| required(ctx, &why)))
 }
 
@@ -302,8 +305,8 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
         (_, Some(false)) => State::Unauthed,
         (false, None) => kept.state,
     };
-    let due = cadence(ctx, auth)?
-        .and_then(|every| Some(kept.refreshed?.saturating_add(every.as_secs())));
+    let due =
+        cadence(ctx, auth)?.and_then(|every| Some(kept.refreshed?.saturating_add(every.as_secs())));
     Ok(Status {
         state,
         since: (kept.state == state).then_some(kept.since),

@@ -52,9 +52,14 @@ pub async fn login(ctx: &Context, endpoints: &Endpoints) -> Result<Kept, Why> {
     if !scope.is_empty() {
         pairs.push(("scope", scope.as_str()));
     }
-    let join = if endpoints.authorize_url.contains('?') { '&' } else { '?' };
+    let join = if endpoints.authorize_url.contains('?') {
+        '&'
+    } else {
+        '?'
+    };
     let url = format!("{}{join}{}", endpoints.authorize_url, form(&pairs));
-    ctx.interact.show(&format!("Open this page to log in:\n{url}"));
+    ctx.interact
+        .show(&format!("Open this page to log in:\n{url}"));
     let query = callback.wait(TIME_TO_CONSENT).await;
     let code = Zeroizing::new(code(&query.map_err(|missed| missed.to_string())?)?);
     ctx.masks.add(&code);
@@ -73,10 +78,18 @@ pub async fn login(ctx: &Context, endpoints: &Endpoints) -> Result<Kept, Why> {
 }
 
 fn code(query: &Query) -> Result<String, Why> {
-    let get = |name: &str| query.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+    let get = |name: &str| {
+        query
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.clone())
+    };
     if let Some(error) = get("error") {
         let more = get("error_description").map(|d| format!(" ({d})"));
-        return Err(format!("the provider refused: {error}{}", more.unwrap_or_default()));
+        return Err(format!(
+            "the provider refused: {error}{}",
+            more.unwrap_or_default()
+        ));
     }
     get("code").ok_or_else(|| "the provider sent no code back".to_owned())
 }
@@ -91,7 +104,10 @@ pub async fn fresh(ctx: &Context, entry: &Entry, kept: Kept) -> Result<Kept, Fau
         return Ok(kept);
     }
     let expired = |why: &str| {
-        let what = format!("the login behind the secret `{}` has expired: {why}", entry.slug);
+        let what = format!(
+            "the login behind the secret `{}` has expired: {why}",
+            entry.slug
+        );
         Fault::new(Code::AuthRequired, ctx.masks.mask(&what))
             .hint("run `agentproto setup TARGET --redo` to log in again")
             .details(json!({ "slug": entry.slug }))
@@ -112,7 +128,11 @@ pub async fn fresh(ctx: &Context, entry: &Entry, kept: Kept) -> Result<Kept, Fau
 
 /// Some write milliseconds.
 fn seconds(number: u64) -> u64 {
-    if number > 100_000_000_000 { number / 1000 } else { number }
+    if number > 100_000_000_000 {
+        number / 1000
+    } else {
+        number
+    }
 }
 
 fn now() -> u64 {
@@ -156,7 +176,11 @@ async fn exchange(
     }
     let Some(access) = get("access_token").filter(|_| status < 300) else {
         // Nothing but the error's own name: the rest may repeat what was sent.
-        let error: String = get("error").unwrap_or("no reason given").chars().take(80).collect();
+        let error: String = get("error")
+            .unwrap_or("no reason given")
+            .chars()
+            .take(80)
+            .collect();
         return Err(format!("the token endpoint answered {status}: {error}"));
     };
     let life = value.as_ref().and_then(|v| v.get("expires_in")?.as_u64());
@@ -187,8 +211,15 @@ fn post(url: &str, body: &str) -> Result<(u16, String), Why> {
         .send(body);
     let mut response = sent.map_err(|e| format!("the token endpoint cannot be asked: {e}"))?;
     let status = response.status().as_u16();
-    let text = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string();
-    Ok((status, text.map_err(|e| format!("the token endpoint's answer cannot be read: {e}"))?))
+    let text = response
+        .body_mut()
+        .with_config()
+        .limit(LONGEST_ANSWER)
+        .read_to_string();
+    Ok((
+        status,
+        text.map_err(|e| format!("the token endpoint's answer cannot be read: {e}"))?,
+    ))
 }
 
 /// Over TLS, or to this machine.
@@ -206,7 +237,9 @@ fn usable(url: &str) -> Result<(), Why> {
 }
 
 fn form(pairs: &[(&str, &str)]) -> String {
-    let pairs = pairs.iter().map(|(k, v)| format!("{}={}", percent(k), percent(v)));
+    let pairs = pairs
+        .iter()
+        .map(|(k, v)| format!("{}={}", percent(k), percent(v)));
     pairs.collect::<Vec<_>>().join("&")
 }
 
@@ -216,10 +249,19 @@ mod tests {
 
     #[test]
     fn only_tls_or_this_machine() {
-        for good in ["https://x.example/t", "http://127.0.0.1:9/t", "http://localhost/t"] {
+        for good in [
+            "https://x.example/t",
+            "http://127.0.0.1:9/t",
+            "http://localhost/t",
+        ] {
             assert_eq!(usable(good), Ok(()), "{good}");
         }
-        for bad in ["http://x.example/", "http://127.0.0.1.evil.example/", "ftp://x", "x"] {
+        for bad in [
+            "http://x.example/",
+            "http://127.0.0.1.evil.example/",
+            "ftp://x",
+            "x",
+        ] {
             assert!(usable(bad).is_err(), "{bad}");
         }
     }

@@ -98,11 +98,7 @@ fn stored(ctx: &Context, slug: &str) -> Result<Option<Kept>, Fault> {
 }
 
 /// `vault://env/NAME` and `vault://store/SLUG`; other vaults are somebody else's.
-fn from_backend(
-    ctx: &Context,
-    slug: &str,
-    backend: &str,
-) -> Result<(Option<Kept>, String), Fault> {
+fn from_backend(ctx: &Context, slug: &str, backend: &str) -> Result<(Option<Kept>, String), Fault> {
     let rest = backend.strip_prefix("vault://");
     match rest.and_then(|rest| rest.split_once('/')) {
         Some(("env", name)) => {
@@ -173,7 +169,12 @@ fn requester(ctx: &Context) -> Requester<'_> {
     let names = ["id", "bin", "name"].map(|key| root.str_at(&[key]));
     let mut users = vec![user()];
     let named = ["USER", "LOGNAME"].map(|key| ctx.variable(key));
-    users.extend(named.into_iter().flatten().filter_map(|n| Some(n.to_str()?.to_owned())));
+    users.extend(
+        named
+            .into_iter()
+            .flatten()
+            .filter_map(|n| Some(n.to_str()?.to_owned())),
+    );
     Requester {
         tools: names.into_iter().flatten().collect(),
         users,
