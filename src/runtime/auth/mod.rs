@@ -213,6 +213,11 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
     login::refresh(ctx, bin, env).await
 }
 
+/// Logs out as far as we know: the next run starts from unknown. Setup stays (A29-SETUP-26).
+pub fn forget(ctx: &Context) -> Result<(), Fault> {
+    state::read(ctx)?.become_(ctx, State::Unknown, "forgotten")
+}
+
 /// Whether an ended process says that the login has run out (A29-AUTH-11); the state falls
 /// back to unauthed (A29-LOGIN-04). `output` is what it said last.
 pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault> {
