@@ -93,6 +93,15 @@ pub enum Command {
     /// Run an agent: one turn, from its manifest to its end
     #[cfg(target_os = "linux")]
     Run(super::run::Run),
+    /// Do what a bundle needs once before it is ready
+    #[cfg(target_os = "linux")]
+    Setup(super::setup::Setup),
+    /// Log in to what a bundle needs, and keep its secrets
+    #[cfg(target_os = "linux")]
+    Auth {
+        #[command(subcommand)]
+        action: super::auth::AuthAction,
+    },
     /// Look at the audit log
     #[cfg(target_os = "linux")]
     Audit {

@@ -3,7 +3,11 @@
 
 mod args;
 #[cfg(target_os = "linux")]
+mod ask;
+#[cfg(target_os = "linux")]
 mod audit;
+#[cfg(target_os = "linux")]
+mod auth;
 #[cfg(target_os = "linux")]
 mod bridge;
 mod completions;
@@ -27,6 +31,8 @@ mod rules;
 mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod setup;
 mod signals;
 mod terminal;
 
@@ -160,6 +166,10 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Run(args) => run::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Audit { action } => audit::run(action, out),
+        #[cfg(target_os = "linux")]
+        Command::Setup(args) => setup::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Auth { action } => auth::run(action, &cli.global, out),
         #[cfg(unix)]
         Command::Mock(args) => mock::run(args, out),
         Command::Schema(args) => discovery::schema(args, out),
@@ -253,6 +263,10 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         },
         #[cfg(target_os = "linux")]
         Command::Run(args) => ("run", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Setup(args) => ("setup", &args.common.output),
+        #[cfg(target_os = "linux")]
+        Command::Auth { action } => action.said(),
         #[cfg(target_os = "linux")]
         Command::Audit {
             action: audit::AuditAction::Verify(args),

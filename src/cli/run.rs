@@ -408,8 +408,11 @@ fn at_terminal(args: &Run) -> bool {
     args.output == "text" && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-fn interact(_args: &Run) -> Arc<dyn Interact> {
-    Arc::new(Headless)
+fn interact(args: &Run) -> Arc<dyn Interact> {
+    match at_terminal(args) {
+        true => Arc::new(super::ask::Terminal),
+        false => Arc::new(Headless),
+    }
 }
 
 fn permissions(args: &Run) -> Permissions {

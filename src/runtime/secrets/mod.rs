@@ -1,7 +1,10 @@
 //! Secrets (AIP-19): where values are kept, who gets them, and that every look at one is
 //! written down. No value ever stands in an argument, a log or an error.
 
+pub mod inventory;
+pub mod oauth;
 pub mod random;
+pub mod resolve;
 pub mod store;
 
 use serde_json::json;
@@ -31,6 +34,26 @@ pub fn keep_variable(ctx: &Context, name: &str, kept: Kept) -> Result<(), Fault>
     ctx.audit
         .record("secret.write", json!({ "name": name, "backend": "store" }))?;
     Store::new(&ctx.home).put(&scope(ctx)?, Kind::Variable, name, kept)
+}
+
+/// The value of a slug as it is kept; masked and written down.
+pub fn slug(ctx: &Context, slug: &str, to: &str) -> Result<Option<Kept>, Fault> {
+    let kept = Store::new(&ctx.home).find(&scope(ctx)?, Kind::Slug, slug)?;
+    if let Some(kept) = &kept {
+        ctx.masks.add(&kept.value);
+        let event = json!({ "slug": slug, "source": "store", "to": to });
+        ctx.audit.record("secret.reveal", event)?;
+    }
+    Ok(kept)
+}
+
+/// Drops a slug, in this workspace and everywhere; whether there was one.
+pub fn forget_slug(ctx: &Context, slug: &str) -> Result<bool, Fault> {
+    let was_there = Store::new(&ctx.home).remove(&scope(ctx)?, Kind::Slug, slug)?;
+    if was_there {
+        ctx.audit.record("secret.forget", json!({ "slug": slug }))?;
+    }
+    Ok(was_there)
 }
 
 /// In this workspace, or wherever the bundle runs for this user.

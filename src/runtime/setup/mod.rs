@@ -2,6 +2,7 @@
 //! step is done a single time for each bundle, workspace and user.
 
 pub mod answers;
+mod browser;
 pub mod ledger;
 mod perform;
 pub mod step;
@@ -84,6 +85,16 @@ pub fn variables(ctx: &Context) -> Result<Vec<(OsString, OsString)>, Fault> {
         }
     }
     Ok(out)
+}
+
+/// What an earlier step gave, where it was kept.
+fn kept_input(ctx: &Context, id: &str) -> Result<Option<secrets::Kept>, Fault> {
+    let steps = step::steps(&ctx.bundle)?;
+    match steps.iter().find(|step| step.id == id).map(|s| &s.persist) {
+        Some(Some(Persist::Env(name))) => secrets::variable(ctx, name, "setup"),
+        Some(Some(Persist::Slug(slug))) => secrets::slug(ctx, slug, "setup"),
+        _ => Ok(None),
+    }
 }
 
 /// Does what is pending, or what the caller wants done again.

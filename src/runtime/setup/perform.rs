@@ -1,6 +1,7 @@
 //! Doing one step.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -9,6 +10,7 @@ use super::step::{Asked, Check, Persist, Step, What};
 use super::template::{self, Given};
 use super::tool::{self, Tool};
 use super::{Choices, Outcome};
+use crate::runtime::auth;
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::interact::{Kind, Question};
@@ -24,7 +26,9 @@ pub struct Run<'a> {
     pub ctx: &'a Context,
     choices: &'a Choices,
     tool: Tool,
-    given: Vec<Given>,
+    pub(super) given: Vec<Given>,
+    /// Whether the tool's environment is what is known by now.
+    settled: bool,
 }
 
 /// What a step gave.
@@ -40,6 +44,7 @@ impl<'a> Run<'a> {
             choices,
             tool: Tool::new(ctx, bin),
             given: Vec::new(),
+            settled: false,
         }
     }
 
@@ -86,9 +91,11 @@ impl<'a> Run<'a> {
                 kind,
                 default,
             } => Some(self.prompt(step, message, kind, default.as_deref()).await?),
-            What::Oauth { .. } | What::External { .. } => {
-                return Err(self.failed(step, "it needs a browser, which is not wired yet"));
+            What::Oauth { slug } => {
+                self.oauth(step, slug).await?;
+                None
             }
+            What::External { url, callback } => self.external(step, url, callback.as_ref()).await?,
         };
         if let Some(captured) = captured {
             self.keep(step, captured).await?;
@@ -100,10 +107,11 @@ impl<'a> Run<'a> {
         &mut self,
         step: &Step<'_>,
         line: &str,
-        timeout: Option<std::time::Duration>,
+        timeout: Option<Duration>,
         stdio: Stdio,
     ) -> Result<Option<Captured>, Fault> {
         let ready = self.ready(step, line)?;
+        self.settle().await?;
         let finished = self.tool.run(ready, timeout, stdio).await;
         let finished = finished.map_err(|fault| self.not_run(step, fault))?;
         if !tool::is_success(&finished) {
@@ -189,7 +197,7 @@ impl<'a> Run<'a> {
         &mut self,
         step: &Step<'_>,
         line: &str,
-        timeout: std::time::Duration,
+        timeout: Duration,
     ) -> Result<(Vec<String>, Vec<String>), Fault> {
         let finished = self.execute(step, line, Some(timeout)).await?;
         if !tool::is_success(&finished) {
@@ -228,14 +236,18 @@ impl<'a> Run<'a> {
             value: value.to_string(),
             secret,
         };
+        self.changed();
         match step.persist {
             Some(Persist::Env(name)) => secrets::keep_variable(self.ctx, name, kept)?,
             Some(Persist::Slug(slug)) => secrets::keep_slug(self.ctx, slug, kept, false)?,
             Some(Persist::Cmd(line)) => {
+                self.recall(line)?;
                 let mut given = self.given.clone();
                 given.push(Given::new("value", &value, secret));
                 let ready = template::line(line, &given).map_err(|why| self.failed(step, &why))?;
-                let finished = self.tool.run(ready, None, Stdio::Pipes).await;
+                self.settle().await?;
+                let limit = Some(Duration::from_secs(60));
+                let finished = self.tool.run(ready, limit, Stdio::Pipes).await;
                 let finished = finished.map_err(|fault| self.not_run(step, fault))?;
                 if !tool::is_success(&finished) {
                     let why = tool::ending(self.ctx, &finished);
@@ -249,18 +261,62 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Commands see what earlier steps persisted, and the secrets that there are: a probe of
+    /// the finished setup needs them.
+    async fn settle(&mut self) -> Result<(), Fault> {
+        if !self.settled {
+            self.tool.env = super::variables(self.ctx)?;
+            let secrets = auth::environment(self.ctx, "setup").await?;
+            self.tool.env.extend(secrets);
+            self.settled = true;
+        }
+        Ok(())
+    }
+
     async fn execute(
         &mut self,
         step: &Step<'_>,
         line: &str,
-        timeout: Option<std::time::Duration>,
+        timeout: Option<Duration>,
     ) -> Result<crate::runtime::command::Finished, Fault> {
         let ready = self.ready(step, line)?;
+        self.settle().await?;
         let finished = self.tool.run(ready, timeout, Stdio::Pipes).await;
         finished.map_err(|fault| self.not_run(step, fault))
     }
 
-    fn ready(&self, step: &Step<'_>, line: &str) -> Result<template::Ready, Fault> {
+    /// Something was kept that commands should see.
+    pub fn changed(&mut self) {
+        self.settled = false;
+    }
+
+    /// What the caller wrote down; an answer to `external` may be a literal only where it is
+    /// no value to keep.
+    pub fn answer(&self, step: &Step<'_>) -> Result<Option<Zeroizing<String>>, Fault> {
+        let secret = step.persist.is_some();
+        self.choices.answers.get(self.ctx, step.id, secret)
+    }
+
+    /// Values of earlier steps that were done in another run.
+    pub fn recall(&mut self, text: &str) -> Result<(), Fault> {
+        for name in template::names(text) {
+            if self.given.iter().any(|given| given.name == name) {
+                continue;
+            }
+            let kept = match name.split_once('.') {
+                Some(("input", id)) => super::kept_input(self.ctx, id)?,
+                Some(("secrets", slug)) => secrets::slug(self.ctx, slug, "setup")?,
+                _ => None,
+            };
+            if let Some(kept) = kept {
+                self.given.push(Given::new(name, &kept.value, kept.secret));
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, step: &Step<'_>, line: &str) -> Result<template::Ready, Fault> {
+        self.recall(line)?;
         template::line(line, &self.given).map_err(|why| self.failed(step, &why))
     }
 

@@ -4,11 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::net::unix::pipe::Sender as Input;
+
 use super::template::Ready;
-use crate::runtime::command::{Command, Finished};
+use crate::runtime::command::{Command, Finished, Started};
 use crate::runtime::context::Context;
 use crate::runtime::fault::Fault;
-use crate::runtime::spawn::Stdio;
+use crate::runtime::spawn::{Options, Piece, Stdio};
 
 /// What a message shows of a command's end.
 const MOST_WORDS: usize = 400;
@@ -47,6 +49,13 @@ impl Tool {
         timeout: Option<Duration>,
         stdio: Stdio,
     ) -> Result<Finished, Fault> {
+        let mut command = self.command(ready);
+        command.timeout = timeout;
+        command.stdio = stdio;
+        self.ctx.run(command).await
+    }
+
+    fn command(&self, ready: Ready) -> Command {
         let mut argv = ready.argv;
         if let Some(program) = argv.first_mut()
             && self.is_bin(program)
@@ -55,9 +64,7 @@ impl Tool {
         }
         let mut command = Command::new(argv);
         command.env = self.env.iter().cloned().chain(ready.env).collect();
-        command.timeout = timeout;
-        command.stdio = stdio;
-        self.ctx.run(command).await
+        command
     }
 
     fn is_bin(&self, program: &OsStr) -> bool {
@@ -100,4 +107,56 @@ pub fn last_words(ctx: &Context, finished: &Finished) -> String {
 
 pub fn is_success(finished: &Finished) -> bool {
     finished.exit.status.success() && !finished.exit.timed_out
+}
+
+/// A command that is talked with while it runs.
+pub struct Talk<S> {
+    started: Started,
+    show: S,
+}
+
+impl Tool {
+    /// Starts a command; what it prints is shown line by line.
+    pub async fn start<S: FnMut(&str) + Send>(
+        &self,
+        ready: Ready,
+        timeout: Duration,
+        show: S,
+    ) -> Result<Talk<S>, Fault> {
+        let command = self.command(ready);
+        let launch = self.ctx.prepare(&command.argv, &command.env)?;
+        let options = Options {
+            timeout: Some(timeout),
+            ..Options::default()
+        };
+        let started = self.ctx.launch(launch, options).await?;
+        Ok(Talk { started, show })
+    }
+}
+
+impl<S: FnMut(&str) + Send> Talk<S> {
+    pub fn take_input(&mut self) -> Option<Input> {
+        self.started.child().stdin.take()
+    }
+
+    pub async fn finish(&mut self) -> Finished {
+        let mut stdout = Vec::new();
+        if let Some(mut lines) = self.started.child().stdout.take() {
+            while let Some(piece) = lines.next().await {
+                if let Piece::Line { bytes, .. } = piece {
+                    (self.show)(&String::from_utf8_lossy(&bytes));
+                    // The end of it is enough to tell why it failed.
+                    stdout = bytes;
+                }
+            }
+        }
+        let exit = self.started.wait().await;
+        let child = self.started.child();
+        child.stderr.finish().await;
+        Finished {
+            exit,
+            stdout,
+            stderr: child.stderr.text(),
+        }
+    }
 }
