@@ -1,6 +1,7 @@
 //! Protocol arms: each speaks one protocol to the agent and translates it, once, into the
 //! events of AIP-45 (A45-EVT-09).
 
+pub mod adapter;
 pub mod desk;
 pub mod input;
 pub mod mcp;
@@ -70,6 +71,17 @@ pub trait Arm: Send + Sync {
     /// id that `open` gave.
     fn session_id(&self) -> Option<String> {
         None
+    }
+}
+
+/// The beginning of a line that an agent wrote, fit for an error.
+fn quote(context: &super::context::Context, line: &[u8]) -> String {
+    const QUOTED: usize = 200;
+    let text = String::from_utf8_lossy(line.get(..64 * QUOTED).unwrap_or(line));
+    let masked = context.masks.mask(&text);
+    match masked.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}…", masked.get(..end).unwrap_or_default()),
+        None => masked.into_owned(),
     }
 }
 

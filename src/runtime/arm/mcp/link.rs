@@ -26,8 +26,6 @@ use crate::runtime::spawn::{Lines, Piece};
 
 /// Messages that wait for rmcp; what comes beyond waits in the bounded line buffer.
 const WAITING: usize = 64;
-/// So much of a bad line is quoted.
-const QUOTED: usize = 200;
 
 /// What the reader, the handler and the turn share.
 pub struct Shared {
@@ -86,12 +84,7 @@ impl Shared {
     }
 
     fn quote(&self, line: &[u8]) -> String {
-        let text = String::from_utf8_lossy(line);
-        let masked = self.context.masks.mask(&text);
-        match masked.char_indices().nth(QUOTED) {
-            Some((end, _)) => format!("{}…", masked.get(..end).unwrap_or_default()),
-            None => masked.into_owned(),
-        }
+        super::super::quote(&self.context, line)
     }
 }
 

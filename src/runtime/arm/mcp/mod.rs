@@ -283,8 +283,11 @@ impl Arm for Mcp {
     }
 
     fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
-        self.cancel.reset();
-        Box::pin(self.play(message, events))
+        Box::pin(async move {
+            let ended = self.play(message, events).await;
+            self.cancel.reset();
+            ended
+        })
     }
 
     fn cancel(&self) -> Doing<'_, ()> {
