@@ -7,6 +7,8 @@ pub mod cli;
 pub mod exit;
 pub mod lint;
 pub mod manifest;
+#[cfg(unix)]
+pub mod mock;
 pub mod report;
 #[cfg(unix)]
 pub mod runtime;

@@ -87,6 +87,18 @@ pub enum Command {
         #[command(subcommand)]
         action: SandboxAction,
     },
+    /// Run an agent: one turn, from its manifest to its end
+    #[cfg(target_os = "linux")]
+    Run(super::run::Run),
+    /// Look at the audit log
+    #[cfg(target_os = "linux")]
+    Audit {
+        #[command(subcommand)]
+        action: super::audit::AuditAction,
+    },
+    /// Run a mock agent on stdio, correct or wrong in one way
+    #[cfg(unix)]
+    Mock(Mock),
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
     /// Print what this binary can do, as JSON
@@ -238,11 +250,37 @@ pub struct SandboxRun {
     pub command: Vec<std::ffi::OsString>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
         _ => Err("a number of seconds above 0".to_owned()),
     }
+}
+
+#[cfg(unix)]
+#[derive(Args, Debug)]
+pub struct Mock {
+    /// Which protocol it speaks
+    #[arg(value_parser = ["acp", "mcp", "repl"], required_unless_present = "list")]
+    pub kind: Option<String>,
+    /// What it does: a name of `--list`, or a YAML file [default: default]
+    #[arg(long, value_name = "FILE|NAME")]
+    pub scenario: Option<String>,
+    /// The one thing that is wrong
+    #[arg(long, value_name = "ID")]
+    pub mutant: Option<String>,
+    /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// List scenarios and mutants
+    #[arg(long)]
+    pub list: bool,
+    /// Output format of the list
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+    /// Arguments of the agent itself, which the scenario can show
+    #[arg(last = true, value_name = "ARG")]
+    pub args: Vec<std::ffi::OsString>,
 }
 
 #[derive(Args, Debug)]

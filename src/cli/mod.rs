@@ -3,6 +3,8 @@
 
 mod args;
 #[cfg(target_os = "linux")]
+mod audit;
+#[cfg(target_os = "linux")]
 mod bridge;
 mod completions;
 mod config;
@@ -15,8 +17,12 @@ mod explain;
 mod git;
 mod lint;
 mod man;
+#[cfg(unix)]
+mod mock;
 mod root;
 mod rules;
+#[cfg(target_os = "linux")]
+mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
 mod signals;
@@ -79,6 +85,17 @@ impl Failure {
     }
 }
 
+#[cfg(unix)]
+impl From<crate::runtime::Fault> for Failure {
+    fn from(fault: crate::runtime::Fault) -> Self {
+        let failure = Failure::new(fault.code.exit(), fault.message).typed(fault.code.as_str());
+        match fault.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
 /// Results could not be written; a reader that has gone away is no failure.
 fn io_failure(error: io::Error) -> Failure {
     match error.kind() {
@@ -134,6 +151,12 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Sandbox { action } => sandbox::run(action, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => run::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Audit { action } => audit::run(action, out),
+        #[cfg(unix)]
+        Command::Mock(args) => mock::run(args, out),
         Command::Schema(args) => discovery::schema(args, out),
         Command::Capabilities(args) => discovery::capabilities(args, out),
         Command::Completions { shell } => completions::run(*shell, out),
@@ -221,6 +244,14 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
             args::SandboxAction::Explain(args) => ("sandbox explain", &args.output),
             args::SandboxAction::Run(args) => ("sandbox run", &args.output),
         },
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => ("run", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Audit {
+            action: audit::AuditAction::Verify(args),
+        } => ("audit verify", &args.output),
+        #[cfg(unix)]
+        Command::Mock(args) => ("mock", &args.output),
         Command::Schema(args) => ("schema", &args.output),
         Command::Capabilities(args) => ("capabilities", &args.output),
         Command::Completions { .. } | Command::Man => return None,

@@ -116,6 +116,15 @@ pub struct Launch {
     pub policy: Option<Policy>,
 }
 
+impl Launch {
+    /// It may run as long as it likes.
+    pub fn without_timeout(&mut self) {
+        if let What::Confined(prepared) = &mut self.what {
+            prepared.without_timeout();
+        }
+    }
+}
+
 enum What {
     Confined(Box<Prepared>),
     Open(Box<Plan>),
@@ -171,7 +180,10 @@ impl Context {
             .and_then(|target| policy::resolve(&target, &around, &argv));
         match self.sandboxing {
             Sandboxing::Auto => {
-                let policy = resolved?;
+                let mut policy = resolved?;
+                if let Some(cwd) = &self.inner_cwd {
+                    policy.cwd.clone_from(cwd);
+                }
                 let backend = backend::choose(None);
                 let prepared = confined::prepare(&policy, &argv, &backend).map_err(not_started)?;
                 Ok(Launch {
@@ -185,10 +197,11 @@ impl Context {
                     Ok(policy) => policy.env,
                     Err(_) => policy::basic_environment(&around),
                 };
-                let plan = unconfined(&argv, &env, &self.cwd);
+                let cwd = self.inner_cwd.as_ref().unwrap_or(&self.cwd);
+                let plan = unconfined(&argv, &env, cwd);
                 Ok(Launch {
                     what: What::Open(Box::new(plan)),
-                    cwd: self.cwd.clone(),
+                    cwd: cwd.clone(),
                     policy: None,
                 })
             }
@@ -225,7 +238,7 @@ impl Context {
             ..Options::default()
         };
         let mut started = self.launch(launch, options).await?;
-        Ok(finish(&mut started).await)
+        Ok(finish(&mut started, &mut |_| {}).await)
     }
 
     /// Runs a program of the host that is none of the bundle's, such as a package manager:
@@ -236,6 +249,19 @@ impl Context {
         env: &[(OsString, OsString)],
         cwd: &Path,
         options: Options,
+    ) -> Result<Finished, Fault> {
+        self.run_host_heard(argv, env, cwd, options, &mut |_| {})
+            .await
+    }
+
+    /// As `run_host`; `heard` gets each line of standard output as it comes.
+    pub async fn run_host_heard(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+        options: Options,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Finished, Fault> {
         let around = self.surroundings(env);
         let Some((name, rest)) = argv.split_first() else {
@@ -249,11 +275,11 @@ impl Context {
         let child = spawn::spawn(&plan, options)
             .await
             .map_err(|e| not_started(e.into()))?;
-        Ok(finish(&mut Started::Open(Box::new(child))).await)
+        Ok(finish(&mut Started::Open(Box::new(child)), heard).await)
     }
 }
 
-async fn finish(started: &mut Started) -> Finished {
+async fn finish(started: &mut Started, heard: &mut (dyn FnMut(&[u8]) + Send)) -> Finished {
     let child = started.child();
     child.stdin = None;
     let mut stdout = Vec::new();
@@ -264,6 +290,7 @@ async fn finish(started: &mut Started) -> Finished {
                 Piece::TooLong { start, .. } => (start, true),
                 Piece::Gap { .. } => continue,
             };
+            heard(&bytes);
             let room = MOST_OUTPUT.saturating_sub(stdout.len());
             stdout.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
             if ended && stdout.len() < MOST_OUTPUT {

@@ -10,7 +10,7 @@ use super::fault::{Code, Fault};
 use super::home::Home;
 use super::interact::Interact;
 use super::mask::Masks;
-use super::observe::Observer;
+use super::observe::{Observer, Stage};
 use super::sandbox::policy::Surroundings;
 
 /// Whether the declared sandbox is enforced.
@@ -30,6 +30,8 @@ pub struct Context {
     pub home: Home,
     /// The workspace: where the agent works.
     pub cwd: PathBuf,
+    /// Another directory below it for one command, as the child sees it.
+    pub inner_cwd: Option<PathBuf>,
     /// The caller's environment.
     pub host_env: Vec<(OsString, OsString)>,
     pub sandboxing: Sandboxing,
@@ -65,10 +67,14 @@ impl Context {
             bundle,
             home: setting.home,
             cwd,
+            inner_cwd: None,
             host_env: setting.host_env,
             sandboxing: setting.sandboxing,
             yes: setting.yes,
-            observer: setting.observer,
+            observer: Arc::new(Masked {
+                inner: setting.observer,
+                masks: masks.clone(),
+            }),
             interact: setting.interact,
             masks,
             audit: Arc::new(audit),
@@ -97,5 +103,25 @@ impl Context {
             bundle: self.bundle.dir.clone(),
             extra_env: env.to_vec(),
         }
+    }
+}
+
+/// Secrets do not reach whoever watches.
+struct Masked {
+    inner: Arc<dyn Observer>,
+    masks: Masks,
+}
+
+impl Observer for Masked {
+    fn stage(&self, stage: Stage, detail: &str) {
+        self.inner.stage(stage, &self.masks.mask(detail));
+    }
+
+    fn progress(&self, stage: Stage, text: &str) {
+        self.inner.progress(stage, &self.masks.mask(text));
+    }
+
+    fn warning(&self, code: &str, message: &str) {
+        self.inner.warning(code, &self.masks.mask(message));
     }
 }

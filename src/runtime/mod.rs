@@ -2,13 +2,19 @@
 //! be.
 
 #[cfg(target_os = "linux")]
+pub mod agent;
+#[cfg(target_os = "linux")]
 pub mod arm;
 #[cfg(target_os = "linux")]
 pub mod audit;
 #[cfg(target_os = "linux")]
+pub mod auth;
+#[cfg(target_os = "linux")]
 pub mod built_in;
 #[cfg(target_os = "linux")]
 pub mod bundle;
+#[cfg(target_os = "linux")]
+pub mod choices;
 #[cfg(target_os = "linux")]
 pub mod command;
 #[cfg(target_os = "linux")]
@@ -18,12 +24,22 @@ pub mod fault;
 #[cfg(target_os = "linux")]
 pub mod helper;
 pub mod home;
+#[cfg(target_os = "linux")]
+pub mod install;
 pub mod interact;
 pub mod mask;
 pub mod observe;
 pub mod sandbox;
 #[cfg(target_os = "linux")]
+pub mod secrets;
+#[cfg(target_os = "linux")]
+pub mod session;
+#[cfg(target_os = "linux")]
+pub mod setup;
+#[cfg(target_os = "linux")]
 pub mod spawn;
+#[cfg(target_os = "linux")]
+pub mod version;
 
 pub use event::{Choice, StopReason, StreamEvent};
 pub use fault::{Code, Fault};

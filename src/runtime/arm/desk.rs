@@ -110,6 +110,11 @@ impl Desk {
         sender.is_some_and(|sender| sender.send(answer).is_ok())
     }
 
+    /// Whether a question waits for the caller.
+    pub fn is_open(&self, id: &str) -> bool {
+        self.locked(|pending| pending.contains_key(id))
+    }
+
     /// Answers everything that is open with `Cancelled`.
     pub fn cancel_all(&self) {
         let all = self.locked(std::mem::take);

@@ -1,6 +1,7 @@
 //! Protocol arms: each speaks one protocol to the agent and translates it, once, into the
 //! events of AIP-45 (A45-EVT-09).
 
+pub mod acp;
 pub mod adapter;
 pub mod desk;
 pub mod input;
@@ -10,7 +11,6 @@ pub mod slot;
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::audit::Audit;
 use super::event::{StopReason, StreamEvent};
-use super::fault::Fault;
+use super::fault::{Code, Fault};
 use super::spawn::Exit;
 
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
@@ -45,8 +45,6 @@ pub struct Negotiated {
 /// Where a session begins.
 #[derive(Clone, Debug)]
 pub struct Open {
-    /// The working directory as the agent sees it (A45-SBX-04).
-    pub cwd: PathBuf,
     /// A former session to go on with.
     pub resume: Option<String>,
 }
@@ -67,6 +65,18 @@ pub trait Arm: Send + Sync {
     fn close(&self) -> Doing<'_, ()>;
     /// Ends the process by the ladder; `None` where there is none.
     fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>>;
+    /// What the agent said beside its protocol, for an error about its silence.
+    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(std::future::ready(None))
+    }
+    /// The sessions that the agent knows.
+    fn list(&self) -> Doing<'_, Value> {
+        let no = Fault::new(
+            Code::CapabilityMismatch,
+            "the agent does not list its sessions",
+        );
+        Box::pin(std::future::ready(Err(no)))
+    }
     /// What a later run resumes by, where the agent tells it only in a turn; it replaces the
     /// id that `open` gave.
     fn session_id(&self) -> Option<String> {

@@ -1,6 +1,7 @@
 //! The agent's process, as an arm holds it.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -11,6 +12,7 @@ use super::Spec;
 use crate::runtime::command::Started;
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
+use crate::runtime::sandbox::Policy;
 use crate::runtime::spawn::{Bounds, Exit, Lines, Options};
 
 /// So much of the agent's last words goes into an error.
@@ -22,6 +24,16 @@ pub struct Process {
     context: Arc<Context>,
 }
 
+/// A process with its ends.
+pub struct Spawned {
+    pub process: Process,
+    pub wire: Wire,
+    /// The working directory as the agent sees it (A45-SBX-04).
+    pub cwd: PathBuf,
+    /// What it may do with files; `None` without a sandbox.
+    pub policy: Option<Policy>,
+}
+
 /// The agent's input and output. Its output is drained whatever the reader does.
 pub struct Wire {
     pub stdin: pipe::Sender,
@@ -29,13 +41,16 @@ pub struct Wire {
 }
 
 impl Process {
-    /// Starts the agent under its policy.
+    /// Starts the agent under its policy. `limits.timeout_ms` is for commands that it runs,
+    /// not for its session.
     pub async fn start(
         context: Arc<Context>,
         spec: &Spec,
         bounds: Bounds,
-    ) -> Result<(Self, Wire), Fault> {
-        let launch = context.prepare(&spec.argv, &spec.env)?;
+    ) -> Result<Spawned, Fault> {
+        let mut launch = context.prepare(&spec.argv, &spec.env)?;
+        launch.without_timeout();
+        let (policy, cwd) = (launch.policy.take(), launch.cwd.clone());
         let options = Options {
             bounds,
             ..Options::default()
@@ -49,7 +64,12 @@ impl Process {
             started: Mutex::new(started),
             context,
         };
-        Ok((process, Wire { stdin, stdout }))
+        Ok(Spawned {
+            process,
+            wire: Wire { stdin, stdout },
+            cwd,
+            policy,
+        })
     }
 
     /// The end of the agent as a fault: waits for it, and kills where it only closed its

@@ -9,6 +9,7 @@ mod bubblewrap;
 mod filter;
 mod init;
 mod landlock;
+pub mod matching;
 mod native;
 mod root;
 pub mod spare;
@@ -46,6 +47,15 @@ pub fn enter_if_asked() {
             Some(_) => {}
         }
         // SAFETY: ends the process without running what the runner's binary would run.
+        unsafe { libc::_exit(0) }
+    }
+    let mut words = std::env::args_os().skip(1);
+    if words.next().as_deref() == Some(OsStr::new(NAME)) {
+        // As an ordinary child, whose first word is its path.
+        if words.next().is_some_and(|word| word == matching::WORD) {
+            matching::run();
+        }
+        // SAFETY: as above.
         unsafe { libc::_exit(0) }
     }
 }

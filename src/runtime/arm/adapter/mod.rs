@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::input::Input;
-use super::process::Process;
+use super::process::{Process, Spawned};
 use super::slot::{Cancel, End};
 use super::{Arm, Doing, Events, Negotiated, Open, Spec};
 use crate::manifest;
@@ -68,9 +68,11 @@ impl Executable {
     }
 
     async fn start(&self) -> Result<(), Fault> {
-        let (process, wire) =
+        let spawned =
             Process::start(Arc::clone(&self.context), &self.program, Bounds::default()).await?;
-        let cwd = self.context.cwd.clone();
+        let Spawned {
+            process, wire, cwd, ..
+        } = spawned;
         let input = Input::new(wire.stdin);
         tokio::spawn(reader::read(
             Arc::clone(&self.shared),
@@ -262,6 +264,10 @@ impl Arm for Executable {
             started.input.close().await;
             Some(started.process.stop().await)
         })
+    }
+
+    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async move { Some(self.started.get()?.process.last_words().await) })
     }
 
     fn session_id(&self) -> Option<String> {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::input::Input;
-use super::process::Process;
+use super::process::{Process, Spawned};
 use super::slot::{Cancel, End, Going};
 use super::{Arm, Doing, Events, Negotiated, Open, Spec};
 use crate::runtime::context::Context;
@@ -72,7 +72,7 @@ impl Mcp {
     }
 
     async fn shake_hands(&self) -> Result<Negotiated, Fault> {
-        let (process, wire) =
+        let Spawned { process, wire, .. } =
             Process::start(Arc::clone(&self.context), &self.spec, Bounds::default()).await?;
         let input = Input::new(wire.stdin);
         let link = Link::new(Arc::clone(&self.shared), input.clone(), wire.stdout);

@@ -1,0 +1,196 @@
+//! `agentproto mock`: runs a mock agent on stdio, or lists what there is.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::args::Mock;
+use super::{Failure, Outcome, io_failure};
+use crate::exit;
+use crate::lint::text::closest_of;
+use crate::mock::mutants::{self, Mutant};
+use crate::mock::scenario::{self, Embedded, Scenario};
+use crate::mock::{self, Kind, Play};
+use crate::report::aoi::{Emitter, Fields, object};
+
+/// How many mistakes of a scenario file are shown.
+const SHOWN: usize = 10;
+
+pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
+    if args.list {
+        return list(&args.output, out).map_err(io_failure);
+    }
+    let Some(kind) = args.kind.as_deref().and_then(Kind::named) else {
+        return Err(Failure::new(exit::USAGE, "which mock?").hint("agentproto mock acp|mcp|repl"));
+    };
+    // A bundle has no other way to choose than the environment that its options set.
+    let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
+    let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
+    let scenario = scenario_named(kind, scenario.as_deref().unwrap_or("default"))?;
+    let mutant = mutant.map(|id| mutant_named(kind, &id)).transpose()?;
+    let words = args.args.iter();
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    let play = Play {
+        kind,
+        scenario,
+        mutant,
+        args: words.collect(),
+        state: args.state.clone(),
+    };
+    mock::run(play)
+        .map_err(|error| Failure::new(exit::IO, format!("the mock cannot speak: {error}")))
+}
+
+fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
+    let flag = flag.map(str::to_owned);
+    flag.or_else(|| std::env::var(variable).ok().filter(|name| !name.is_empty()))
+}
+
+/// A name of ours, or else a file.
+fn scenario_named(kind: Kind, name: &str) -> Result<Scenario, Failure> {
+    let known = || std::iter::once(scenario::default_of(kind)).chain(scenarios());
+    if let Some(found) = known().find(|scenario| scenario.name == name) {
+        return read(found.text, name);
+    }
+    let path = Path::new(name);
+    let is_path = name.contains(std::path::MAIN_SEPARATOR) || path.extension().is_some();
+    if !is_path && !path.exists() {
+        let failure = Failure::new(exit::USAGE, format!("there is no scenario `{name}`"));
+        return Err(match closest_of(name, known().map(|s| s.name)) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`agentproto mock --list` names them; a file ends in .yaml"),
+        });
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))?;
+    read(&text, name)
+}
+
+fn scenarios() -> impl Iterator<Item = Embedded> {
+    scenario::embedded().iter().copied()
+}
+
+fn read(text: &str, name: &str) -> Result<Scenario, Failure> {
+    scenario::parse(text).map_err(|mistakes| {
+        let shown = mistakes.iter().take(SHOWN);
+        let mut lines: Vec<String> = shown
+            .map(|m| format!("{name}:{}:{}: {}", m.line, m.column, m.message))
+            .collect();
+        if mistakes.len() > SHOWN {
+            lines.push(format!("and {} more", mistakes.len() - SHOWN));
+        }
+        Failure::new(
+            exit::DATA,
+            format!("not a scenario: {}", lines.join("\n  ")),
+        )
+        .hint("`agentproto schema --name scenario` describes the format")
+    })
+}
+
+fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
+    let known = mutants::of(kind);
+    known.iter().find(|mutant| mutant.id == id).ok_or_else(|| {
+        let failure = Failure::new(
+            exit::USAGE,
+            format!("the {} mock has no mutant `{id}`", kind.as_str()),
+        );
+        match closest_of(id, known.iter().map(|mutant| mutant.id)) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`agentproto mock --list` names them all"),
+        }
+    })
+}
+
+/// One line of the list.
+struct Row {
+    event: &'static str,
+    fields: Value,
+    cells: [String; 3],
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let defaults = Kind::ALL.map(|kind| (kind.as_str(), scenario::default_of(kind)));
+    let named = scenarios().map(|scenario| ("any", scenario));
+    for (mock, embedded) in defaults.into_iter().chain(named) {
+        let description = scenario::parse(embedded.text).map(|s| s.description);
+        let description = description.unwrap_or_default();
+        rows.push(Row {
+            event: "scenario",
+            fields: json!({
+                "mock": mock,
+                "name": embedded.name,
+                "description": description,
+            }),
+            cells: [mock.to_owned(), embedded.name.to_owned(), description],
+        });
+    }
+    for kind in Kind::ALL {
+        for mutant in mutants::of(kind) {
+            rows.push(Row {
+                event: "mutant",
+                fields: json!({
+                    "mock": kind.as_str(),
+                    "id": mutant.id,
+                    "requirement": mutant.requirement,
+                    "wrong": mutant.wrong,
+                }),
+                cells: [
+                    mutant.id.to_owned(),
+                    mutant.requirement.to_owned(),
+                    mutant.wrong.to_owned(),
+                ],
+            });
+        }
+    }
+    rows
+}
+
+fn list(output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
+    let started = Instant::now();
+    let rows = rows();
+    let of = |event: &str| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
+    let (scenarios, mutants) = (of("scenario"), of("mutant"));
+    match output {
+        "json" => {
+            let fields = |rows: &[&Row]| -> Vec<Value> {
+                rows.iter().map(|row| row.fields.clone()).collect()
+            };
+            let document = json!({
+                "schema": "agentproto.mocks/v1",
+                "scenarios": fields(&scenarios),
+                "mutants": fields(&mutants),
+            });
+            writeln!(out, "{document:#}")?;
+        }
+        "jsonl" => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("mock")?;
+            for row in &rows {
+                emitter.event(row.event, &object(row.fields.clone()))?;
+            }
+            emitter.summary(true, started.elapsed(), Fields::new())?;
+        }
+        _ => {
+            table(["MOCK", "SCENARIO", "WHAT HAPPENS"], &scenarios, out)?;
+            if !mutants.is_empty() {
+                writeln!(out)?;
+                table(["MUTANT", "BREAKS", "WHAT IS WRONG"], &mutants, out)?;
+            }
+        }
+    }
+    Ok(exit::CLEAN)
+}
+
+fn table(head: [&str; 3], rows: &[&Row], out: &mut dyn Write) -> std::io::Result<()> {
+    let head = head.map(str::to_owned);
+    let cells = || std::iter::once(&head).chain(rows.iter().map(|row| &row.cells));
+    let first = cells().map(|[cell, ..]| cell.len()).max().unwrap_or(0);
+    let second = cells().map(|[_, cell, _]| cell.len()).max().unwrap_or(0);
+    for [a, b, c] in cells() {
+        writeln!(out, "{a:first$}  {b:second$}  {c}")?;
+    }
+    Ok(())
+}

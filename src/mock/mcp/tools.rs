@@ -1,0 +1,60 @@
+//! The two tools of the MCP mock, and the shape of their results.
+
+use serde_json::{Map, Value, json};
+
+pub fn list(revision: &str) -> Value {
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let prompt = text("What to say to the agent");
+    let session = text("The session_id that `start` gave");
+    let start = tool(
+        revision,
+        "start",
+        "Starts a conversation with the mock agent.",
+        json!({ "type": "object", "properties": { "prompt": prompt }, "required": ["prompt"] }),
+    );
+    let reply = tool(
+        revision,
+        "reply",
+        "Goes on with a conversation.",
+        json!({
+            "type": "object",
+            "properties": { "session_id": session, "prompt": prompt },
+            "required": ["session_id", "prompt"],
+        }),
+    );
+    json!({ "tools": [start, reply] })
+}
+
+fn tool(revision: &str, name: &str, description: &str, input: Value) -> Value {
+    let mut map = Map::new();
+    map.insert("name".to_owned(), name.into());
+    map.insert("description".to_owned(), description.into());
+    map.insert("inputSchema".to_owned(), input);
+    // Structured results came with 2025-06-18.
+    if revision >= "2025-06-18" {
+        let output = json!({
+            "type": "object",
+            "properties": {
+                "session_id": { "type": "string" },
+                "text": { "type": "string" },
+                "stop_reason": { "type": "string" },
+            },
+            "required": ["session_id", "text", "stop_reason"],
+        });
+        map.insert("outputSchema".to_owned(), output);
+    }
+    Value::Object(map)
+}
+
+pub fn result(said: &str, session: &str, reason: &str) -> Value {
+    json!({
+        "content": [{ "type": "text", "text": said }],
+        "structuredContent": { "session_id": session, "text": said, "stop_reason": reason },
+        "isError": false,
+    })
+}
+
+/// A result that says what was wrong with the call.
+pub fn mistake(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }], "isError": true })
+}

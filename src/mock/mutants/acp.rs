@@ -1,0 +1,5 @@
+//! Single-fault ACP agents.
+
+use super::Mutant;
+
+pub static MUTANTS: &[Mutant] = &[];

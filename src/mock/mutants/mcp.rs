@@ -1,0 +1,5 @@
+//! Single-fault MCP servers.
+
+use super::Mutant;
+
+pub static MUTANTS: &[Mutant] = &[];
