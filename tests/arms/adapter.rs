@@ -294,10 +294,7 @@ async fn a_dead_adapter_is_told() {
     let stand2 = Stand::new("echo 'no config' >&2; exit 2", FIELDS);
     let (second, _) = arm(&stand2);
     second.handshake().await.expect("started");
-    let fault = second
-        .open(&open(None))
-        .await
-        .expect_err("dead");
+    let fault = second.open(&open(None)).await.expect_err("dead");
     assert_eq!(fault.code, Code::AgentExited);
     assert!(
         fault

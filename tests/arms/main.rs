@@ -3,5 +3,6 @@
 #![cfg(target_os = "linux")]
 
 mod adapter;
+mod codec;
 mod mcp;
 mod stand;

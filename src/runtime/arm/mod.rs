@@ -3,10 +3,12 @@
 
 pub mod acp;
 pub mod adapter;
+pub mod codec;
 pub mod desk;
 pub mod input;
 pub mod mcp;
 pub mod process;
+mod proprietary;
 pub mod slot;
 
 use std::ffi::OsString;
@@ -21,6 +23,8 @@ use super::audit::Audit;
 use super::event::{StopReason, StreamEvent};
 use super::fault::{Code, Fault};
 use super::spawn::Exit;
+
+pub use proprietary::proprietary;
 
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
@@ -93,6 +97,12 @@ fn quote(context: &super::context::Context, line: &[u8]) -> String {
         Some((end, _)) => format!("{}…", masked.get(..end).unwrap_or_default()),
         None => masked.into_owned(),
     }
+}
+
+/// What a process wrote to standard error, for an error about its silence.
+async fn words(process: &process::Process) -> Option<String> {
+    let words = process.last_words().await;
+    (!words.is_empty()).then(|| format!("its last words: {words}"))
 }
 
 /// A session's name until the agent gives it its own.

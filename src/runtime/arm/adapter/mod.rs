@@ -267,7 +267,7 @@ impl Arm for Executable {
     }
 
     fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
-        Box::pin(async move { Some(self.started.get()?.process.last_words().await) })
+        Box::pin(async move { super::words(&self.started.get()?.process).await })
     }
 
     fn session_id(&self) -> Option<String> {

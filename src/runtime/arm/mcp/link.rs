@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::RoleClient;
 use rmcp::model::GetMeta;
@@ -38,7 +38,8 @@ pub struct Shared {
     past_call: AtomicI64,
     past_token: AtomicI64,
     last: Mutex<(i64, i64)>,
-    warned: AtomicBool,
+    /// The first line that was no message.
+    odd: OnceLock<String>,
 }
 
 impl Shared {
@@ -51,7 +52,7 @@ impl Shared {
             past_call: AtomicI64::new(i64::MIN),
             past_token: AtomicI64::new(i64::MIN),
             last: Mutex::new((i64::MIN, i64::MIN)),
-            warned: AtomicBool::new(false),
+            odd: OnceLock::new(),
         }
     }
 
@@ -73,14 +74,19 @@ impl Shared {
 
     /// One warning, however much the agent prints.
     fn garbage(&self, line: &[u8]) {
-        if self.warned.swap(true, Ordering::Relaxed) {
+        if self.odd.get().is_some() {
             return;
         }
+        let quoted = self.odd.get_or_init(|| self.quote(line));
         let what = format!(
-            "the agent printed a line that is no MCP message, and it was left out: `{}`; standard output belongs to the protocol",
-            self.quote(line)
+            "the agent printed a line that is no MCP message, and it was left out: `{quoted}`; standard output belongs to the protocol"
         );
         self.context.observer.warning("protocol_garbage", &what);
+    }
+
+    /// The first line that was no message of MCP.
+    pub fn first_odd(&self) -> Option<&str> {
+        self.odd.get().map(String::as_str)
     }
 
     fn quote(&self, line: &[u8]) -> String {
