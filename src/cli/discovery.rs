@@ -22,6 +22,10 @@ const OWN: &[(&str, &str)] = &[
         "baseline",
         include_str!("../../schemas/baseline.schema.json"),
     ),
+    (
+        "scenario",
+        include_str!("../../schemas/scenario.schema.json"),
+    ),
 ];
 
 /// Short name (`aip-45`) and text of a manifest schema.
@@ -114,6 +118,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             command("doctor", &["aoi:check"], false),
             command("sandbox explain", &["clause"], false),
             command("sandbox run", &["output", "egress"], true),
+            command("mock", &["scenario", "mutant"], true),
             command("schema", &["document"], false),
             command("capabilities", &["document"], false),
         ],
