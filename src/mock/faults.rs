@@ -17,10 +17,11 @@ pub fn exit(code: u8) -> ! {
 
 /// Ends the process by a signal, or, where the signal has no effect, as a shell would say so.
 pub fn die_by(signal: i32) -> ! {
-    // SAFETY: plain system calls on our own process.
+    // SAFETY: plain system calls on our own process. To the thread itself, so that nothing
+    // comes after it.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
-        libc::kill(libc::getpid(), signal);
+        libc::raise(signal);
     }
     exit(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }

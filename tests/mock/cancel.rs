@@ -35,7 +35,7 @@ fn cancelled_at(scenario: &str, prompt: &str, place: &str) -> Tape {
 
 #[test]
 fn in_a_pause() {
-    let tape = cancelled_at("slow", "go", "session/update");
+    let tape = cancelled_at("default", "be slow", "session/update");
     let end = tape.place(|m| m["id"] == 1003);
     let next = tape.place(|m| m["id"] == 1004);
     assert!(end < next);
