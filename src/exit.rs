@@ -20,6 +20,8 @@ pub const CANT_CREATE: u8 = 73;
 pub const IO: u8 = 74;
 /// Temporary failure; a retry may help.
 pub const TEMPORARY: u8 = 75;
+/// A login is missing, or a policy forbids it.
+pub const NO_PERMISSION: u8 = 77;
 /// The configuration names something that does not exist.
 pub const CONFIG: u8 = 78;
 /// Ended by SIGINT.

@@ -81,11 +81,32 @@ pub enum Command {
     /// Say what this machine can do: what its kernel can enforce, and what is missing
     #[cfg(target_os = "linux")]
     Doctor(Listing),
+    /// Install the program of a bundle where it is missing, and check its version
+    #[cfg(target_os = "linux")]
+    Install(super::install::Install),
     /// Look at a declared sandbox, or run a command in one
     #[cfg(target_os = "linux")]
     Sandbox {
         #[command(subcommand)]
         action: SandboxAction,
+    },
+    /// Run an agent: one turn, from its manifest to its end
+    #[cfg(target_os = "linux")]
+    Run(super::run::Run),
+    /// Do what a bundle needs once before it is ready
+    #[cfg(target_os = "linux")]
+    Setup(super::setup::Setup),
+    /// Log in to what a bundle needs, and keep its secrets
+    #[cfg(target_os = "linux")]
+    Auth {
+        #[command(subcommand)]
+        action: super::auth::AuthAction,
+    },
+    /// Look at the audit log
+    #[cfg(target_os = "linux")]
+    Audit {
+        #[command(subcommand)]
+        action: super::audit::AuditAction,
     },
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
@@ -241,7 +262,7 @@ pub struct SandboxRun {
     pub command: Vec<std::ffi::OsString>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
         _ => Err("a number of seconds above 0".to_owned()),

@@ -3,6 +3,12 @@
 
 mod args;
 #[cfg(target_os = "linux")]
+mod ask;
+#[cfg(target_os = "linux")]
+mod audit;
+#[cfg(target_os = "linux")]
+mod auth;
+#[cfg(target_os = "linux")]
 mod bridge;
 mod completions;
 mod config;
@@ -13,6 +19,8 @@ mod discovery;
 mod doctor;
 mod explain;
 mod git;
+#[cfg(target_os = "linux")]
+mod install;
 mod lint;
 mod man;
 #[cfg(unix)]
@@ -20,7 +28,11 @@ mod mock;
 mod root;
 mod rules;
 #[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod setup;
 mod signals;
 mod terminal;
 
@@ -32,6 +44,8 @@ use clap::{CommandFactory, Parser};
 
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter};
+#[cfg(unix)]
+use crate::runtime::fault::Fault;
 pub use args::Cli;
 use args::Command;
 pub use coverage::{Statement, register};
@@ -74,9 +88,20 @@ impl Failure {
             exit::NO_INPUT => Category::NotFound,
             exit::UNAVAILABLE | exit::TEMPORARY => Category::Temporary,
             exit::CANT_CREATE | exit::IO => Category::Io,
+            exit::NO_PERMISSION => Category::Authz,
             exit::CONFIG => Category::Config,
             exit::INTERRUPTED | exit::TERMINATED => Category::Cancelled,
             _ => Category::Internal,
+        }
+    }
+}
+
+#[cfg(unix)]
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Failure {
+            hint: fault.hint,
+            ..Failure::new(fault.code.exit(), fault.message).typed(fault.code.as_str())
         }
     }
 }
@@ -135,7 +160,17 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         #[cfg(target_os = "linux")]
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
+        Command::Install(args) => install::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
         Command::Sandbox { action } => sandbox::run(action, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => run::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Audit { action } => audit::run(action, out),
+        #[cfg(target_os = "linux")]
+        Command::Setup(args) => setup::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Auth { action } => auth::run(action, &cli.global, out),
         #[cfg(unix)]
         Command::Mock(args) => mock::run(args, out),
         Command::Schema(args) => discovery::schema(args, out),
@@ -221,10 +256,22 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         #[cfg(target_os = "linux")]
         Command::Doctor(args) => ("doctor", &args.output),
         #[cfg(target_os = "linux")]
+        Command::Install(args) => ("install", &args.output),
+        #[cfg(target_os = "linux")]
         Command::Sandbox { action } => match action {
             args::SandboxAction::Explain(args) => ("sandbox explain", &args.output),
             args::SandboxAction::Run(args) => ("sandbox run", &args.output),
         },
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => ("run", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Setup(args) => ("setup", &args.common.output),
+        #[cfg(target_os = "linux")]
+        Command::Auth { action } => action.said(),
+        #[cfg(target_os = "linux")]
+        Command::Audit {
+            action: audit::AuditAction::Verify(args),
+        } => ("audit verify", &args.output),
         #[cfg(unix)]
         Command::Mock(args) => ("mock", &args.output),
         Command::Schema(args) => ("schema", &args.output),

@@ -43,6 +43,14 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// What an agent says, as a terminal may show it: lines and tabs stay, and the joiners within
+/// emoji; nothing that a terminal would obey.
+pub fn speech(text: &str) -> Cow<'_, str> {
+    escape(text, |c| {
+        is_hidden(c) && !matches!(c, '\n' | '\t' | '\u{200d}' | '\u{fe0f}')
+    })
+}
+
 /// JSON in which hidden characters are `\u` escapes. Outside of strings JSON has none but
 /// the line breaks and spaces of its layout, so the finished text can be gone over.
 pub fn json_plain(json: &str) -> Cow<'_, str> {

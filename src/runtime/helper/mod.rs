@@ -9,6 +9,7 @@ mod bubblewrap;
 mod filter;
 mod init;
 mod landlock;
+pub mod matching;
 mod native;
 mod root;
 pub mod spare;
@@ -39,13 +40,22 @@ pub fn enter_if_asked() {
     ENTERS.store(true, Ordering::Relaxed);
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
         match std::env::args_os().nth(1) {
-            None => run(),
+            None => run(None),
             Some(word) if word == spare::WORD => spare::run(),
             Some(word) if word == trial::WORD => trial::run(),
             Some(word) if word == trial::WORD_INSIDE => trial::run_inside(),
             Some(_) => {}
         }
         // SAFETY: ends the process without running what the runner's binary would run.
+        unsafe { libc::_exit(0) }
+    }
+    let mut words = std::env::args_os().skip(1);
+    if words.next().as_deref() == Some(OsStr::new(NAME)) {
+        // As an ordinary child, whose first word is its path.
+        if words.next().is_some_and(|word| word == matching::WORD) {
+            matching::run();
+        }
+        // SAFETY: as above.
         unsafe { libc::_exit(0) }
     }
 }
@@ -72,6 +82,14 @@ pub fn binary() -> io::Result<&'static Path> {
     ))
 }
 
+/// The same binary by its path, for bundles that name it as their program.
+pub fn own_path() -> io::Result<PathBuf> {
+    match BINARY.get() {
+        Some(path) => path.canonicalize(),
+        None => std::env::current_exe(),
+    }
+}
+
 /// What went wrong, at which step; nothing was executed.
 #[derive(Debug)]
 struct Fault {
@@ -96,7 +114,8 @@ fn step(what: &'static str) -> impl FnOnce() -> String {
     move || what.to_owned()
 }
 
-fn run() {
+/// `arrived`: this process is the first of its namespaces already.
+fn run(arrived: Option<native::Identity>) {
     // SAFETY: the runner put these two there for us; nothing else owns them.
     let (control, plan) = unsafe {
         (
@@ -104,7 +123,7 @@ fn run() {
             OwnedFd::from_raw_fd(PLAN_FD),
         )
     };
-    if let Err(fault) = read(plan).and_then(|plan| carry_out(&control, &plan)) {
+    if let Err(fault) = read(plan).and_then(|plan| carry_out(&control, &plan, arrived)) {
         tell(&control, &fault);
     }
 }
@@ -128,7 +147,11 @@ fn tell(control: &OwnedFd, fault: &Fault) {
     let _ = control::send(control.as_fd(), &report, None);
 }
 
-fn carry_out(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+fn carry_out(
+    control: &OwnedFd,
+    plan: &Plan,
+    arrived: Option<native::Identity>,
+) -> Result<(), Fault> {
     sys::close_on_exec(control.as_raw_fd()).step(step("keep the control socket"))?;
     if plan.kind == Kind::Inner {
         bubblewrap::arrive().step(step("take the standard error"))?;
@@ -138,7 +161,7 @@ fn carry_out(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
     match (plan.kind, &plan.inner) {
         (Kind::Guard, None) => init::guard(control, plan),
         (Kind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
-        (Kind::Native, _) => native::run(control, plan),
+        (Kind::Native, _) => native::run(control, plan, arrived),
         (Kind::Inner, _) => bubblewrap::inside(control, plan),
     }
 }

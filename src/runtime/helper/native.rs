@@ -8,23 +8,49 @@ use super::{Fault, Step, init, root, step, tell};
 use crate::runtime::sandbox::plan::{Confinement, PROXY_PORT, Plan};
 use crate::runtime::spawn::control::{self, Report};
 
-pub fn run(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+/// All but the mount namespace, which is made when nothing more is looked up on the host.
+pub const NAMESPACES: i32 =
+    libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
+
+/// Who we are outside; inside of a new user namespace that can no longer be asked.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    user: libc::uid_t,
+    group: libc::gid_t,
+}
+
+impl Identity {
+    pub fn current() -> Self {
+        // SAFETY: no arguments, cannot fail.
+        let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+        Self { user, group }
+    }
+
+    /// The same user inside as outside, and no other.
+    fn keep(self) -> Result<(), Fault> {
+        let Self { user, group } = self;
+        fs::write("/proc/self/setgroups", "deny").step(step("deny setgroups"))?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step(step("map the user"))?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step(step("map the group"))
+    }
+}
+
+pub fn run(control: &OwnedFd, plan: &Plan, arrived: Option<Identity>) -> Result<(), Fault> {
     let Some(confinement) = &plan.confinement else {
         return init::guard(control, plan);
     };
-    // SAFETY: no arguments, cannot fail.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    sys::unshare(
-        libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC,
-    )
-    .step(step("create user, process, network and IPC namespaces"))?;
-    // The same user inside as outside, and no other.
-    fs::write("/proc/self/setgroups", "deny").step(step("deny setgroups"))?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step(step("map the user"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step(step("map the group"))?;
+    if let Some(identity) = arrived {
+        identity.keep()?;
+        return first_process(control, plan, confinement);
+    }
+    let identity = Identity::current();
+    sys::unshare(NAMESPACES).step(step("create user, process, network and IPC namespaces"))?;
+    identity.keep()?;
     match sys::fork().step(step("start the first process"))? {
         Fork::Child => {
-            if let Err(fault) = first_process(control, plan, confinement) {
+            let tied = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)
+                .step(step("tie to the helper"));
+            if let Err(fault) = tied.and_then(|_| first_process(control, plan, confinement)) {
                 tell(control, &fault);
             }
             Ok(())
@@ -38,7 +64,6 @@ pub fn run(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
 
 /// Process 1 of the sandbox.
 fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> Result<(), Fault> {
-    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0).step(step("tie to the helper"))?;
     init::join_cgroups(plan)?;
     sys::loopback_up().step(step("bring the loopback interface up"))?;
     listen(control, confinement)?;

@@ -4,7 +4,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use super::sys;
+use super::{native, sys};
 use crate::runtime::sandbox::plan::PLAN_FD;
 use crate::runtime::spawn::control;
 
@@ -13,22 +13,36 @@ pub const WORD: &str = "spare";
 /// Where its requests come from.
 pub const REQUESTS_FD: i32 = 3;
 
-/// Serves until the runner is gone. A request is an empty list with five descriptors: the
-/// target's streams, the control socket, the plan. The answer is a process number.
+/// What the copy is to be.
+#[derive(Clone, Copy, serde::Deserialize, serde::Serialize)]
+pub enum Request {
+    /// A helper as any other.
+    Helper,
+    /// Process 1 of a sandbox at once, where nothing on the host has to be cleaned up after it.
+    FirstProcess,
+}
+
+/// Serves until the runner is gone. A request comes with five descriptors: the target's
+/// streams, the control socket, the plan. The answer is a process number.
 pub fn run() {
     // SAFETY: the runner put it there for us; nothing else owns it.
     let requests = unsafe { OwnedFd::from_raw_fd(REQUESTS_FD) };
+    let identity = native::Identity::current();
     super::filter::prepare();
-    while let Ok(Some((_, with))) = control::receive_with::<[u8; 0]>(requests.as_fd()) {
+    while let Ok(Some((request, with))) = control::receive_with::<Request>(requests.as_fd()) {
+        let (namespaces, identity) = match request {
+            Request::Helper => (0, None),
+            Request::FirstProcess => (native::NAMESPACES, Some(identity)),
+        };
         // SAFETY: one thread; the copy goes on as this process does. Its parent is ours.
         let pid = unsafe {
-            let flags = libc::CLONE_PARENT | libc::SIGCHLD;
+            let flags = libc::CLONE_PARENT | libc::SIGCHLD | namespaces;
             libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0)
         };
         if pid == 0 {
             drop(requests);
             if place(&with).is_ok() {
-                super::run();
+                super::run(identity);
             }
             return;
         }

@@ -64,6 +64,13 @@ pub struct Prepared {
     limiter: Limiter,
 }
 
+impl Prepared {
+    /// It may run as long as it likes, whatever `limits.timeout_ms` says.
+    pub fn without_timeout(&mut self) {
+        self.limiter.timeout = None;
+    }
+}
+
 /// Every clause with its standing, limits included.
 pub fn assess_all(policy: &Policy, backend: &Result<Backend, String>) -> Vec<Assessment> {
     let mut all = assess(policy, backend);

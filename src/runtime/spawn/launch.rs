@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::spare;
 use crate::runtime::helper;
-use crate::runtime::sandbox::plan::{PLAN_FD, Plan};
+use crate::runtime::helper::spare::Request;
+use crate::runtime::sandbox::plan::{Kind, PLAN_FD, Plan};
 
 /// A process of ours that nobody else can mistake: its number is not reused before we have
 /// waited for it, and the descriptor stays its own after that.
@@ -25,6 +26,11 @@ pub struct Streams {
 }
 
 pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Helper> {
+    let alone = plan.confinement.is_some() && plan.leftovers.is_empty();
+    let request = match plan.kind {
+        Kind::Native if alone => Request::FirstProcess,
+        _ => Request::Helper,
+    };
     let plan = helper::sys::in_memory(&serde_json::to_vec(plan).map_err(io::Error::other)?)?;
     let ends = [
         &streams.stdin,
@@ -33,7 +39,7 @@ pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Hel
         &control,
         &plan,
     ];
-    if let Some(pid) = spare::ask(&ends.map(AsRawFd::as_raw_fd)) {
+    if let Some(pid) = spare::ask(request, &ends.map(AsRawFd::as_raw_fd)) {
         return helper(pid);
     }
     let mut places = Vec::new();

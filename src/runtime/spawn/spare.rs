@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 
 use super::{control, launch};
-use crate::runtime::helper::spare;
+use crate::runtime::helper::spare::{self, Request};
 
 /// Who spawns once pays for no spare helper.
 const WORTH_IT: u32 = 2;
@@ -14,35 +14,37 @@ const WORTH_IT: u32 = 2;
 enum State {
     /// So many spawns went without.
     Without(u32),
-    Waiting(OwnedFd),
+    Waiting(OwnedFd, libc::pid_t),
 }
 
 static STATE: Mutex<State> = Mutex::new(State::Without(0));
 
 /// A helper with these descriptors; `None` where the caller has to start one.
-pub fn ask(with: &[RawFd]) -> Option<libc::pid_t> {
+pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let State::Waiting(requests) = &*state {
-        match request(requests, with) {
+    if let State::Waiting(requests, spare) = &*state {
+        match request(requests, what, with) {
             Ok(pid) => return Some(pid),
-            Err(_) => *state = State::Without(0),
+            Err(_) => {
+                end(*spare);
+                *state = State::Without(0);
+            }
         }
     }
     if let State::Without(count) = &mut *state {
         *count += 1;
         // From the next spawn on; this one would have to wait for it.
         if *count >= WORTH_IT
-            && let Ok(requests) = start()
+            && let Ok((requests, spare)) = start()
         {
-            *state = State::Waiting(requests);
+            *state = State::Waiting(requests, spare);
         }
     }
     None
 }
 
-fn request(requests: &OwnedFd, with: &[RawFd]) -> io::Result<libc::pid_t> {
-    let nothing: [u8; 0] = [];
-    control::send_with(requests.as_fd(), &nothing, with)?;
+fn request(requests: &OwnedFd, what: Request, with: &[RawFd]) -> io::Result<libc::pid_t> {
+    control::send_with(requests.as_fd(), &what, with)?;
     match control::receive::<i64>(requests.as_fd())? {
         Some((pid @ 1.., _)) => Ok(pid as libc::pid_t),
         Some((errno, _)) => Err(io::Error::from_raw_os_error(-errno as i32)),
@@ -50,7 +52,16 @@ fn request(requests: &OwnedFd, with: &[RawFd]) -> io::Result<libc::pid_t> {
     }
 }
 
-fn start() -> io::Result<OwnedFd> {
+/// No zombie stays of a spare helper that has died or went silent.
+fn end(spare: libc::pid_t) {
+    // SAFETY: our own child, not waited for yet: the number is its own.
+    unsafe {
+        libc::kill(spare, libc::SIGKILL);
+        libc::waitpid(spare, std::ptr::null_mut(), 0);
+    }
+}
+
+fn start() -> io::Result<(OwnedFd, libc::pid_t)> {
     let (ours, theirs) = control::pair()?;
     wait_at_most(&ours, 5)?;
     let null = std::fs::OpenOptions::new()
@@ -64,8 +75,8 @@ fn start() -> io::Result<OwnedFd> {
         (launch::high(&null)?, 2),
         (launch::high(&theirs)?, spare::REQUESTS_FD),
     ];
-    launch::spawn(Some(spare::WORD), &places)?;
-    Ok(ours)
+    let spare = launch::spawn(Some(spare::WORD), &places)?;
+    Ok((ours, spare))
 }
 
 /// A helper that does not answer is as good as none.

@@ -133,6 +133,10 @@ impl Denier<'_> {
         if meta.is_dir() {
             return Hidden::Directory;
         }
+        self.note(format!(
+            "`{}` is hidden as the file that it is now; were it replaced from outside while the program runs, the new one would be seen",
+            path.display()
+        ));
         if meta.nlink() > 1 {
             self.note(format!(
                 "`{}` has {} names (hard links): it is hidden under this one only",

@@ -42,6 +42,11 @@ pub fn resolve(
     }
 }
 
+/// What every child gets, sandboxed or not, with the caller's own variables.
+pub fn basic_environment(surroundings: &Surroundings) -> Vec<(OsString, OsString)> {
+    env::Variables::basic(surroundings).finish(surroundings)
+}
+
 /// Without links as far as it exists.
 fn real(path: &Path) -> PathBuf {
     let walked = super::programs::links::Trail::default().follow_lenient(path);

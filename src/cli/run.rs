@@ -1,0 +1,719 @@
+//! `agentproto run`: one turn of an agent, from its manifest to its end.
+
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::args::Global;
+use super::ask::Terminal;
+use super::{Failure, Outcome, io_failure};
+use crate::exit;
+use crate::report::aoi::{self, Category, Emitter, object};
+use crate::report::text::{plain, speech};
+use crate::runtime::agent::{Agent, Wishlist};
+use crate::runtime::arm::desk::{Answer, Decision, Permissions, Rule};
+use crate::runtime::bundle::Bundle;
+use crate::runtime::choices::{Given, Strategy, Wanted};
+use crate::runtime::context::{Context, Sandboxing, Setting};
+use crate::runtime::continuation::{Exchange, with_history};
+use crate::runtime::home::Home;
+use crate::runtime::install;
+use crate::runtime::interact::{Headless, Interact};
+use crate::runtime::observe::{Observer, Stage};
+use crate::runtime::session::Session;
+use crate::runtime::{Choice, Code, Fault, StopReason, StreamEvent};
+
+#[derive(Args, Debug)]
+pub struct Run {
+    /// A slug, a manifest or a bundle directory
+    pub target: String,
+    /// What to say to the agent; `-` reads standard input
+    #[arg(
+        long,
+        short = 'p',
+        value_name = "TEXT",
+        required_unless_present = "list_sessions"
+    )]
+    pub prompt: Option<String>,
+    /// Working directory of the agent [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// One of the manifest's modes
+    #[arg(long, value_name = "ID")]
+    pub mode: Option<String>,
+    /// A value for one of the manifest's options
+    #[arg(long, value_name = "ID=VALUE", value_parser = pair)]
+    pub option: Vec<(String, String)>,
+    /// How prior turns reach the agent: one of the manifest's strategies
+    #[arg(long, value_name = "ID")]
+    pub continuation: Option<String>,
+    /// Prior turns for the transcript strategy: a JSONL file of {"role","text"}
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+    /// A former session to go on with
+    #[arg(long, value_name = "ID")]
+    pub resume: Option<String>,
+    /// An OPERATOR.md with mode, options and continuation
+    #[arg(long, value_name = "FILE")]
+    pub operator: Option<PathBuf>,
+    /// Enforce the declared sandbox, or run without it
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "off"])]
+    pub sandbox: String,
+    /// Who decides when the agent asks for permission [default: ask on a terminal, else deny]
+    #[arg(long, value_name = "WHO", value_parser = ["ask", "allow", "deny"])]
+    pub permissions: Option<String>,
+    /// Allow tools whose name fits this glob, whatever `--permissions` says
+    #[arg(long, value_name = "GLOB")]
+    pub allow_tool: Vec<String>,
+    /// Deny tools whose name fits this glob; stronger than `--allow-tool`
+    #[arg(long, value_name = "GLOB")]
+    pub deny_tool: Vec<String>,
+    /// Confirm install, setup and permissions beforehand
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Install what has no SHA-256, too
+    #[arg(long)]
+    pub allow_unverified: bool,
+    /// Seconds that the agent has for its handshake
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = super::args::seconds)]
+    pub handshake_timeout: f64,
+    /// Cancel the turn after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = super::args::seconds)]
+    pub turn_timeout: Option<f64>,
+    /// Look for slugs here, too
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Vec<PathBuf>,
+    /// List the sessions that the agent knows, and send nothing
+    #[arg(long, conflicts_with_all = ["prompt", "resume"])]
+    pub list_sessions: bool,
+    /// Output format: the agent's words, or events
+    #[arg(long, short = 'o', alias = "format", default_value = "text", value_parser = ["text", "jsonl"])]
+    pub output: String,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((id, value)) if !id.is_empty() => Ok((id.to_owned(), value.to_owned())),
+        _ => Err("ID=VALUE is wanted".to_owned()),
+    }
+}
+
+/// What happens beside the events of a turn.
+enum Note {
+    Stage(Stage, String),
+    Progress(Stage, String),
+    Warning(String, String),
+}
+
+struct Notes(mpsc::UnboundedSender<Note>);
+
+impl Observer for Notes {
+    fn stage(&self, stage: Stage, detail: &str) {
+        let _ = self.0.send(Note::Stage(stage, detail.to_owned()));
+    }
+
+    fn progress(&self, stage: Stage, text: &str) {
+        let _ = self.0.send(Note::Progress(stage, text.to_owned()));
+    }
+
+    fn warning(&self, code: &str, message: &str) {
+        let _ = self
+            .0
+            .send(Note::Warning(code.to_owned(), message.to_owned()));
+    }
+}
+
+pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+    let began = Instant::now();
+    let mut face: Box<dyn Face + '_> = match args.output.as_str() {
+        "jsonl" => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("run").map_err(io_failure)?;
+            Box::new(Machine { emitter, began })
+        }
+        _ => Box::new(Human {
+            out,
+            verbose: global.verbose,
+            quiet: global.quiet,
+            midline: false,
+            asks: at_terminal(args),
+        }),
+    };
+    let ended = runtime.block_on(converse(args, &mut *face));
+    // Whatever still runs is killed with it.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    face.finish(ended)
+}
+
+/// What came of it.
+struct Ended {
+    session: Option<String>,
+    reason: Option<StopReason>,
+    interrupted: Option<u8>,
+    /// The turn's own error, told already as an event.
+    told: Option<u8>,
+}
+
+async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
+    let (sender, mut notes) = mpsc::unbounded_channel();
+    let mut signals = Signals::new();
+    let message = message(args)?;
+    let agent = load(args, Arc::new(Notes(sender)))?;
+    let strategy = agent.chosen.strategy;
+    if args.resume.is_some() && strategy != Strategy::NativeResume {
+        let what = format!(
+            "`--resume` needs the continuation native-resume, and `{}` is chosen (AIP-45, Continuation)",
+            strategy.as_str()
+        );
+        return Err(Fault::new(Code::ContinuationUnsupported, what)
+            .hint("give `--continuation native-resume` where the manifest supports it"));
+    }
+    let message = match strategy {
+        Strategy::Transcript => with_history(&history(args)?, &message),
+        _ => message,
+    };
+    let starting = agent.start(args.resume.as_deref());
+    tokio::pin!(starting);
+    let session = loop {
+        tokio::select! {
+            biased;
+            note = notes.recv() => face.note(note)?,
+            code = signals.next() => return Ok(Ended { session: None, reason: None, interrupted: Some(code), told: None }),
+            started = &mut starting => break started,
+        }
+    };
+    drain(&mut notes, face)?;
+    let session = session?;
+    let mut ended = Ended {
+        session: None,
+        reason: None,
+        interrupted: None,
+        told: None,
+    };
+    let turned = match args.list_sessions {
+        true => match session.list().await {
+            Ok(list) => face.sessions(&list),
+            Err(fault) => Err(fault),
+        },
+        false => {
+            turn(
+                &session,
+                message,
+                face,
+                &mut notes,
+                &mut signals,
+                &mut ended,
+            )
+            .await
+        }
+    };
+    ended.session = Some(session.id());
+    let closing = session.close();
+    tokio::pin!(closing);
+    loop {
+        tokio::select! {
+            biased;
+            note = notes.recv() => face.note(note)?,
+            code = signals.next() => {
+                ended.interrupted = Some(code);
+                break;
+            }
+            closed = &mut closing => {
+                closed?;
+                break;
+            }
+        }
+    }
+    drain(&mut notes, face)?;
+    turned.map(|()| ended)
+}
+
+fn drain(notes: &mut mpsc::UnboundedReceiver<Note>, face: &mut dyn Face) -> Result<(), Fault> {
+    while let Ok(note) = notes.try_recv() {
+        face.note(Some(note))?;
+    }
+    Ok(())
+}
+
+async fn turn(
+    session: &Session,
+    message: String,
+    face: &mut dyn Face,
+    notes: &mut mpsc::UnboundedReceiver<Note>,
+    signals: &mut Signals,
+    ended: &mut Ended,
+) -> Result<(), Fault> {
+    let mut turn = session.send(message)?;
+    let (answers, mut answered) = mpsc::unbounded_channel::<(String, Answer)>();
+    loop {
+        tokio::select! {
+            biased;
+            note = notes.recv() => face.note(note)?,
+            code = signals.next() => {
+                if ended.interrupted.replace(code).is_some() {
+                    return Ok(());
+                }
+                session.cancel().await?;
+            }
+            Some((id, answer)) = answered.recv() => {
+                session.answer(&id, answer);
+            }
+            event = turn.next() => {
+                let Some(event) = event else { return Ok(()) };
+                match &event {
+                    StreamEvent::TurnEnd { reason } => ended.reason = Some(*reason),
+                    StreamEvent::Error { code, .. } => {
+                        let known = Code::ALL.iter().find(|c| c.as_str() == code);
+                        ended.told = Some(known.map_or(exit::FINDINGS, |c| c.exit()));
+                    }
+                    _ => {}
+                }
+                face.event(&event)?;
+                if let StreamEvent::AgentPrompt { id, options, .. } = event && face.asks() && session.is_asked(&id) {
+                    ask(id, options, answers.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Asks at the terminal, beside the events.
+fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(String, Answer)>) {
+    std::thread::spawn(move || {
+        for (number, option) in options.iter().enumerate() {
+            eprintln!("  {} {}", number + 1, plain(&option.label));
+        }
+        eprint!("Your choice [nothing = no]: ");
+        let mut line = String::new();
+        let _ = std::io::stdin().read_line(&mut line);
+        let number = line.trim().parse::<usize>().ok();
+        let chosen = number.and_then(|n| options.get(n.checked_sub(1)?));
+        let answer = match chosen {
+            Some(choice) => Answer::Choice(choice.id.clone()),
+            None => {
+                let no = options
+                    .iter()
+                    .find(|o| o.kind.as_deref() == Some("reject_once"));
+                no.map_or(Answer::Declined, |o| Answer::Choice(o.id.clone()))
+            }
+        };
+        let _ = answers.send((id, answer));
+    });
+}
+
+fn message(args: &Run) -> Result<String, Fault> {
+    let unread = |what: String| Fault::new(Code::ManifestUnreadable, what);
+    let message = match args.prompt.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            let read = std::io::stdin()
+                .lock()
+                .take(64 << 20)
+                .read_to_string(&mut text);
+            read.map_err(|e| unread(format!("the prompt on standard input: {e}")))?;
+            text
+        }
+        Some(text) => text.to_owned(),
+        None => String::new(),
+    };
+    Ok(message)
+}
+
+/// Prior turns as the caller tells them.
+fn history(args: &Run) -> Result<Vec<Exchange>, Fault> {
+    let Some(path) = &args.transcript else {
+        return Ok(Vec::new());
+    };
+    let bad = |what: String| Fault::new(Code::ManifestInvalid, format!("{}{what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| bad(format!(": {e}")))?;
+    let mut said = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let value: Value =
+            serde_json::from_str(line).map_err(|e| bad(format!(":{}: {e}", number + 1)))?;
+        let field = |key: &str| value.get(key).and_then(Value::as_str);
+        match (field("role"), field("text")) {
+            (Some(role @ ("user" | "agent")), Some(text)) => said.push(Exchange {
+                by_user: role == "user",
+                text: text.to_owned(),
+            }),
+            _ => {
+                let what = format!(
+                    ":{}: a line is {{\"role\":\"user\"|\"agent\",\"text\":…}}",
+                    number + 1
+                );
+                return Err(bad(what));
+            }
+        }
+    }
+    Ok(said)
+}
+
+fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
+    let home = Home::from_env()?;
+    let bundle = Bundle::discover(&args.target, &args.adapters, &home)?;
+    let context = Context::new(
+        bundle,
+        Setting {
+            home,
+            cwd: args.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
+            host_env: std::env::vars_os().collect(),
+            sandboxing: match args.sandbox.as_str() {
+                "off" => Sandboxing::Off,
+                _ => Sandboxing::Auto,
+            },
+            yes: args.yes,
+            observer,
+            interact: interact(args),
+        },
+    )?;
+    let given = args.option.iter();
+    let from_line = Wanted {
+        mode: args.mode.clone(),
+        continuation: args.continuation.clone(),
+        options: given
+            .map(|(id, text)| (id.clone(), Given::Text(text.clone())))
+            .collect(),
+    };
+    let wanted = match &args.operator {
+        Some(path) => Wanted::from_operator(path)?.beaten_by(from_line),
+        None => from_line,
+    };
+    let wishes = Wishlist {
+        wanted,
+        permissions: permissions(args),
+        handshake_timeout: Duration::from_secs_f64(args.handshake_timeout),
+        turn_timeout: args.turn_timeout.map(Duration::from_secs_f64),
+        install: install::Options {
+            allow_unverified: args.allow_unverified,
+            reinstall: false,
+        },
+    };
+    Agent::load(context, wishes)
+}
+
+/// A person sits there.
+fn at_terminal(args: &Run) -> bool {
+    args.output == "text" && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+fn interact(args: &Run) -> Arc<dyn Interact> {
+    match at_terminal(args) {
+        true => Arc::new(Terminal),
+        false => Arc::new(Headless),
+    }
+}
+
+fn permissions(args: &Run) -> Permissions {
+    let default = match args.permissions.as_deref() {
+        Some("allow") => Decision::Allow,
+        Some("deny") => Decision::Deny,
+        Some("ask") if at_terminal(args) => Decision::Ask,
+        // Nobody could answer: the turn must not hang.
+        Some(_) => Decision::Deny,
+        None if args.yes => Decision::Allow,
+        None if at_terminal(args) => Decision::Ask,
+        None => Decision::Deny,
+    };
+    let rule = |decision| {
+        move |tool: &String| Rule {
+            tool: tool.clone(),
+            kind: None,
+            decision,
+        }
+    };
+    let denied = args.deny_tool.iter().map(rule(Decision::Deny));
+    let allowed = args.allow_tool.iter().map(rule(Decision::Allow));
+    let rest = [Rule {
+        tool: "**".to_owned(),
+        kind: None,
+        decision: default,
+    }];
+    match args.deny_tool.is_empty() && args.allow_tool.is_empty() {
+        true => match default {
+            Decision::Ask => Permissions::Ask,
+            Decision::Allow => Permissions::Allow,
+            Decision::Deny => Permissions::Deny,
+        },
+        false => Permissions::Rules(denied.chain(allowed).chain(rest).collect()),
+    }
+}
+
+/// SIGINT and SIGTERM, as exit codes.
+struct Signals(Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>);
+
+impl Signals {
+    fn new() -> Self {
+        let interrupt = signal(SignalKind::interrupt());
+        Signals(interrupt.ok().zip(signal(SignalKind::terminate()).ok()))
+    }
+
+    async fn next(&mut self) -> u8 {
+        match &mut self.0 {
+            Some((interrupt, terminate)) => tokio::select! {
+                _ = interrupt.recv() => exit::INTERRUPTED,
+                _ = terminate.recv() => exit::TERMINATED,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Who is told: a person or a program.
+trait Face {
+    fn note(&mut self, note: Option<Note>) -> Result<(), Fault>;
+    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault>;
+    fn sessions(&mut self, list: &Value) -> Result<(), Fault>;
+    /// Whether questions can be put to a person.
+    fn asks(&self) -> bool;
+    fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome;
+}
+
+fn unwritten(error: std::io::Error) -> Fault {
+    Fault::new(
+        Code::StateUnwritable,
+        format!("the output cannot be written: {error}"),
+    )
+}
+
+struct Machine<'w> {
+    emitter: Emitter<'w>,
+    began: Instant,
+}
+
+impl Face for Machine<'_> {
+    fn note(&mut self, note: Option<Note>) -> Result<(), Fault> {
+        let done = match note {
+            Some(Note::Stage(stage, detail)) => {
+                let fields = json!({ "stage": stage.as_str(), "message": detail });
+                self.emitter.event("progress", &object(fields))
+            }
+            Some(Note::Progress(stage, text)) => {
+                let fields = json!({ "stage": stage.as_str(), "message": text });
+                self.emitter.event("progress", &object(fields))
+            }
+            Some(Note::Warning(code, message)) => self.emitter.warning(&code, &message, None),
+            None => Ok(()),
+        };
+        done.map_err(unwritten)
+    }
+
+    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault> {
+        if let StreamEvent::Error {
+            code,
+            message,
+            hint,
+            ..
+        } = event
+        {
+            let failure = aoi::Failure {
+                code,
+                category: category(code),
+                message,
+                retryable: code == Code::TurnTimeout.as_str(),
+                hint: hint.as_deref(),
+            };
+            return self.emitter.error(&failure).map_err(unwritten);
+        }
+        let mut fields = object(serde_json::to_value(event).unwrap_or_default());
+        let kind = match fields.shift_remove("type") {
+            Some(Value::String(kind)) => kind,
+            _ => return Ok(()),
+        };
+        self.emitter.event(&kind, &fields).map_err(unwritten)
+    }
+
+    fn sessions(&mut self, list: &Value) -> Result<(), Fault> {
+        for session in list.as_array().into_iter().flatten() {
+            self.emitter
+                .event("session", &object(session.clone()))
+                .map_err(unwritten)?;
+        }
+        Ok(())
+    }
+
+    fn asks(&self) -> bool {
+        false
+    }
+
+    fn finish(mut self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {
+        let elapsed = self.began.elapsed();
+        match ended {
+            Ok(ended) => {
+                let code = ended.told.or(ended.interrupted).unwrap_or(exit::CLEAN);
+                let mut fields = json!({ "session_id": ended.session, "reason": ended.reason });
+                if ended.interrupted.is_some() {
+                    fields["interrupted"] = true.into();
+                }
+                self.emitter
+                    .summary(code == exit::CLEAN, elapsed, object(fields))
+                    .map_err(io_failure)?;
+                Ok(code)
+            }
+            Err(fault) => {
+                let failure = aoi::Failure {
+                    code: fault.code.as_str(),
+                    category: category(fault.code.as_str()),
+                    message: &fault.message,
+                    retryable: fault.code.exit() == exit::TEMPORARY,
+                    hint: fault.hint.as_deref(),
+                };
+                self.emitter.error(&failure).map_err(io_failure)?;
+                let fields = match fault.details {
+                    Value::Null => json!({}),
+                    details => json!({ "details": details }),
+                };
+                self.emitter
+                    .summary(false, elapsed, object(fields))
+                    .map_err(io_failure)?;
+                eprintln!(
+                    "agentproto: {}: {}",
+                    fault.code.as_str(),
+                    plain(&fault.message)
+                );
+                Ok(fault.code.exit())
+            }
+        }
+    }
+}
+
+fn category(code: &str) -> Category {
+    let known = Code::ALL.iter().find(|c| c.as_str() == code);
+    match known.map_or(exit::FINDINGS, |c| c.exit()) {
+        exit::USAGE => Category::Usage,
+        exit::DATA => Category::Validation,
+        exit::NO_INPUT => Category::NotFound,
+        exit::NO_PERMISSION => Category::Authn,
+        exit::TEMPORARY => Category::Timeout,
+        exit::UNAVAILABLE => Category::Temporary,
+        exit::CONFIG => Category::Config,
+        exit::CANT_CREATE => Category::Io,
+        _ => Category::Internal,
+    }
+}
+
+struct Human<'w> {
+    out: &'w mut dyn Write,
+    verbose: bool,
+    quiet: bool,
+    /// The agent's text did not end its line.
+    midline: bool,
+    /// Questions are put to the person at the terminal.
+    asks: bool,
+}
+
+impl Human<'_> {
+    fn aside(&mut self, text: &str) {
+        if self.midline {
+            let _ = writeln!(self.out);
+            let _ = self.out.flush();
+            self.midline = false;
+        }
+        eprintln!("{}", speech(text.trim_end()));
+    }
+}
+
+impl Face for Human<'_> {
+    fn note(&mut self, note: Option<Note>) -> Result<(), Fault> {
+        match note {
+            Some(Note::Stage(stage, detail)) if self.verbose => {
+                self.aside(&format!("[{}] {detail}", stage.as_str()));
+            }
+            Some(Note::Progress(_, text)) if !self.quiet => self.aside(&text),
+            Some(Note::Warning(_, message)) => self.aside(&format!("warning: {message}")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault> {
+        match event {
+            StreamEvent::TextDelta { text } => {
+                // The agent is not trusted with the terminal.
+                let text = speech(text);
+                self.midline = !text.ends_with('\n');
+                let written = write!(self.out, "{text}").and_then(|()| self.out.flush());
+                match written {
+                    Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
+                    written => written.map_err(unwritten)?,
+                }
+            }
+            StreamEvent::Thought { text } if self.verbose => {
+                self.aside(&format!("thought: {text}"))
+            }
+            StreamEvent::ToolCall { name, .. } if !self.quiet => {
+                self.aside(&format!("tool: {name}"))
+            }
+            StreamEvent::ToolResult { id, ok: false, .. } if !self.quiet => {
+                self.aside(&format!("tool {id} failed"));
+            }
+            StreamEvent::AgentPrompt { message, .. } => self.aside(message),
+            StreamEvent::TurnEnd { reason } if *reason != StopReason::EndTurn => {
+                let reason = serde_json::to_value(reason).unwrap_or_default();
+                self.aside(&format!(
+                    "the turn ended: {}",
+                    reason.as_str().unwrap_or_default()
+                ));
+            }
+            StreamEvent::Error {
+                code,
+                message,
+                hint,
+                ..
+            } => {
+                self.aside(&format!("agentproto: {code}: {message}"));
+                if let Some(hint) = hint {
+                    self.aside(&format!("  {hint}"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn sessions(&mut self, list: &Value) -> Result<(), Fault> {
+        for session in list.as_array().into_iter().flatten() {
+            let text = |key: &str| {
+                plain(session.get(key).and_then(Value::as_str).unwrap_or("-")).into_owned()
+            };
+            writeln!(
+                self.out,
+                "{}  {}  {}",
+                text("sessionId"),
+                text("updatedAt"),
+                text("title")
+            )
+            .map_err(unwritten)?;
+        }
+        Ok(())
+    }
+
+    fn asks(&self) -> bool {
+        self.asks
+    }
+
+    fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {
+        if self.midline {
+            writeln!(self.out).map_err(io_failure)?;
+        }
+        let ended = ended?;
+        if self.verbose
+            && let Some(session) = &ended.session
+        {
+            eprintln!("session: {}", plain(session));
+        }
+        Ok(ended.told.or(ended.interrupted).unwrap_or(exit::CLEAN))
+    }
+}

@@ -1,0 +1,264 @@
+//! The wire between the agent and the protocol library: every line passes here, in order.
+//! Updates are translated at once; the rest goes on. What is no message is kept from both.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::channel::mpsc;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+use super::updates::{Params, Tools};
+use crate::runtime::arm::Events;
+use crate::runtime::fault::{Code, Fault};
+use crate::runtime::observe::Observer;
+use crate::runtime::spawn::{Lines, Piece};
+
+/// So much of an odd line is quoted.
+const QUOTED: usize = 200;
+/// So many odd lines are told one by one.
+const TOLD: u32 = 5;
+
+#[derive(Deserialize)]
+struct Envelope<'l> {
+    #[serde(borrow, default)]
+    method: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
+    id: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'l RawValue>,
+}
+
+/// What the arm and the tap share.
+pub struct Shared {
+    /// The session whose updates count, and where they go; `None` between turns.
+    turn: Mutex<Option<(String, Events)>>,
+    /// Why nothing more can come; the reason stands once it is set.
+    over: watch::Sender<Option<Over>>,
+    first_odd: Mutex<Option<String>>,
+    observer: Arc<dyn Observer>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Over {
+    /// The agent closed its output.
+    Ended,
+    Broken(Fault),
+}
+
+impl Shared {
+    pub fn new(observer: Arc<dyn Observer>) -> Arc<Self> {
+        Arc::new(Shared {
+            turn: Mutex::new(None),
+            over: watch::channel(None).0,
+            first_odd: Mutex::new(None),
+            observer,
+        })
+    }
+
+    pub fn begin_turn(&self, session: &str, events: Events) {
+        *self.turn() = Some((session.to_owned(), events));
+    }
+
+    pub fn end_turn(&self) {
+        *self.turn() = None;
+    }
+
+    /// Where events of the turn go, for what comes beside the updates.
+    pub fn events(&self) -> Option<Events> {
+        self.turn().as_ref().map(|(_, events)| events.clone())
+    }
+
+    /// Waits until nothing more can come.
+    pub async fn over(&self) -> Over {
+        let mut over = self.over.subscribe();
+        match over.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(over)) => over.clone(),
+            _ => Over::Ended,
+        }
+    }
+
+    /// The first line that was no message: often the reason for silence.
+    pub fn first_odd(&self) -> Option<String> {
+        self.first_odd
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn turn(&self) -> std::sync::MutexGuard<'_, Option<(String, Events)>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the agent until it ends. Lines for the library go to `onward`.
+pub async fn read(
+    mut lines: Lines,
+    shared: Arc<Shared>,
+    onward: mpsc::UnboundedSender<std::io::Result<String>>,
+) {
+    let mut reader = Reader {
+        shared: Arc::clone(&shared),
+        tools: Tools::default(),
+        odd: 0,
+    };
+    let over = loop {
+        let Some(piece) = lines.next().await else {
+            break Over::Ended;
+        };
+        match reader.take(piece).await {
+            Ok(Some(line)) => {
+                if onward.unbounded_send(Ok(line)).is_err() {
+                    break Over::Ended;
+                }
+            }
+            Ok(None) => {}
+            Err(fault) => break Over::Broken(fault),
+        }
+    };
+    reader.finish();
+    shared.over.send_if_modified(|known| {
+        let first = known.is_none();
+        if first {
+            *known = Some(over);
+        }
+        first
+    });
+    // What is still to come has no reader; it is drained all the same.
+    while lines.next().await.is_some() {}
+}
+
+struct Reader {
+    shared: Arc<Shared>,
+    tools: Tools,
+    odd: u32,
+}
+
+impl Reader {
+    /// A line for the library; `None` where it was dealt with.
+    async fn take(&mut self, piece: Piece) -> Result<Option<String>, Fault> {
+        let bytes = match piece {
+            Piece::Line { bytes, .. } => bytes,
+            Piece::TooLong { length, .. } => {
+                return Err(broken(format!(
+                    "the agent sent a line of {length} bytes, more than the runner takes"
+                )));
+            }
+            Piece::Gap { lines, .. } => {
+                return Err(broken(format!(
+                    "{lines} lines of the agent were lost: whoever reads the events was too slow"
+                )));
+            }
+        };
+        let bytes = bytes
+            .strip_suffix(b"\r")
+            .map(<[u8]>::to_vec)
+            .unwrap_or(bytes);
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        let Ok(line) = String::from_utf8(bytes) else {
+            self.odd("a line that is not UTF-8");
+            return Ok(None);
+        };
+        let Ok(envelope) = serde_json::from_str::<Envelope>(&line) else {
+            self.odd(&line);
+            return Ok(None);
+        };
+        match (&envelope.method, envelope.id, envelope.params) {
+            (Some(method), None, Some(params)) if method == "session/update" => {
+                self.update(params.get()).await?;
+                Ok(None)
+            }
+            _ => Ok(Some(line)),
+        }
+    }
+
+    async fn update(&mut self, params: &str) -> Result<(), Fault> {
+        let params: Params = match serde_json::from_str(params) {
+            Ok(params) => params,
+            Err(error) => {
+                self.odd(&format!("session/update that cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        // Outside of a turn: a replay, or something that came too late.
+        let sink = match &*self.shared.turn() {
+            Some((session, events)) if *session == params.session => events.clone(),
+            Some(_) => {
+                self.shared.observer.warning(
+                    "session_unknown",
+                    "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
+                );
+                return Ok(());
+            }
+            None => return Ok(()),
+        };
+        match self.tools.translate(&params.update) {
+            Ok(events) => {
+                for event in events.into_iter().flatten() {
+                    sink.emit(event).await?;
+                }
+            }
+            Err(why) => self.odd(&format!("session/update: {why}")),
+        }
+        Ok(())
+    }
+
+    /// Something that is no message, told a few times and then counted.
+    fn odd(&mut self, what: &str) {
+        self.odd += 1;
+        let cut = cut(what);
+        let mut first = self
+            .shared
+            .first_odd
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| cut.clone());
+        drop(first);
+        if self.odd <= TOLD {
+            self.shared.observer.warning(
+                "protocol_garbage",
+                &format!("the agent wrote something to standard output that is no ACP message (ACP, transports): {cut}"),
+            );
+        }
+    }
+
+    fn finish(&self) {
+        if self.odd > TOLD {
+            let text = format!("{} lines of the agent were no ACP messages", self.odd);
+            self.shared.observer.warning("protocol_garbage", &text);
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(QUOTED);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let cut = text.get(..end).unwrap_or_default();
+    match end < text.len() {
+        true => format!("{cut}…"),
+        false => cut.to_owned(),
+    }
+}
+
+fn broken(what: String) -> Fault {
+    Fault::new(Code::ProtocolViolation, what)
+        .hint("report it to the agent's author; the session cannot go on")
+}
+
+/// Writes what the library says, line by line, until it has nothing more to say.
+pub async fn write(mut stdin: pipe::Sender, mut lines: mpsc::UnboundedReceiver<String>) {
+    use futures::StreamExt;
+    while let Some(mut line) = lines.next().await {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The turn that is going on, between the task that reads the agent and the call that waits
+//! for the end of the turn.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use super::Events;
+use crate::runtime::event::{StopReason, StreamEvent};
+use crate::runtime::fault::Fault;
+
+/// Whether the turn is to end early.
+pub struct Cancel(watch::Sender<bool>);
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Cancel(watch::Sender::new(false))
+    }
+}
+
+impl Cancel {
+    /// Called at the end of a turn, not at its beginning: a caller may cancel a turn that it
+    /// has sent before the turn runs.
+    pub fn reset(&self) {
+        self.0.send_replace(false);
+    }
+
+    pub fn set(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub async fn wait(&self) {
+        let mut told = self.0.subscribe();
+        if told.wait_for(|told| *told).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// How the reader saw the turn end.
+#[derive(Clone, Debug)]
+pub enum End {
+    Reason(StopReason),
+    Fault(Fault),
+    /// The agent's output has ended.
+    Lost,
+}
+
+/// Room for one turn at a time.
+#[derive(Default)]
+pub struct Slot {
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    going: Option<Arc<Going>>,
+    lost: bool,
+}
+
+impl Slot {
+    /// Opens a turn; the handshake is one without events. It goes on until it is dropped.
+    pub fn begin(self: &Arc<Self>, events: Option<Events>) -> Turn {
+        let going = Arc::new(Going {
+            events,
+            end: watch::Sender::new(None),
+            over: watch::Sender::new(false),
+        });
+        let mut held = self.locked();
+        if held.lost {
+            going.finish(End::Lost);
+        }
+        held.going = Some(Arc::clone(&going));
+        Turn {
+            slot: Arc::clone(self),
+            going,
+        }
+    }
+
+    /// The turn that is going on.
+    pub fn going(&self) -> Option<Arc<Going>> {
+        self.locked().going.clone()
+    }
+
+    /// The agent's output has ended: so has this turn, and every later one.
+    pub fn lose(&self) {
+        let mut held = self.locked();
+        held.lost = true;
+        if let Some(going) = &held.going {
+            going.finish(End::Lost);
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A turn as the reader sees it.
+pub struct Going {
+    events: Option<Events>,
+    end: watch::Sender<Option<End>>,
+    over: watch::Sender<bool>,
+}
+
+impl Going {
+    /// Where questions are put; none in a handshake.
+    pub fn events(&self) -> Option<&Events> {
+        self.events.as_ref()
+    }
+
+    /// Waits while the consumer is slow, but not longer than the turn lasts. What cannot be
+    /// recorded ends the turn.
+    pub async fn emit(&self, event: StreamEvent) {
+        let Some(events) = &self.events else { return };
+        let mut over = self.over.subscribe();
+        let emitted = tokio::select! {
+            biased;
+            emitted = events.emit(event) => emitted,
+            _ = over.wait_for(|over| *over) => Ok(()),
+        };
+        if let Err(fault) = emitted {
+            self.finish(End::Fault(fault));
+        }
+    }
+
+    /// Waits until nobody listens to the turn any more.
+    pub async fn left(&self) {
+        let mut over = self.over.subscribe();
+        let _ = over.wait_for(|over| *over).await;
+    }
+
+    /// The first end counts; false for a later one.
+    pub fn finish(&self, end: End) -> bool {
+        self.end.send_if_modified(|known| {
+            let first = known.is_none();
+            if first {
+                *known = Some(end);
+            }
+            first
+        })
+    }
+
+    pub fn end(&self) -> Option<End> {
+        self.end.borrow().clone()
+    }
+
+    pub async fn ended(&self) -> End {
+        let mut end = self.end.subscribe();
+        let seen = end.wait_for(Option::is_some).await;
+        seen.ok().and_then(|end| end.clone()).unwrap_or(End::Lost)
+    }
+}
+
+/// Keeps a turn open; the reader stops writing to it when this is dropped.
+pub struct Turn {
+    slot: Arc<Slot>,
+    pub going: Arc<Going>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.going.over.send_replace(true);
+        let mut held = self.slot.locked();
+        if let Some(going) = &held.going
+            && Arc::ptr_eq(going, &self.going)
+        {
+            held.going = None;
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The AIP-7 audit log: one line per event, each bound to the one before by its hash. A
+//! pointer to the newest line stands beside it, so that a cut-off end is noticed too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::fault::{Code, Fault};
+use super::home::{Home, make_dir};
+use super::mask::Masks;
+
+pub const SCHEMA: &str = "agentgovernance/v1";
+/// What stands before the first line.
+const GENESIS: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+/// No line of ours is longer; a longer one is not read whole into memory.
+const LONGEST_LINE: u64 = 8 << 20;
+
+/// Writes events. Several processes may write to one log: each append holds its lock.
+pub struct Audit {
+    path: PathBuf,
+    actor: String,
+    entity: String,
+    masks: Masks,
+    log: Mutex<Log>,
+}
+
+struct Log {
+    file: File,
+    head: File,
+    /// Where our last line ended, and what it was; another writer makes it stale.
+    known: Option<(u64, Tip)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tip {
+    seq: u64,
+    hash: String,
+}
+
+/// Where the log of a home is.
+pub fn default_path(home: &Home) -> PathBuf {
+    home.path("audit/audit-log.jsonl")
+}
+
+fn head_path(log: &Path) -> PathBuf {
+    log.with_extension("head.json")
+}
+
+impl Audit {
+    /// Opens the log of a home. `entity` is what the events are about.
+    pub fn open(home: &Home, entity: &str, masks: Masks) -> Result<Self, Fault> {
+        let path = default_path(home);
+        let open = |path: &Path| {
+            make_dir(path.parent().unwrap_or(Path::new(".")))?;
+            OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .mode(0o600)
+                .open(path)
+        };
+        let opened = open(&path).and_then(|file| Ok((file, open(&head_path(&path))?)));
+        let (file, head) = opened.map_err(|e| unwritable(&path, &e))?;
+        let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+        // SAFETY: no arguments, cannot fail.
+        let number = unsafe { libc::geteuid() };
+        Ok(Audit {
+            actor: format!("user:{}", user.unwrap_or_else(|_| number.to_string())),
+            entity: entity.to_owned(),
+            masks,
+            log: Mutex::new(Log {
+                file,
+                head,
+                known: None,
+            }),
+            path,
+        })
+    }
+
+    /// Appends one event; `data` is an object.
+    pub fn record(&self, event: &str, data: Value) -> Result<(), Fault> {
+        let mut data = data;
+        self.masks.mask_value(&mut data);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let locked = Locked::new(&log.file).map_err(|e| unwritable(&self.path, &e))?;
+        let appended = self.append(&mut log, event, data);
+        drop(locked);
+        appended.map_err(|e| unwritable(&self.path, &e))
+    }
+
+    fn append(&self, log: &mut Log, event: &str, data: Value) -> io::Result<()> {
+        let end = log.file.seek(SeekFrom::End(0))?;
+        let before = match log.known.take() {
+            Some((at, tip)) if at == end => Some(tip),
+            _ => last_line(&mut log.file, end)?,
+        };
+        let (seq, prev) = match before {
+            Some(tip) => (tip.seq + 1, tip.hash),
+            None => (0, GENESIS.to_owned()),
+        };
+        let mut entry = Map::new();
+        entry.insert("schema".into(), SCHEMA.into());
+        entry.insert("type".into(), "audit-event".into());
+        entry.insert("seq".into(), seq.into());
+        entry.insert("ts".into(), now().into());
+        entry.insert("actor".into(), self.actor.as_str().into());
+        entry.insert("entity".into(), self.masks.mask(&self.entity).into());
+        entry.insert("event".into(), event.into());
+        entry.insert("data".into(), data);
+        entry.insert("prev".into(), prev.into());
+        let hash = hash_of(&entry);
+        entry.insert("hash".into(), hash.as_str().into());
+        let mut line = serde_json::to_vec(&entry)?;
+        line.push(b'\n');
+        log.file.seek(SeekFrom::Start(end))?;
+        if let Err(error) = log.file.write_all(&line) {
+            // Half a line would break the chain for good.
+            let _ = log.file.set_len(end);
+            return Err(error);
+        }
+        let head = format!("{}\n", json!({ "seq": seq, "hash": hash }));
+        log.head.set_len(0)?;
+        log.head.seek(SeekFrom::Start(0))?;
+        log.head.write_all(head.as_bytes())?;
+        log.known = Some((end + line.len() as u64, Tip { seq, hash }));
+        Ok(())
+    }
+}
+
+/// The lock of a file, for one append.
+struct Locked(i32);
+
+impl Locked {
+    fn new(file: &File) -> io::Result<Self> {
+        let fd = file.as_raw_fd();
+        loop {
+            // SAFETY: a descriptor that outlives the lock.
+            if unsafe { libc::flock(fd, libc::LOCK_EX) } == 0 {
+                return Ok(Locked(fd));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::flock(self.0, libc::LOCK_UN) };
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Fault {
+    let what = format!(
+        "the audit log `{}` cannot be written: {error}",
+        path.display()
+    );
+    Fault::new(Code::StateUnwritable, what)
+        .hint("nothing runs without its audit (AIP-7): make room, or set AGENTPROTO_HOME")
+}
+
+/// Over the entry without its hash, keys in order of their names.
+fn hash_of(entry: &Map<String, Value>) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(canonical(&Value::Object(entry.clone())));
+    format!("sha256:{:x}", hasher.finalize())
+}
+
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            let members = keys.into_iter().map(|key| {
+                let value = map.get(key).map(canonical).unwrap_or_default();
+                format!("{}:{value}", Value::from(key.as_str()))
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
+    if end == 0 {
+        return Ok(None);
+    }
+    let mut from = end;
+    let mut bytes = Vec::new();
+    let line = loop {
+        let step = from.min(64 << 10);
+        from -= step;
+        file.seek(SeekFrom::Start(from))?;
+        let mut chunk = vec![0; step as usize];
+        file.read_exact(&mut chunk)?;
+        chunk.extend_from_slice(&bytes);
+        bytes = chunk;
+        let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        if let Some(at) = memchr::memrchr(b'\n', body) {
+            break body.get(at + 1..).unwrap_or_default();
+        }
+        if from == 0 || end - from > LONGEST_LINE {
+            break body;
+        }
+    };
+    match tip_of(line) {
+        Some(tip) => Ok(Some(tip)),
+        None => Err(io::Error::other(
+            "its last line is no audit event; `agentproto audit verify` says more",
+        )),
+    }
+}
+
+fn tip_of(line: &[u8]) -> Option<Tip> {
+    let entry: Value = serde_json::from_slice(line).ok()?;
+    Some(Tip {
+        seq: entry.get("seq")?.as_u64()?,
+        hash: entry.get("hash")?.as_str()?.to_owned(),
+    })
+}
+
+/// Now, as RFC 3339 in UTC with milliseconds.
+pub fn now() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    rfc3339(since.unwrap_or_default())
+}
+
+/// By the civil-from-days rule: no library for one format.
+fn rfc3339(since: std::time::Duration) -> String {
+    let seconds = since.as_secs();
+    let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 {
+        month_index + 3
+    } else {
+        month_index - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60,
+        since.subsec_millis()
+    )
+}
+
+/// What a look at a whole log gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    pub events: u64,
+    /// Hash of the newest event; none in an empty log.
+    pub head: Option<String>,
+}
+
+/// Checks every line of a log against the one before it, and the end against its pointer.
+pub fn verify(path: &Path) -> Result<Verified, Fault> {
+    let broken = |line: u64, what: String| {
+        Fault::new(
+            Code::AuditBroken,
+            format!("{}:{line}: {what}", path.display()),
+        )
+        .hint("the log was changed after it was written: keep it as evidence, and start a new one")
+        .details(json!({ "line": line }))
+    };
+    let unread = |e: io::Error| {
+        let code = match e.kind() {
+            io::ErrorKind::NotFound => Code::TargetUnknown,
+            _ => Code::AuditBroken,
+        };
+        Fault::new(code, format!("{}: {e}", path.display()))
+    };
+    let mut reader = BufReader::new(File::open(path).map_err(unread)?);
+    let mut tip: Option<Tip> = None;
+    let mut number = 0;
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut reader)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line);
+        if read.map_err(unread)? == 0 {
+            break;
+        }
+        number += 1;
+        let Some(text) = line.strip_suffix(b"\n") else {
+            return Err(broken(number, "the line does not end".into()));
+        };
+        let Ok(Value::Object(mut entry)) = serde_json::from_slice(text) else {
+            return Err(broken(number, "the line is no JSON object".into()));
+        };
+        let said = match entry.remove("hash") {
+            Some(Value::String(hash)) => hash,
+            _ => return Err(broken(number, "the event has no `hash`".into())),
+        };
+        let (seq, prev) = match &tip {
+            Some(tip) => (tip.seq + 1, tip.hash.as_str()),
+            None => (0, GENESIS),
+        };
+        if entry.get("seq").and_then(Value::as_u64) != Some(seq) {
+            return Err(broken(
+                number,
+                format!("`seq` should be {seq}: events are missing or repeated"),
+            ));
+        }
+        if entry.get("prev").and_then(Value::as_str) != Some(prev) {
+            return Err(broken(
+                number,
+                "`prev` is not the hash of the event before".into(),
+            ));
+        }
+        if hash_of(&entry) != said {
+            return Err(broken(number, "the event does not match its `hash`".into()));
+        }
+        tip = Some(Tip { seq, hash: said });
+    }
+    let head = std::fs::read(head_path(path)).ok();
+    if let Some(pointed) = head.as_deref().filter(|h| !h.is_empty()).map(tip_of)
+        && pointed != tip
+    {
+        return Err(broken(
+            number + 1,
+            "events are missing at the end: the pointer beside the log names another one".into(),
+        ));
+    }
+    Ok(Verified {
+        events: number,
+        head: tip.map(|t| t.hash),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn log() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path());
+        let masks = Masks::default();
+        masks.add("hunter22");
+        for round in 0..2 {
+            let audit = Audit::open(&home, "local:x/AGENT-CLI.md", masks.clone()).expect("opened");
+            for step in 0..3 {
+                let data = json!({"round": round, "step": step, "b": {"z": 1, "a": "hunter22"}});
+                audit.record("test.step", data).expect("written");
+            }
+        }
+        let path = default_path(&home);
+        (dir, path)
+    }
+
+    #[test]
+    fn a_chain_over_several_writers_verifies_and_holds_no_secret() {
+        let (_dir, path) = log();
+        assert_eq!(verify(&path).expect("whole").events, 6);
+        let text = std::fs::read_to_string(&path).expect("readable");
+        assert!(!text.contains("hunter22") && text.contains("[secret]"));
+    }
+
+    #[test]
+    fn every_change_is_noticed_at_its_line() {
+        let (_dir, path) = log();
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let lines: Vec<&str> = text.lines().collect();
+        let changed = |lines: &[String]| {
+            std::fs::write(
+                &path,
+                lines.iter().map(|l| format!("{l}\n")).collect::<String>(),
+            )
+            .expect("written");
+            verify(&path).expect_err("noticed").details["line"].clone()
+        };
+        let all: Vec<String> = lines.iter().map(|l| l.to_string()).collect();
+        let mut altered = all.clone();
+        altered[2] = altered[2].replace("\"step\":2", "\"step\":9");
+        assert_eq!(changed(&altered), 3);
+        let mut missing = all.clone();
+        missing.remove(1);
+        assert_eq!(changed(&missing), 2);
+        let mut swapped = all.clone();
+        swapped.swap(3, 4);
+        assert_eq!(changed(&swapped), 4);
+        assert_eq!(changed(&all[..5]), 6);
+        let mut repeated = all.clone();
+        repeated.push(all[5].clone());
+        assert_eq!(changed(&repeated), 7);
+    }
+
+    #[test]
+    fn dates() {
+        let at = |s| rfc3339(Duration::from_millis(s));
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_400_123), "2000-02-29T00:00:00.123Z");
+        assert_eq!(at(1_767_225_599_000), "2025-12-31T23:59:59.000Z");
+    }
+}

@@ -1,0 +1,177 @@
+//! `$AGENTPROTO_HOME`: everything that outlives a run. Directories 0700, files 0600, written
+//! whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::fault::{Code, Fault};
+
+#[derive(Clone, Debug)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Home { root: root.into() }
+    }
+
+    /// `$AGENTPROTO_HOME`, or `~/.agentproto`.
+    pub fn from_env() -> Result<Self, Fault> {
+        let named = |name| std::env::var_os(name).map(PathBuf::from);
+        let root = named("AGENTPROTO_HOME").filter(|p| !p.as_os_str().is_empty());
+        let root = root.or_else(|| Some(named("HOME")?.join(".agentproto")));
+        match root.and_then(|root| std::path::absolute(root).ok()) {
+            Some(root) => Ok(Home { root }),
+            None => Err(Fault::new(
+                Code::StateUnwritable,
+                "there is no directory for the state: neither AGENTPROTO_HOME nor HOME is set",
+            )
+            .hint("set AGENTPROTO_HOME to a directory of your own")),
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// A directory of ours, made where it is missing; nobody else looks into it.
+    pub fn dir(&self, below: impl AsRef<Path>) -> Result<PathBuf, Fault> {
+        let path = self.path(below);
+        make_dir(&path).map_err(|e| unwritable(&path, &e))?;
+        Ok(path)
+    }
+
+    /// Replaces a file by a whole new one.
+    pub fn write(&self, below: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Fault> {
+        let path = self.path(below);
+        write_private(&path, bytes).map_err(|e| unwritable(&path, &e))
+    }
+
+    /// What a file holds; `None` where there is none.
+    pub fn read(&self, below: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Fault> {
+        let path = self.path(below);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(unwritable(&path, &e)),
+        }
+    }
+
+    /// Holds a named lock while the guard lives; others wait.
+    pub fn lock(&self, name: &str) -> Result<Lock, Fault> {
+        let dir = self.dir("locks")?;
+        let path = dir.join(format!("{name}.lock"));
+        lock_file(&path).map_err(|e| unwritable(&path, &e))
+    }
+}
+
+/// Released when it is dropped.
+pub struct Lock {
+    _file: File,
+}
+
+fn lock_file(path: &Path) -> io::Result<Lock> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
+    loop {
+        // SAFETY: a descriptor of ours.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
+            return Ok(Lock { _file: file });
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Fault {
+    let what = format!("the state in `{}` cannot be used: {error}", path.display());
+    let hint = match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => "the disk is full: make room and run again",
+        _ => "check the directory's owner and mode, or set AGENTPROTO_HOME",
+    };
+    Fault::new(Code::StateUnwritable, what).hint(hint)
+}
+
+pub fn make_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+/// Written beside, then put in place: a reader sees the old file or the new one.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    make_dir(dir)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = dir.join(format!(".{name}.{}.{}", std::process::id(), unique()));
+    let written = (|| {
+        let mut file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+/// A number that no other call of this process gets.
+pub fn unique() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn state_is_private_and_replaced_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path().join("state"));
+        assert_eq!(home.read("a/b.json").expect("readable"), None);
+        home.write("a/b.json", b"1").expect("written");
+        home.write("a/b.json", b"2").expect("written");
+        assert_eq!(
+            home.read("a/b.json").expect("readable"),
+            Some(b"2".to_vec())
+        );
+        let mode = |p: PathBuf| fs::metadata(p).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(home.path("a/b.json")), 0o600);
+        assert_eq!(mode(home.path("a")), 0o700);
+        assert_eq!(fs::read_dir(home.path("a")).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_written_is_a_typed_fault() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("file");
+        fs::write(&file, "").expect("written");
+        let fault = Home::new(&file)
+            .write("x", b"1")
+            .expect_err("a file is no directory");
+        assert_eq!(fault.code, Code::StateUnwritable);
+    }
+}

@@ -1,0 +1,418 @@
+//! Archives from anywhere: tar (plain, gzip, xz) and zip, taken apart without a way out of
+//! their directory. Files come first and links last, so that nothing is ever written through
+//! a link; sizes and counts are bounded.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use tar::EntryType;
+
+/// Names longer than this are nobody's.
+const LONGEST_NAME: u64 = 4096;
+/// Extended headers of one entry.
+const LONGEST_HEADER: u64 = 64 << 10;
+/// Memory for the window of an xz stream, in KiB; the largest preset takes 65 MiB.
+const XZ_MEMORY_KB: u32 = 256 << 10;
+
+/// How much an archive may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Unpacked, with all headers.
+    pub bytes: u64,
+    pub entries: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            bytes: 4 << 30,
+            entries: 200_000,
+        }
+    }
+}
+
+/// What a file turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Unpacked into the directory.
+    Tree,
+    /// No archive: the program itself, written as the file of that name.
+    Program,
+}
+
+/// Takes a file apart into a new directory `into`. A file that is no archive is the program
+/// itself and is written to `alone`.
+pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<Content, String> {
+    let mut source = File::open(file).map_err(text)?;
+    let mut magic = [0; 6];
+    let read = fill(&mut source, &mut magic).map_err(text)?;
+    source.seek(SeekFrom::Start(0)).map_err(text)?;
+    let start = magic.get(..read).unwrap_or_default();
+    let mut sink = Sink::new(into, limits);
+    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+        zip_into(source, &mut sink)?;
+        sink.finish()?;
+        return Ok(Content::Tree);
+    }
+    if start.starts_with(b"BZh") || start.starts_with(b"\x28\xb5\x2f\xfd") {
+        return Err("the archive is packed with bzip2 or zstd; gzip, xz and zip are read".into());
+    }
+    let bytes: Box<dyn Read> = if start.starts_with(b"\x1f\x8b") {
+        Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::new(
+            source,
+        )))
+    } else if start == b"\xfd7zXZ\0" {
+        let source = io::BufReader::new(source);
+        Box::new(lzma_rust2::XzReader::new_mem_limit(
+            source,
+            true,
+            XZ_MEMORY_KB,
+        ))
+    } else {
+        Box::new(source)
+    };
+    let mut bytes = Bounded {
+        inner: bytes,
+        left: limits.bytes,
+    };
+    let mut first = [0; 512];
+    let read = fill(&mut bytes, &mut first).map_err(text)?;
+    let whole = Cursor::new(first.get(..read).unwrap_or_default().to_vec()).chain(bytes);
+    match is_tar(first.get(..read).unwrap_or_default()) {
+        true => {
+            tar_into(whole, &mut sink)?;
+            sink.finish()?;
+            Ok(Content::Tree)
+        }
+        false => {
+            write_program(whole, alone).map_err(text)?;
+            Ok(Content::Program)
+        }
+    }
+}
+
+/// The program that a manifest names in an unpacked archive, made executable.
+pub fn program(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let relative = clean(Path::new(name))?;
+    let path = root.join(&relative);
+    let missing = || format!("there is no `{name}` in the archive");
+    let real = path.canonicalize().map_err(|_| missing())?;
+    let inside = root.canonicalize().map_err(text)?;
+    if !real.starts_with(&inside) {
+        return Err(format!("`{name}` leads out of the archive"));
+    }
+    let meta = fs::metadata(&real).map_err(|_| missing())?;
+    if !meta.is_file() {
+        return Err(format!("`{name}` in the archive is no file"));
+    }
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).map_err(text)?;
+    Ok(path)
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    format!("the archive cannot be unpacked: {error}")
+}
+
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut at = 0;
+    while let Some(rest) = buffer.get_mut(at..).filter(|rest| !rest.is_empty()) {
+        match from.read(rest) {
+            Ok(0) => break,
+            Ok(n) => at += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(at)
+}
+
+/// Fails where more comes than was agreed.
+struct Bounded<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(n as u64)
+            .ok_or_else(|| io::Error::other("it unpacks to more than is allowed"))?;
+        Ok(n)
+    }
+}
+
+/// By its magic word or, before there was one, by its checksum.
+fn is_tar(block: &[u8]) -> bool {
+    if block.get(257..262) == Some(b"ustar") {
+        return true;
+    }
+    let Ok(header) = <&[u8; 512]>::try_from(block) else {
+        return false;
+    };
+    let sum = header.iter().enumerate().map(|(i, byte)| match i {
+        148..156 => u32::from(b' '),
+        _ => u32::from(*byte),
+    });
+    let header = tar::Header::from_byte_slice(header);
+    header
+        .cksum()
+        .is_ok_and(|said| said != 0 && said == sum.sum::<u32>())
+}
+
+fn write_program(mut from: impl Read, to: &Path) -> io::Result<()> {
+    let mut file = new_file(to, 0o755)?;
+    if io::copy(&mut from, &mut file)? == 0 {
+        return Err(io::Error::other("the file is empty"));
+    }
+    Ok(())
+}
+
+fn new_file(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(mode)
+        .open(path)
+}
+
+/// A name inside of the archive: relative, and never upwards.
+fn clean(name: &Path) -> Result<PathBuf, String> {
+    let mut out = PathBuf::new();
+    for part in name.components() {
+        match part {
+            Component::Normal(part) => out.push(part),
+            Component::CurDir => {}
+            _ => {
+                return Err(format!(
+                    "`{}` leads out of the archive",
+                    name.to_string_lossy()
+                ));
+            }
+        }
+    }
+    match out.as_os_str().len() as u64 {
+        0..=LONGEST_NAME => Ok(out),
+        _ => Err("the archive holds a name that is too long".to_owned()),
+    }
+}
+
+/// Where entries go.
+struct Sink {
+    root: PathBuf,
+    left: u64,
+    entries: u64,
+    /// Made at the end: hard links first, as they are files.
+    hard: Vec<(PathBuf, PathBuf)>,
+    soft: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Sink {
+    fn new(root: &Path, limits: Limits) -> Self {
+        Sink {
+            root: root.to_owned(),
+            left: limits.bytes,
+            entries: limits.entries,
+            hard: Vec::new(),
+            soft: Vec::new(),
+        }
+    }
+
+    fn count(&mut self) -> Result<(), String> {
+        self.entries = self
+            .entries
+            .checked_sub(1)
+            .ok_or("the archive holds more files than are allowed")?;
+        Ok(())
+    }
+
+    fn dir(&mut self, name: &Path) -> Result<(), String> {
+        make_dirs(&self.root.join(clean(name)?)).map_err(text)
+    }
+
+    fn file(&mut self, name: &Path, mode: u32, size: u64, from: impl Read) -> Result<(), String> {
+        if size > self.left {
+            return Err(format!(
+                "`{}` unpacks to more than is allowed",
+                name.to_string_lossy()
+            ));
+        }
+        let path = self.root.join(clean(name)?);
+        make_dirs(path.parent().unwrap_or(&self.root)).map_err(text)?;
+        // As tar has it, a later entry of the same name takes the place.
+        if fs::symlink_metadata(&path).is_ok_and(|m| m.is_file()) {
+            fs::remove_file(&path).map_err(text)?;
+        }
+        // Neither set-id bits nor write access for others come out of an archive.
+        let mode = if mode & 0o111 == 0 { 0o644 } else { 0o755 };
+        let mut file = new_file(&path, mode).map_err(text)?;
+        let mut from = Bounded {
+            inner: from,
+            left: self.left,
+        };
+        io::copy(&mut from, &mut file).map_err(text)?;
+        self.left = from.left;
+        file.flush().map_err(text)
+    }
+
+    fn finish(self) -> Result<(), String> {
+        fs::create_dir_all(&self.root).map_err(text)?;
+        let root = self.root.canonicalize().map_err(text)?;
+        for (name, target) in self.hard {
+            let (from, to) = (root.join(clean(&target)?), root.join(clean(&name)?));
+            if !fs::symlink_metadata(&from).is_ok_and(|m| m.is_file()) {
+                return Err(format!(
+                    "`{}` is a link to what is not in the archive",
+                    name.to_string_lossy()
+                ));
+            }
+            make_dirs(to.parent().unwrap_or(&root)).map_err(text)?;
+            fs::hard_link(from, to).map_err(text)?;
+        }
+        let mut made = Vec::new();
+        for (name, target) in self.soft {
+            let at = root.join(clean(&name)?);
+            let parent = at.parent().unwrap_or(&root);
+            fs::create_dir_all(parent).map_err(text)?;
+            let within = parent.canonicalize().is_ok_and(|p| p.starts_with(&root));
+            if target.is_absolute() || !within {
+                return Err(outside(&name, &target));
+            }
+            symlink(&target, &at).map_err(text)?;
+            made.push((at, name, target));
+        }
+        for (at, name, target) in made {
+            match at.canonicalize() {
+                Ok(real) if real.starts_with(&root) => {}
+                Ok(_) => return Err(outside(&name, &target)),
+                // It leads nowhere now, and shall not lead anywhere later.
+                Err(_) => fs::remove_file(&at).map_err(text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn outside(name: &Path, target: &Path) -> String {
+    format!(
+        "`{}` is a link to `{}`, out of the archive",
+        name.to_string_lossy(),
+        target.to_string_lossy()
+    )
+}
+
+fn make_dirs(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Entry by entry, with the long names read here: the library would read them into memory
+/// whole, however long.
+fn tar_into(from: impl Read, sink: &mut Sink) -> Result<(), String> {
+    let mut archive = tar::Archive::new(from);
+    let mut long_name = None;
+    let mut long_link = None;
+    for entry in archive.entries().map_err(text)?.raw(true) {
+        let mut entry = entry.map_err(text)?;
+        sink.count()?;
+        let kind = entry.header().entry_type();
+        let size = entry.size();
+        match kind {
+            EntryType::GNULongName => long_name = Some(long(&mut entry, LONGEST_NAME)?),
+            EntryType::GNULongLink => long_link = Some(long(&mut entry, LONGEST_NAME)?),
+            EntryType::XHeader => {
+                let header = long(&mut entry, LONGEST_HEADER)?;
+                for pair in tar::PaxExtensions::new(&header) {
+                    let pair = pair.map_err(text)?;
+                    match pair.key_bytes() {
+                        b"path" => long_name = Some(pair.value_bytes().to_vec()),
+                        b"linkpath" => long_link = Some(pair.value_bytes().to_vec()),
+                        b"size" => {
+                            return Err("the archive holds a file of more than 8 GiB".to_owned());
+                        }
+                        key if key.starts_with(b"GNU.sparse") => return Err(sparse()),
+                        _ => {}
+                    }
+                }
+            }
+            EntryType::XGlobalHeader => {}
+            _ => {
+                let name = match long_name.take() {
+                    Some(bytes) => path_of(&bytes),
+                    None => path_of(&entry.header().path_bytes()),
+                };
+                let target = match long_link.take() {
+                    Some(bytes) => Some(path_of(&bytes)),
+                    None => entry.header().link_name_bytes().map(|b| path_of(&b)),
+                };
+                let mode = entry.header().mode().unwrap_or(0o644);
+                match (kind, target) {
+                    (EntryType::Directory, _) => sink.dir(&name)?,
+                    (EntryType::Regular | EntryType::Continuous, _) => {
+                        // Old archives mark a directory by its slash.
+                        match name.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                            true => sink.dir(&name)?,
+                            false => sink.file(&name, mode, size, &mut entry)?,
+                        }
+                    }
+                    (EntryType::Symlink, Some(target)) => sink.soft.push((name, target)),
+                    (EntryType::Link, Some(target)) => sink.hard.push((name, target)),
+                    (EntryType::GNUSparse, _) => return Err(sparse()),
+                    _ => {
+                        return Err(format!(
+                            "`{}` in the archive is neither file, directory nor link",
+                            name.to_string_lossy()
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sparse() -> String {
+    "the archive holds sparse files, which are not unpacked".to_owned()
+}
+
+fn long(entry: &mut impl Read, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    entry.take(most + 1).read_to_end(&mut bytes).map_err(text)?;
+    if bytes.len() as u64 > most {
+        return Err("the archive holds a header that is too long".to_owned());
+    }
+    Ok(bytes)
+}
+
+/// Up to the first NUL, as tar ends its names.
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    let name = bytes.get(..end).unwrap_or_default();
+    PathBuf::from(std::ffi::OsStr::from_bytes(name))
+}
+
+fn zip_into(source: File, sink: &mut Sink) -> Result<(), String> {
+    let mut archive = zip::ZipArchive::new(io::BufReader::new(source)).map_err(text)?;
+    for index in 0..archive.len() {
+        sink.count()?;
+        let mut entry = archive.by_index(index).map_err(text)?;
+        let name = PathBuf::from(entry.name().map_err(text)?.into_owned());
+        if name.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err("the archive holds a name with a NUL".to_owned());
+        }
+        let mode = entry.unix_mode().unwrap_or(0o644);
+        if entry.is_dir() {
+            sink.dir(&name)?;
+        } else if entry.is_symlink() {
+            let target = path_of(&long(&mut entry, LONGEST_NAME)?);
+            sink.soft.push((name, target));
+        } else {
+            let size = entry.size();
+            sink.file(&name, mode, size, &mut entry)?;
+        }
+    }
+    Ok(())
+}

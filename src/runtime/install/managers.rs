@@ -1,0 +1,298 @@
+//! Package managers: what each takes for a name, and the argv that installs it. No shell is
+//! ever between, and no name can be taken for an option.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The package managers of AIP-29.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manager {
+    Brew,
+    Apt,
+    Dnf,
+    Pacman,
+    Choco,
+    Scoop,
+    Npm,
+    Pip,
+    Cargo,
+    Go,
+}
+
+/// One command of a manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub argv: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl Manager {
+    pub const ALL: [Manager; 10] = [
+        Manager::Brew,
+        Manager::Apt,
+        Manager::Dnf,
+        Manager::Pacman,
+        Manager::Choco,
+        Manager::Scoop,
+        Manager::Npm,
+        Manager::Pip,
+        Manager::Cargo,
+        Manager::Go,
+    ];
+
+    pub fn named(name: &str) -> Option<Manager> {
+        Manager::ALL.into_iter().find(|m| m.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Manager::Brew => "brew",
+            Manager::Apt => "apt",
+            Manager::Dnf => "dnf",
+            Manager::Pacman => "pacman",
+            Manager::Choco => "choco",
+            Manager::Scoop => "scoop",
+            Manager::Npm => "npm",
+            Manager::Pip => "pip",
+            Manager::Cargo => "cargo",
+            Manager::Go => "go",
+        }
+    }
+
+    /// The program that has to be on PATH.
+    pub fn program(self) -> &'static str {
+        match self {
+            Manager::Apt => "apt-get",
+            Manager::Pip => "python3",
+            other => other.name(),
+        }
+    }
+
+    /// It changes the whole system, which only root may.
+    pub fn needs_root(self) -> bool {
+        matches!(self, Manager::Apt | Manager::Dnf | Manager::Pacman)
+    }
+
+    /// Whether a text is a name of a package in the manager's own grammar, and nothing but:
+    /// no option, no URL, no path, no group.
+    pub fn check(self, package: &str) -> Result<(), String> {
+        let fits = match self {
+            Manager::Brew => is_brew(package),
+            Manager::Apt => is_apt(package),
+            Manager::Dnf => starts_plain(package) && all(package, "._+-:~"),
+            Manager::Pacman => starts_plain(package) && all(package, "@._+-"),
+            Manager::Choco | Manager::Scoop => starts_plain(package) && all(package, "._-"),
+            Manager::Npm => is_npm(package),
+            Manager::Pip => is_pip(package),
+            Manager::Cargo => is_cargo(package),
+            Manager::Go => is_go(package),
+        };
+        match fits && package.len() <= 256 {
+            true => Ok(()),
+            false => Err(format!(
+                "`{package}` is no name of a {} package",
+                self.name()
+            )),
+        }
+    }
+
+    /// The commands that install a package; `prefix` is a directory of ours.
+    pub fn steps(self, package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let one = |argv: Vec<OsString>, env: &[(&str, OsString)]| {
+            let env = env.iter().map(|(n, v)| (OsString::from(n), v.clone()));
+            vec![Step {
+                argv,
+                env: env.collect(),
+            }]
+        };
+        let yes = || OsString::from("1");
+        match self {
+            Manager::Brew => one(
+                words(&["brew", "install", "--", package]),
+                &[
+                    ("HOMEBREW_NO_AUTO_UPDATE", yes()),
+                    ("NONINTERACTIVE", yes()),
+                ],
+            ),
+            Manager::Apt => one(
+                words(&["apt-get", "install", "--yes", "--", package]),
+                &[("DEBIAN_FRONTEND", "noninteractive".into())],
+            ),
+            Manager::Dnf => one(words(&["dnf", "install", "--assumeyes", package]), &[]),
+            Manager::Pacman => one(
+                words(&["pacman", "-S", "--noconfirm", "--needed", "--", package]),
+                &[],
+            ),
+            Manager::Choco => one(words(&["choco", "install", "--yes", package]), &[]),
+            Manager::Scoop => one(words(&["scoop", "install", package]), &[]),
+            Manager::Npm => {
+                let mut argv = words(&["npm", "install", "--global", "--no-fund", "--no-audit"]);
+                if !shared {
+                    argv.extend([OsString::from("--prefix"), prefix.into()]);
+                }
+                argv.extend(words(&["--", package]));
+                one(argv, &[])
+            }
+            Manager::Pip => pip(package, shared, prefix),
+            Manager::Cargo => {
+                let mut argv = words(&["cargo", "install", "--root"]);
+                argv.push(prefix.into());
+                argv.extend(words(&["--", package]));
+                one(argv, &[])
+            }
+            Manager::Go => {
+                let package = match package.contains('@') {
+                    true => package.to_owned(),
+                    // Outside of a module a version has to be named.
+                    false => format!("{package}@latest"),
+                };
+                let argv = words(&["go", "install", &package]);
+                one(argv, &[("GOBIN", prefix.join("bin").into())])
+            }
+        }
+    }
+
+    /// The line that a person with the right to do so would type.
+    pub fn by_hand(self, package: &str) -> String {
+        let step = self.steps(package, true, Path::new("")).into_iter().last();
+        let words = step.map(|s| s.argv).unwrap_or_default();
+        let words = words.iter().map(|w| w.to_string_lossy());
+        let line = words.filter(|w| w != "--").collect::<Vec<_>>().join(" ");
+        match self.needs_root() {
+            true => format!("sudo {line}"),
+            false => line,
+        }
+    }
+}
+
+/// An environment of its own: scripts in it find their packages without any variable.
+fn pip(package: &str, shared: bool, prefix: &Path) -> Vec<Step> {
+    let pip = |python: PathBuf, user: bool| {
+        let mut argv: Vec<OsString> = vec![python.into()];
+        argv.extend(["-m", "pip", "install", "--no-input"].map(OsString::from));
+        if user {
+            argv.push("--user".into());
+        }
+        argv.extend(["--", package].map(OsString::from));
+        Step {
+            argv,
+            env: vec![("PIP_DISABLE_PIP_VERSION_CHECK".into(), "1".into())],
+        }
+    };
+    if shared {
+        return vec![pip("python3".into(), true)];
+    }
+    let mut venv: Vec<OsString> = ["python3", "-m", "venv"].map(OsString::from).into();
+    venv.push(prefix.into());
+    vec![
+        Step {
+            argv: venv,
+            env: Vec::new(),
+        },
+        pip(prefix.join("bin/python3"), false),
+    ]
+}
+
+fn starts_plain(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// Letters, digits, and these.
+fn all(text: &str, others: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+}
+
+/// `formula`, `formula@1`, or `user/tap/formula`.
+fn is_brew(text: &str) -> bool {
+    let mut parts = text.split('/');
+    let count = parts.clone().count();
+    (count == 1 || count == 3) && parts.all(|p| starts_plain(p) && all(p, "@._+-"))
+}
+
+/// `name[:arch][=version]`. A `-` at the end would mean removal.
+fn is_apt(text: &str) -> bool {
+    let (name, version) = match text.split_once('=') {
+        Some((name, version)) => (name, Some(version)),
+        None => (text, None),
+    };
+    let (name, arch) = match name.split_once(':') {
+        Some((name, arch)) => (name, Some(arch)),
+        None => (name, None),
+    };
+    starts_plain(name)
+        && all(name, "+.-")
+        && !name.ends_with('-')
+        && arch.is_none_or(|a| starts_plain(a) && all(a, "-") && !a.ends_with('-'))
+        && version.is_none_or(|v| starts_plain(v) && all(v, ".+~:-") && !v.ends_with('-'))
+}
+
+/// `name`, `@scope/name`, each with `@version` or `@tag`; nothing that npm would fetch from
+/// elsewhere than its registry.
+fn is_npm(text: &str) -> bool {
+    let part = |p: &str| starts_plain(p) && all(p, "._~-");
+    let (scope, rest) = match text.strip_prefix('@') {
+        Some(scoped) => match scoped.split_once('/') {
+            Some((scope, rest)) => (Some(scope), rest),
+            None => return false,
+        },
+        None => (None, text),
+    };
+    let (name, version) = match rest.split_once('@') {
+        Some((name, version)) => (name, Some(version)),
+        None => (rest, None),
+    };
+    scope.is_none_or(part)
+        && part(name)
+        && version.is_none_or(|v| !v.is_empty() && all(v, "._+^~<>=*|- "))
+}
+
+/// `name`, `name[extra]`, `name==1.2`: what PEP 508 has besides URLs and markers.
+fn is_pip(text: &str) -> bool {
+    let end = text
+        .find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
+        .unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let rest = match rest.strip_prefix('[') {
+        Some(extras) => match extras.split_once(']') {
+            Some((extras, rest)) if !extras.is_empty() && all(extras, "._-,") => rest,
+            _ => return false,
+        },
+        None => rest,
+    };
+    let specifier = |s: &str| {
+        let version = s.trim().trim_start_matches(['=', '<', '>', '!', '~']);
+        version.len() < s.trim().len()
+            && starts_plain(version.trim_start())
+            && all(version.trim_start(), "._+*-!")
+    };
+    starts_plain(name)
+        && !name.ends_with(['-', '.', '_'])
+        && (rest.is_empty() || rest.split(',').all(specifier))
+}
+
+/// `crate` or `crate@version`.
+fn is_cargo(text: &str) -> bool {
+    let (name, version) = match text.split_once('@') {
+        Some((name, version)) => (name, Some(version)),
+        None => (text, None),
+    };
+    starts_plain(name)
+        && all(name, "_-")
+        && version.is_none_or(|v| !v.is_empty() && all(v, "._+^~<>=*-"))
+}
+
+/// An import path with `@version`; its first part is a host.
+fn is_go(text: &str) -> bool {
+    let (path, version) = match text.split_once('@') {
+        Some((path, version)) => (path, Some(version)),
+        None => (text, None),
+    };
+    let host = path.split('/').next().unwrap_or_default();
+    host.contains('.')
+        && path
+            .split('/')
+            .all(|p| starts_plain(p) && all(p, "._~+-") && !p.ends_with('.'))
+        && version.is_none_or(|v| starts_plain(v) && all(v, "._+/-"))
+}

@@ -1,0 +1,172 @@
+//! Resolved secrets, taken out of everything that leaves the runner.
+
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+
+/// What stands in a secret's place.
+pub const MASK: &str = "[secret]";
+/// A shorter value would blank out half of every text; it is no secret worth the name.
+const SHORTEST: usize = 4;
+
+/// All secrets of a run. Clones share them.
+#[derive(Clone, Default)]
+pub struct Masks {
+    values: Arc<RwLock<Vec<String>>>,
+}
+
+impl Masks {
+    pub fn add(&self, secret: &str) {
+        if secret.len() < SHORTEST {
+            return;
+        }
+        let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        if !values.iter().any(|v| v == secret) {
+            values.push(secret.to_owned());
+            // A secret that holds another one goes first, whole.
+            values.sort_by_key(|v| std::cmp::Reverse(v.len()));
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty()
+    }
+
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        let mut out = Cow::Borrowed(text);
+        for value in values.iter() {
+            if out.contains(value.as_str()) {
+                out = Cow::Owned(out.replace(value.as_str(), MASK));
+            }
+        }
+        out
+    }
+
+    /// In every string of a JSON value, keys included.
+    pub fn mask_value(&self, value: &mut Value) {
+        if self.is_empty() {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(masked) = self.mask(text) {
+                    *text = masked;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_value(item)),
+            Value::Object(map) => {
+                let hidden = |key: &String| matches!(self.mask(key), Cow::Owned(_));
+                if map.keys().any(hidden) {
+                    let old = std::mem::take(map);
+                    for (key, value) in old {
+                        map.insert(self.mask(&key).into_owned(), value);
+                    }
+                }
+                map.values_mut().for_each(|value| self.mask_value(value));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// For a text that comes in pieces: a secret may be cut anywhere.
+    pub fn stream(&self) -> MaskedStream {
+        MaskedStream {
+            masks: self.clone(),
+            held: String::new(),
+        }
+    }
+
+    /// How many bytes at the end of a text may be the beginning of a secret.
+    fn unsettled(&self, text: &str) -> usize {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        let longest = values.iter().map(String::len).max().unwrap_or(0);
+        let from = text.len().saturating_sub(longest.saturating_sub(1));
+        let starts = (from..text.len()).filter(|&at| text.is_char_boundary(at));
+        let begins = |at: &usize| {
+            let rest = text.get(*at..).unwrap_or_default();
+            values.iter().any(|v| v.starts_with(rest))
+        };
+        starts
+            .filter(begins)
+            .map(|at| text.len() - at)
+            .next()
+            .unwrap_or(0)
+    }
+}
+
+/// Masks a text in pieces; holds back what may become a secret.
+pub struct MaskedStream {
+    masks: Masks,
+    held: String,
+}
+
+impl MaskedStream {
+    /// The next piece; what may be shown now.
+    pub fn take(&mut self, piece: String) -> String {
+        if self.held.is_empty() && self.masks.is_empty() {
+            return piece;
+        }
+        self.held.push_str(&piece);
+        let mut text = self
+            .masks
+            .mask(&std::mem::take(&mut self.held))
+            .into_owned();
+        let keep = self.masks.unsettled(&text);
+        self.held = text.split_off(text.len() - keep);
+        text
+    }
+
+    /// The end of the text.
+    pub fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn masks() -> Masks {
+        let masks = Masks::default();
+        masks.add("hunter22");
+        masks.add("hunter22-long");
+        masks.add("abc");
+        masks
+    }
+
+    #[test]
+    fn whole_texts_and_values() {
+        assert_eq!(masks().mask("a hunter22-long b"), "a [secret] b");
+        assert_eq!(masks().mask("abc stays: too short"), "abc stays: too short");
+        let mut value = json!({"hunter22": ["x hunter22", 1]});
+        masks().mask_value(&mut value);
+        assert_eq!(value, json!({"[secret]": ["x [secret]", 1]}));
+    }
+
+    #[test]
+    fn a_secret_cut_anywhere() {
+        let text = "one hunter22 two";
+        for cut in 0..=text.len() {
+            let mut stream = masks().stream();
+            let mut out = stream.take(text[..cut].to_owned());
+            out.push_str(&stream.take(text[cut..].to_owned()));
+            out.push_str(&stream.finish());
+            assert_eq!(out, "one [secret] two", "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_only_begins_like_a_secret_is_kept() {
+        let mut stream = masks().stream();
+        assert_eq!(stream.take("x hun".into()), "x ");
+        assert_eq!(stream.take("gry".into()), "hungry");
+        assert_eq!(stream.take("hunt".into()), "");
+        assert_eq!(stream.finish(), "hunt");
+    }
+}

@@ -1,0 +1,412 @@
+//! A session: turns one after the other on one agent, then nothing.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::arm::desk::{Answer, Desk};
+use super::arm::{Arm, Events};
+use super::context::Context;
+use super::event::{StopReason, StreamEvent};
+use super::fault::{Code, Fault};
+use super::mask::{MaskedStream, Masks};
+use super::observe::Stage;
+use super::spawn::Exit;
+
+/// Events that wait for a slow reader; beyond it, the agent's output waits in its own buffer.
+const WAITING: usize = 256;
+
+/// What the manifest and the caller say of a session.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Between turns; then the session is closed.
+    pub idle: Duration,
+    pub most_turns: Option<u64>,
+    pub turn_timeout: Option<Duration>,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Closed {
+    /// The agent's end; `None` where it ran no process of its own at the time.
+    pub exit: Option<Exit>,
+}
+
+/// An open session. Dropping it kills the agent and all that it started; `close` is polite.
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    context: Arc<Context>,
+    arm: Box<dyn Arm>,
+    desk: Desk,
+    id: String,
+    rules: Rules,
+    turns: AtomicU64,
+    busy: AtomicBool,
+    closed: AtomicBool,
+    /// When a turn last began or ended.
+    stirred: Mutex<Instant>,
+    /// The task of the turn in flight.
+    working: Mutex<Option<AbortHandle>>,
+    /// One closes, others wait for it.
+    closing: tokio::sync::Mutex<Option<Closed>>,
+}
+
+impl Session {
+    pub(super) fn new(
+        context: Arc<Context>,
+        arm: Box<dyn Arm>,
+        desk: Desk,
+        id: String,
+        rules: Rules,
+    ) -> Self {
+        let inner = Arc::new(Inner {
+            context,
+            arm,
+            desk,
+            id,
+            rules,
+            turns: AtomicU64::new(0),
+            busy: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            stirred: Mutex::new(Instant::now()),
+            working: Mutex::new(None),
+            closing: tokio::sync::Mutex::new(None),
+        });
+        tokio::spawn(idle(Arc::downgrade(&inner), inner.rules.idle));
+        Session { inner }
+    }
+
+    /// The agent's own id of it: what a later run can resume.
+    pub fn id(&self) -> String {
+        self.inner
+            .arm
+            .session_id()
+            .unwrap_or_else(|| self.inner.id.clone())
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::Acquire)
+    }
+
+    /// Begins a turn. One at a time (`session_busy`), no more than `max_turns`.
+    pub fn send(&self, message: impl Into<String>) -> Result<Turn, Fault> {
+        let inner = &self.inner;
+        if self.is_closed() {
+            return Err(Fault::new(Code::SessionClosed, "the session is closed"));
+        }
+        if inner.busy.swap(true, Ordering::AcqRel) {
+            return Err(
+                Fault::new(Code::SessionBusy, "the turn before has not ended")
+                    .hint("wait for its end, or cancel it"),
+            );
+        }
+        let taken = inner.turns.load(Ordering::Acquire);
+        if inner.rules.most_turns.is_some_and(|most| taken >= most) {
+            inner.busy.store(false, Ordering::Release);
+            return Err(Fault::new(
+                Code::TurnsSpent,
+                format!("the session has had its {taken} turns (`session.max_turns`, AIP-45)"),
+            )
+            .hint("start a new session"));
+        }
+        inner.turns.store(taken + 1, Ordering::Release);
+        let (sink, events) = mpsc::channel(WAITING);
+        let worker = Arc::clone(inner);
+        let message = message.into();
+        let task = tokio::spawn(async move { worker.turn(message, sink, taken + 1).await });
+        *inner.working.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
+        Ok(Turn {
+            events,
+            masked: Masked::new(&inner.context.masks),
+        })
+    }
+
+    /// Ends the turn in flight, if there is one; it ends with `cancelled` within a second.
+    pub async fn cancel(&self) -> Result<bool, Fault> {
+        let busy = self.inner.busy.load(Ordering::Acquire);
+        if busy {
+            self.inner
+                .context
+                .audit
+                .record("turn.cancel", json!({ "session": self.inner.id }))?;
+            self.inner.arm.cancel().await?;
+        }
+        Ok(busy)
+    }
+
+    /// Answers a question that came as `agent-prompt`; false where none of that id is open.
+    pub fn answer(&self, id: &str, answer: Answer) -> bool {
+        self.inner.desk.answer(id, answer)
+    }
+
+    /// Whether a question waits for `answer`; the others are decided already.
+    pub fn is_asked(&self, id: &str) -> bool {
+        self.inner.desk.is_open(id)
+    }
+
+    /// The sessions that the agent knows.
+    pub async fn list(&self) -> Result<serde_json::Value, Fault> {
+        self.inner.arm.list().await
+    }
+
+    /// Closes the session and ends the agent: its protocol's close, end of input, SIGTERM,
+    /// five seconds, SIGKILL.
+    pub async fn close(&self) -> Result<Closed, Fault> {
+        self.inner.close("closed").await
+    }
+}
+
+impl Drop for Session {
+    /// Without the turn's task nothing holds the agent, and what nothing holds is killed.
+    fn drop(&mut self) {
+        let working = self
+            .inner
+            .working
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(working) = working {
+            working.abort();
+        }
+    }
+}
+
+impl Inner {
+    fn stir(&self) {
+        *self.stirred.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    async fn turn(&self, message: String, sink: mpsc::Sender<StreamEvent>, number: u64) {
+        self.stir();
+        self.context
+            .observer
+            .stage(Stage::Turn, &number.to_string());
+        let events = Events::new(sink.clone(), Arc::clone(&self.context.audit));
+        let begun = self.context.audit.record(
+            "turn.begin",
+            json!({ "session": self.id, "turn": number, "bytes": message.len() }),
+        );
+        let ended = match begun {
+            Ok(()) => self.bounded(self.arm.turn(&message, events)).await,
+            Err(fault) => Err(fault),
+        };
+        let told = match &ended {
+            Ok(reason) => json!({ "session": self.id, "turn": number, "reason": reason }),
+            Err(fault) => {
+                json!({ "session": self.id, "turn": number, "error": fault.code.as_str() })
+            }
+        };
+        // An end that cannot be audited is an error, too.
+        let ended = ended.and_then(|reason| {
+            self.context
+                .audit
+                .record("turn.end", told.clone())
+                .map(|()| reason)
+        });
+        let last = match ended {
+            Ok(reason) => StreamEvent::TurnEnd { reason },
+            Err(fault) => {
+                let _ = self.context.audit.record("turn.end", told);
+                if matches!(fault.code, Code::AgentExited | Code::ProtocolViolation) {
+                    self.closed.store(true, Ordering::Release);
+                }
+                error_event(&fault, &self.context.masks)
+            }
+        };
+        self.busy.store(false, Ordering::Release);
+        self.stir();
+        let _ = sink.send(last).await;
+    }
+
+    async fn bounded(
+        &self,
+        turn: impl Future<Output = Result<StopReason, Fault>>,
+    ) -> Result<StopReason, Fault> {
+        let Some(limit) = self.rules.turn_timeout else {
+            return turn.await;
+        };
+        tokio::pin!(turn);
+        if let Ok(ended) = tokio::time::timeout(limit, &mut turn).await {
+            return ended;
+        }
+        let _ = self.arm.cancel().await;
+        let _ = turn.await;
+        Err(Fault::new(
+            Code::TurnTimeout,
+            format!(
+                "the turn took longer than {} s and was cancelled",
+                limit.as_secs_f64()
+            ),
+        )
+        .hint("give `--turn-timeout` more time"))
+    }
+
+    async fn close(&self, why: &str) -> Result<Closed, Fault> {
+        let mut closing = self.closing.lock().await;
+        if let Some(closed) = *closing {
+            return Ok(closed);
+        }
+        self.closed.store(true, Ordering::Release);
+        self.stir();
+        let observer = &self.context.observer;
+        observer.stage(Stage::Close, &self.id);
+        if self.busy.load(Ordering::Acquire) {
+            let _ = self.arm.cancel().await;
+        }
+        let _ = self.arm.close().await;
+        observer.stage(Stage::Teardown, why);
+        let exit = self.arm.stop().await;
+        let closed = Closed { exit };
+        *closing = Some(closed);
+        let survivors = exit.map(|e| e.usage.survivors);
+        self.context.audit.record(
+            "session.close",
+            json!({ "session": self.id, "why": why, "exit_code": exit.and_then(|e| e.status.code()), "killed_with_it": survivors }),
+        )?;
+        Ok(closed)
+    }
+}
+
+/// Closes a session that nobody uses (A45-SESS-02). Weak: a session that nobody holds is not
+/// kept alive by its own clock.
+async fn idle(session: Weak<Inner>, limit: Duration) {
+    let mut wake = Instant::now() + limit;
+    loop {
+        tokio::time::sleep_until(wake).await;
+        let Some(inner) = session.upgrade() else {
+            return;
+        };
+        if inner.closed.load(Ordering::Acquire) {
+            return;
+        }
+        let now = Instant::now();
+        let due = *inner.stirred.lock().unwrap_or_else(PoisonError::into_inner) + limit;
+        if inner.busy.load(Ordering::Acquire) {
+            wake = now + limit;
+        } else if due > now {
+            wake = due;
+        } else {
+            let observer = &inner.context.observer;
+            observer.warning(
+                "session_idle",
+                "the session was idle too long and is closed",
+            );
+            let _ = inner.close("idle").await;
+            return;
+        }
+    }
+}
+
+/// A fault as the last event of a turn.
+pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
+    let mut details = fault.details.clone();
+    masks.mask_value(&mut details);
+    StreamEvent::Error {
+        code: fault.code.as_str().to_owned(),
+        message: masks.mask(&fault.message).into_owned(),
+        hint: fault
+            .hint
+            .as_ref()
+            .map(|hint| masks.mask(hint).into_owned()),
+        details,
+    }
+}
+
+/// The events of one turn, in order, secrets masked; the last one is its end.
+pub struct Turn {
+    events: mpsc::Receiver<StreamEvent>,
+    masked: Masked,
+}
+
+impl Turn {
+    pub async fn next(&mut self) -> Option<StreamEvent> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Stream for Turn {
+    type Item = StreamEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<StreamEvent>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(event) = this.masked.ready.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            match this.events.poll_recv(cx) {
+                Poll::Ready(Some(event)) => {
+                    if let Some(event) = this.masked.take(event) {
+                        return Poll::Ready(Some(event));
+                    }
+                }
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// Takes secrets out of events; text and thought may cut one in two.
+struct Masked {
+    masks: Masks,
+    text: MaskedStream,
+    thought: MaskedStream,
+    ready: std::collections::VecDeque<StreamEvent>,
+}
+
+impl Masked {
+    fn new(masks: &Masks) -> Self {
+        Masked {
+            masks: masks.clone(),
+            text: masks.stream(),
+            thought: masks.stream(),
+            ready: Default::default(),
+        }
+    }
+
+    /// The event to show now, if any; more may stand in `ready`.
+    fn take(&mut self, event: StreamEvent) -> Option<StreamEvent> {
+        if self.masks.is_empty() {
+            return Some(event);
+        }
+        match event {
+            StreamEvent::TextDelta { text } => {
+                let text = self.text.take(text);
+                (!text.is_empty()).then_some(StreamEvent::TextDelta { text })
+            }
+            StreamEvent::Thought { text } => {
+                let text = self.thought.take(text);
+                (!text.is_empty()).then_some(StreamEvent::Thought { text })
+            }
+            other => {
+                let rest = self.text.finish();
+                if !rest.is_empty() {
+                    self.ready.push_back(StreamEvent::TextDelta { text: rest });
+                }
+                let rest = self.thought.finish();
+                if !rest.is_empty() {
+                    self.ready.push_back(StreamEvent::Thought { text: rest });
+                }
+                self.ready.push_back(self.clean(other));
+                self.ready.pop_front()
+            }
+        }
+    }
+
+    fn clean(&self, event: StreamEvent) -> StreamEvent {
+        let mut value = serde_json::to_value(&event).unwrap_or_default();
+        self.masks.mask_value(&mut value);
+        serde_json::from_value(value).unwrap_or(event)
+    }
+}

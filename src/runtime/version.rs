@@ -1,0 +1,266 @@
+//! Version check: the program says its version, and the manifest's range decides whether the
+//! bundle is available (A45-LIFE-03, A29-VER-08).
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::command::{Command, Line};
+use super::context::Context;
+use super::fault::{Code, Fault};
+use super::helper::{self, matching};
+use super::install::{self, Installed};
+use super::observe::Stage;
+use super::spawn;
+use crate::manifest::Node;
+use crate::manifest::range::{Range, Version};
+
+/// `timeout_ms` where the manifest says nothing (A29-VER-07).
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Nobody waits longer for a version, whatever the manifest says.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Of the output, the part that the regular expression sees.
+const MOST_TEXT: usize = 32 << 10;
+const LONGEST_PATTERN: usize = 4096;
+/// More than its own limit on processor time, for a machine that is busy.
+const LONGEST_MATCH: Duration = Duration::from_secs(20);
+
+/// Makes sure that the program has a version that the manifest is for; installs once more
+/// where that can help (A29-VER-09).
+pub async fn ensure(ctx: &Context, installed: &Installed) -> Result<(Version, Installed), Fault> {
+    ensure_with(ctx, installed, install::Options::default()).await
+}
+
+/// As `ensure`; `options` are those of the first installation.
+pub async fn ensure_with(
+    ctx: &Context,
+    installed: &Installed,
+    options: install::Options,
+) -> Result<(Version, Installed), Fault> {
+    let first = match check(ctx, installed).await {
+        Ok(version) => return Ok((version, installed.clone())),
+        Err(fault) => fault,
+    };
+    let options = install::Options {
+        reinstall: true,
+        ..options
+    };
+    if first.code != Code::VersionMismatch || !install::can_reinstall(ctx, options) {
+        return Err(first);
+    }
+    let text = format!("{}; installing once more", first.message);
+    ctx.observer.progress(Stage::VersionCheck, &text);
+    let again = match install::ensure(ctx, options).await {
+        Ok(again) => again,
+        // Tampering is worse than an old version, and has to be said.
+        Err(fault) if fault.code == Code::Sha256Mismatch => return Err(fault),
+        Err(fault) => {
+            let message = format!("{}; installing it failed: {fault}", first.message);
+            return Err(Fault { message, ..first });
+        }
+    };
+    match check(ctx, &again).await {
+        Ok(version) => Ok((version, again)),
+        Err(fault) => {
+            // What we installed is of no use, and must not stand before a better one.
+            install::forget(ctx)?;
+            Err(fault)
+        }
+    }
+}
+
+/// What `version_check` asks for, read and checked.
+struct Asked<'b> {
+    cmd: &'b str,
+    words: Vec<String>,
+    pattern: &'b str,
+    pattern_node: &'b Node,
+    range_text: &'b str,
+    range: Range,
+    timeout: Duration,
+}
+
+fn read(ctx: &Context) -> Result<Asked<'_>, Fault> {
+    let bundle = &ctx.bundle;
+    let Some(said) = bundle.common().version_check() else {
+        let what = "`version_check` is missing (AIP-29, Version detection)";
+        return Err(bundle.invalid(bundle.root(), what));
+    };
+    let field = |key: &str| match said.0.get(key) {
+        Some(node) => node
+            .as_str()
+            .map(|text| (text, node))
+            .ok_or_else(|| bundle.invalid(node, &format!("`{key}` must be a text"))),
+        None => Err(bundle.invalid(said.0, &format!("`version_check` needs `{key}`"))),
+    };
+    let (cmd, cmd_node) = field("cmd")?;
+    let (pattern, pattern_node) = field("parse")?;
+    let (range_text, range_node) = field("range")?;
+    if pattern.len() > LONGEST_PATTERN || pattern.contains('\0') {
+        return Err(bundle.invalid(pattern_node, "`parse` is too long, or holds a NUL"));
+    }
+    let range = Range::parse(range_text)
+        .map_err(|e| bundle.invalid(range_node, &format!("`range` is no npm range: {e}")))?;
+    let words = match Line::parse(cmd) {
+        Ok(Line::Words(words)) => words,
+        Ok(Line::Shell(_)) => {
+            let what = "`cmd` uses the shell's language; it is run as words, without a shell";
+            return Err(bundle.invalid(cmd_node, what));
+        }
+        Err(why) => return Err(bundle.invalid(cmd_node, &why)),
+    };
+    let timeout = match said.timeout_ms() {
+        Some(ms) => Duration::from_millis(u64::try_from(ms).unwrap_or(1).max(1)),
+        None => DEFAULT_TIMEOUT,
+    };
+    Ok(Asked {
+        cmd,
+        words,
+        pattern,
+        pattern_node,
+        range_text,
+        range,
+        timeout: timeout.min(LONGEST_TIMEOUT),
+    })
+}
+
+/// One look at the version; outside of the range it is refused (A29-VER-06).
+pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Fault> {
+    let asked = read(ctx)?;
+    ctx.observer.stage(Stage::VersionCheck, asked.cmd);
+    let found = look(ctx, installed, &asked).await?;
+    let fits = matches!(&found, Ok(version) if asked.range.satisfies(version));
+    let text = match &found {
+        Ok(version) => version.to_string(),
+        Err(why) => why.clone(),
+    };
+    let seen = json!({ "found": text, "wanted": asked.range_text, "ok": fits });
+    ctx.audit.record("version.checked", seen)?;
+    match found {
+        Ok(version) if fits => Ok(version),
+        other => Err(mismatch(ctx, installed, &asked, other)),
+    }
+}
+
+/// A29-VER-10.
+fn mismatch(
+    ctx: &Context,
+    installed: &Installed,
+    asked: &Asked<'_>,
+    found: Result<Version, String>,
+) -> Fault {
+    let bin = installed.bin.display();
+    let wanted = asked.range_text;
+    let message = match &found {
+        Ok(version) => format!("`{bin}` is {version}, and the manifest is for `{wanted}`"),
+        Err(why) => why.clone(),
+    };
+    let details = json!({
+        "found": found.ok().map(|v| v.to_string()),
+        "wanted": wanted,
+        "bin": bin.to_string(),
+    });
+    let hint = format!(
+        "put a version within `{wanted}` on PATH or correct `version_check` in {}; `agentproto install TARGET --reinstall` installs again",
+        ctx.bundle.path().display()
+    );
+    Fault::new(Code::VersionMismatch, ctx.masks.mask(&message))
+        .hint(hint)
+        .details(details)
+}
+
+/// What the program says; the inner error is why that is no version.
+async fn look(
+    ctx: &Context,
+    installed: &Installed,
+    asked: &Asked<'_>,
+) -> Result<Result<Version, String>, Fault> {
+    let cmd = asked.cmd;
+    let bin = ctx.bundle.text("bin")?;
+    let mut words = asked.words.iter();
+    let first = words.next().map(|first| match first == bin {
+        true => installed.bin.clone().into_os_string(),
+        false => OsString::from(first),
+    });
+    let mut command = Command::new(first.into_iter().chain(words.map(OsString::from)));
+    command.timeout = Some(asked.timeout);
+    let finished = match ctx.run(command).await {
+        Ok(finished) => finished,
+        // A program for another machine, or half a program: another installation may help.
+        Err(fault) if matches!(fault.code, Code::SpawnFailed | Code::ProgramNotFound) => {
+            return Ok(Err(format!("`{cmd}` cannot be run: {fault}")));
+        }
+        Err(fault) => return Err(fault),
+    };
+    if finished.exit.timed_out {
+        let ms = asked.timeout.as_millis();
+        return Ok(Err(format!("`{cmd}` did not end within {ms} ms")));
+    }
+    // Some tools tell their version on standard error.
+    let mut output = String::from_utf8_lossy(&finished.stdout).into_owned();
+    output.push_str(&finished.stderr);
+    let status = finished.exit.status;
+    let Some(group) = first_group(ctx, asked, &output).await? else {
+        let said = output.trim().lines().next().unwrap_or_default();
+        return Ok(Err(match status.success() {
+            true => format!("`{cmd}` told no version that `version_check.parse` finds: {said}"),
+            false => format!("`{cmd}` ended with {status}: {said}"),
+        }));
+    };
+    if !status.success() {
+        // A29-VER-02: it should, and the version is told all the same.
+        let text = format!("`{cmd}` told a version, but ended with {status}");
+        ctx.observer.warning("version_check_exit", &text);
+    }
+    Ok(Version::parse(&group).ok_or_else(|| {
+        format!("`{cmd}` told `{group}`, which is no semantic version such as 1.2.3")
+    }))
+}
+
+/// What the first group matched, found by a process that cannot run on for ever.
+async fn first_group(
+    ctx: &Context,
+    asked: &Asked<'_>,
+    output: &str,
+) -> Result<Option<String>, Fault> {
+    let mut end = output.len().min(MOST_TEXT);
+    while !output.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = output
+        .get(..end)
+        .unwrap_or_default()
+        .replace('\0', "\u{fffd}");
+    let binary = helper::binary().map_err(|e| Fault::new(Code::SpawnFailed, e.to_string()))?;
+    let argv = [
+        binary.as_os_str().to_owned(),
+        helper::NAME.into(),
+        matching::WORD.into(),
+    ];
+    let env = [
+        (matching::PATTERN.into(), asked.pattern.into()),
+        (matching::TEXT.into(), text.into()),
+    ];
+    let options = spawn::Options {
+        timeout: Some(LONGEST_MATCH),
+        ..spawn::Options::default()
+    };
+    let finished = ctx.run_host(&argv, &env, &ctx.cwd, options).await?;
+    let invalid = |what: &str| ctx.bundle.invalid(asked.pattern_node, what);
+    if !finished.exit.status.success() {
+        return Err(invalid(
+            "`parse` does not come to an end on the version that was told: it repeats what repeats",
+        ));
+    }
+    let answer: Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        let what = format!("`parse` is no ECMAScript regular expression: {error}");
+        return Err(invalid(&what));
+    }
+    if answer.get("no_group").is_some() {
+        return Err(invalid("`parse` matched, but has no group for the version"));
+    }
+    let group = answer.get("group").and_then(Value::as_str);
+    Ok(group.map(str::to_owned))
+}

@@ -1,0 +1,173 @@
+//! What the tests share: a bundle with a shell script for an agent, and a turn with its events.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use agentproto::runtime::arm::desk::{Desk, Permissions};
+use agentproto::runtime::arm::{Arm, Events, Open, Spec};
+use agentproto::runtime::bundle::Bundle;
+use agentproto::runtime::context::{Context, Sandboxing, Setting};
+use agentproto::runtime::home::Home;
+use agentproto::runtime::interact::Headless;
+use agentproto::runtime::observe::{Observer, Stage};
+use agentproto::runtime::{Fault, StopReason, StreamEvent, helper};
+use tokio::sync::mpsc;
+
+/// Warnings, as they came.
+#[derive(Default)]
+pub struct Ear(Mutex<Vec<String>>);
+
+impl Ear {
+    pub fn warnings(&self) -> Vec<String> {
+        self.0.lock().expect("warnings").clone()
+    }
+}
+
+impl Observer for Ear {
+    fn stage(&self, _: Stage, _: &str) {}
+    fn progress(&self, _: Stage, _: &str) {}
+    fn warning(&self, code: &str, message: &str) {
+        let mut all = self.0.lock().expect("warnings");
+        all.push(format!("{code}: {message}"));
+    }
+}
+
+pub struct Stand {
+    dir: tempfile::TempDir,
+    pub ear: Arc<Ear>,
+    pub desk: Desk,
+    sandboxing: Sandboxing,
+    arm_fields: String,
+}
+
+impl Stand {
+    /// A bundle whose agent is a script; `fields` stand in the manifest.
+    pub fn new(script: &str, fields: &str) -> Stand {
+        helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
+        let dir = tempfile::tempdir().expect("a directory");
+        let stand = Stand {
+            dir,
+            ear: Arc::default(),
+            desk: Desk::new(Permissions::Deny),
+            sandboxing: Sandboxing::Off,
+            arm_fields: fields.to_owned(),
+        };
+        stand.write("bundle/agent.sh", script);
+        stand
+    }
+
+    pub fn asking(mut self, permissions: Permissions) -> Stand {
+        self.desk = Desk::new(permissions);
+        self
+    }
+
+    pub fn sandboxed(mut self) -> Stand {
+        self.sandboxing = Sandboxing::Auto;
+        self
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        std::fs::write(&path, text).expect("written");
+        path
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn context(&self) -> Arc<Context> {
+        let manifest = format!(
+            "---\nname: fake\nid: fake\ndescription: A fake agent.\nversion: 1.0.0\nbin: sh\n\
+             install: [{{ method: brew, package: fake }}]\n\
+             version_check: {{ cmd: sh --version, parse: '(.*)', range: '*' }}\n\
+             sandbox: {{ provider: local, config: {{}}, network: {{ egress: [] }} }}\n{}---\n",
+            self.arm_fields
+        );
+        let path = self.write("bundle/AGENT-CLI.md", &manifest);
+        let bundle = Bundle::load(&path).expect("a bundle");
+        let cwd = self.path("work");
+        std::fs::create_dir_all(&cwd).expect("made");
+        let host_env: Vec<(OsString, OsString)> = vec![
+            ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
+            ("HOME".into(), self.path("user").into()),
+        ];
+        let setting = Setting {
+            home: Home::new(self.path("home")),
+            cwd,
+            host_env,
+            sandboxing: self.sandboxing,
+            yes: false,
+            observer: Arc::clone(&self.ear) as Arc<dyn Observer>,
+            interact: Arc::new(Headless),
+        };
+        Arc::new(Context::new(bundle, setting).expect("a context"))
+    }
+
+    pub fn spec(&self, args: &[&str]) -> Spec {
+        let script = self.path("bundle/agent.sh").into();
+        let args = args.iter().map(OsString::from);
+        Spec {
+            argv: ["/bin/sh".into(), script].into_iter().chain(args).collect(),
+            env: Vec::new(),
+        }
+    }
+
+    /// What the agent wrote into a file of its working directory.
+    pub fn noted(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path("work").join(name)).unwrap_or_default()
+    }
+}
+
+pub fn open(resume: Option<&str>) -> Open {
+    Open {
+        resume: resume.map(str::to_owned),
+    }
+}
+
+pub async fn ready(arm: &dyn Arm, resume: Option<&str>) -> String {
+    arm.handshake().await.expect("a handshake");
+    let opened = arm.open(&open(resume)).await;
+    opened.expect("a session")
+}
+
+/// One turn, read to its end.
+pub async fn turn(
+    arm: &dyn Arm,
+    context: &Context,
+    prompt: &str,
+) -> (Vec<StreamEvent>, Result<StopReason, Fault>) {
+    watched(arm, context, prompt, |_| async {}).await
+}
+
+/// One turn; `seen` is called for every event.
+pub async fn watched<F: Future<Output = ()>>(
+    arm: &dyn Arm,
+    context: &Context,
+    prompt: &str,
+    seen: impl Fn(StreamEvent) -> F,
+) -> (Vec<StreamEvent>, Result<StopReason, Fault>) {
+    let (sink, mut events) = mpsc::channel(8);
+    let events_in = Events::new(sink, Arc::clone(&context.audit));
+    let playing = arm.turn(prompt, events_in);
+    let reading = async {
+        let mut all = Vec::new();
+        while let Some(event) = events.recv().await {
+            seen(event.clone()).await;
+            all.push(event);
+        }
+        all
+    };
+    let (end, all) = tokio::join!(playing, reading);
+    (all, end)
+}
+
+pub fn text(text: &str) -> StreamEvent {
+    StreamEvent::TextDelta { text: text.into() }
+}
+
+pub fn thought(text: &str) -> StreamEvent {
+    StreamEvent::Thought { text: text.into() }
+}
