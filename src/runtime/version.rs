@@ -238,9 +238,36 @@ async fn look(
         let text = format!("`{cmd}` told a version, but ended with {status}");
         ctx.observer.warning("version_check_exit", &text);
     }
-    Ok(Version::parse(&group).ok_or_else(|| {
-        format!("`{cmd}` told `{group}`, which is no semantic version such as 1.2.3")
-    }))
+    if let Some(version) = Version::parse(&group) {
+        return Ok(Ok(version));
+    }
+    let Some(version) = nearly(&group) else {
+        return Ok(Err(format!(
+            "`{cmd}` told `{group}`, which is no version such as 1.2.3"
+        )));
+    };
+    let text = format!("`{cmd}` told `{group}`, which is taken for {version}");
+    ctx.observer.warning("version_not_semver", &text);
+    Ok(Ok(version))
+}
+
+/// Tools with versions such as `6.1` or `2024.01.02` are meant to be described, too: missing
+/// numbers are zero, leading zeros and whatever follows the third number do not count.
+fn nearly(text: &str) -> Option<Version> {
+    let text = text.trim();
+    let numbers = text.strip_prefix('v').unwrap_or(text);
+    let mut parts = numbers.split('.').map(|part| {
+        let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        digits.then(|| part.parse::<u64>().ok()).flatten()
+    });
+    let mut out = [0; 3];
+    for (place, part) in out.iter_mut().zip(&mut parts) {
+        *place = part?;
+    }
+    parts.all(|rest| rest.is_some()).then_some(())?;
+    let [major, minor, patch] = out;
+    // Through the parser once more, for its bounds.
+    Version::parse(&format!("{major}.{minor}.{patch}"))
 }
 
 /// What the first group matched, found by a process that cannot run on for ever.
@@ -288,4 +315,34 @@ async fn first_group(
     }
     let group = answer.get("group").and_then(Value::as_str);
     Ok(group.map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_are_nearly_semantic() {
+        let read = |text: &str| nearly(text).map(|v| v.to_string());
+        for (text, version) in [
+            ("6.1", "6.1.0"),
+            ("7", "7.0.0"),
+            ("v2024.01.02", "2024.1.2"),
+            ("1.2.3.4", "1.2.3"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(version), "{text}");
+        }
+        for text in [
+            "",
+            "unknown",
+            "1.x",
+            "1..2",
+            "1.2.3.x",
+            "-1",
+            "99999999999999999999",
+            "9007199254740993",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 }

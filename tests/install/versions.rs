@@ -124,13 +124,23 @@ fn the_first_group_is_compared() {
     }
     for (script, part) in [
         ("echo something else", "told no version"),
-        ("echo demo-tool unknown", "no semantic version"),
+        ("echo demo-tool unknown", "no version such as"),
         ("echo cannot start >&2; exit 7", "exit status: 7"),
     ] {
         says(&world, script);
         world.manifest(VENDORED);
         world.install(&[]).fails(69, "version_mismatch", part);
     }
+}
+
+#[test]
+fn a_version_with_two_numbers_is_taken_with_a_warning() {
+    let world = World::new();
+    says(&world, "echo demo-tool 1.4");
+    world.manifest(VENDORED);
+    let ran = world.install(&[]);
+    assert!(ran.works().stdout.contains("1.4.0"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("version_not_semver"), "{}", ran.stderr);
 }
 
 /// A29-VER-02: a command that tells its version and fails is odd, not wrong.
