@@ -210,6 +210,9 @@ async fn a_hostile_value_stays_one_argument() {
         setup::ensure(&ctx, &bench.bin()).await.expect(cmd);
         assert!(bench.log().contains(evil), "{cmd}: {}", bench.log());
         assert!(!bench.at("work/pwned").exists(), "{cmd}");
+        // The spy sees arguments: what it does not see elsewhere was none.
+        let spied = std::fs::read_to_string(bench.at("work/spied")).expect("spied");
+        assert!(spied.contains(evil), "{cmd}: {spied}");
     }
 }
 
@@ -223,10 +226,7 @@ async fn a_secret_value_is_no_argument() {
     };
     for (cmd, logged) in [
         ("TOKEN=${value} tool env TOKEN", format!("TOKEN={CANARY}")),
-        (
-            "printf %s ${value} | tool stdin",
-            format!("stdin={CANARY}"),
-        ),
+        ("printf %s ${value} | tool stdin", format!("stdin={CANARY}")),
         (
             "TOKEN=${value} tool env TOKEN | cat",
             format!("TOKEN={CANARY}"),
