@@ -11,6 +11,7 @@ use std::time::Duration;
 use agentproto::runtime::auth::callback::{Callback, Missed};
 use agentproto::runtime::auth::state::{self, State};
 use agentproto::runtime::{Code, auth};
+use bench_bundle::pty::Pty;
 use bench_bundle::{Bench, Person, parts, request};
 
 const CANARY: &str = "canary-0815-hunter";
@@ -387,4 +388,45 @@ fn the_command_line() {
     assert_eq!(code, Some(0));
     assert!(out.contains("PROBE_KEY: environment"), "{out}");
     bench.nowhere(CANARY);
+}
+
+/// A29-AUTH-05: a login for people runs at their terminal.
+#[test]
+fn an_interactive_login_at_a_terminal() {
+    let bench = Bench::new(
+        "auth:\n  login:\n    cmd: 'printf \"name? \"; read name; echo $name > session'\n    interactive: true\n    completes_when: { cmd: tool has session }\n",
+    );
+    let mut pty = Pty::start(&bench, &["auth", "login", "../bundle"]);
+    pty.expect("name? ");
+    pty.send("me\n");
+    pty.expect("logged in");
+    assert_eq!(pty.finish(), Some(0), "{}", pty.seen);
+    let session = std::fs::read_to_string(bench.at("work/session")).expect("written");
+    assert_eq!(session, "me\n");
+}
+
+/// A29-DEFCLI-13: Ctrl-C ends it, and the terminal is as it was.
+#[test]
+fn an_interrupt_leaves_the_terminal_as_it_was() {
+    let bench = Bench::new(LOGIN);
+    let mut pty = Pty::start(&bench, &["auth", "set", "../bundle", "PROBE_KEY"]);
+    pty.expect("PROBE_KEY: ");
+    assert!(!pty.echoes());
+    pty.send("half of it\x03");
+    assert_eq!(pty.finish(), Some(130), "{}", pty.seen);
+    assert!(pty.echoes());
+    let mut pty = Pty::start(&bench, &["auth", "set", "../bundle", "PROBE_KEY"]);
+    pty.expect("PROBE_KEY: ");
+    pty.send(&format!("{CANARY}\n"));
+    pty.expect("probe-key: kept");
+    assert_eq!(pty.finish(), Some(0));
+    assert!(!pty.seen.contains(CANARY), "{}", pty.seen);
+    bench.nowhere(CANARY);
+    // A login that hangs goes with the interrupt.
+    let bench =
+        Bench::new("auth: { login: { cmd: 'echo here we go; tool hang', interactive: true } }\n");
+    let mut pty = Pty::start(&bench, &["auth", "login", "../bundle"]);
+    pty.expect("here we go");
+    pty.send("\x03");
+    assert_eq!(pty.finish(), Some(130), "{}", pty.seen);
 }

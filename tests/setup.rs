@@ -6,6 +6,7 @@ mod bench_bundle;
 use agentproto::runtime::setup::answers::Answers;
 use agentproto::runtime::setup::{self, Choices, Outcome, Redo};
 use agentproto::runtime::{Code, auth};
+use bench_bundle::pty::Pty;
 use bench_bundle::{Bench, Person, parts, request};
 
 const CANARY: &str = "canary-4711-hunter";
@@ -523,4 +524,40 @@ fn the_command_line() {
         .output()
         .expect("ran");
     assert_eq!(ran.status.code(), Some(64));
+}
+
+/// A29-SETUP-28: asked in the terminal; a secret is not shown while it is typed.
+#[test]
+fn at_a_terminal() {
+    let bench = Bench::new(
+        "setup:\n\
+         - { id: url, kind: prompt, prompt: Gateway, default: wss://x, persist: { env: URL } }\n\
+         - { id: region, kind: prompt, type: select, prompt: Region, options: [eu, us], persist: { env: REGION } }\n\
+         - { id: sure, kind: prompt, type: boolean, prompt: Sure, persist: { env: SURE } }\n\
+         - { id: token, kind: prompt, type: secret, prompt: Token, persist: { env: TOKEN } }\n\
+         - { id: onboard, kind: cmd, interactive: true, cmd: 'read name; tool log hello $name; tool env URL REGION SURE' }\n",
+    );
+    let mut pty = Pty::start(&bench, &["setup", "../bundle"]);
+    pty.expect("Gateway [wss://x]: ");
+    pty.send("\n");
+    pty.expect("2 us");
+    pty.expect("Your choice: ");
+    pty.send("9\n");
+    pty.expect("one of the numbers");
+    pty.send("2\n");
+    pty.expect("Sure [y/n]: ");
+    pty.send("y\n");
+    pty.expect("Token: ");
+    assert!(!pty.echoes());
+    pty.send(&format!("{CANARY}\n"));
+    pty.expect("onboard");
+    assert!(pty.echoes());
+    pty.send("you\n");
+    assert_eq!(pty.finish(), Some(0), "{}", pty.seen);
+    assert_eq!(
+        bench.log(),
+        "hello you\nURL=wss://x\nREGION=us\nSURE=true\n"
+    );
+    assert!(!pty.seen.contains(CANARY), "{}", pty.seen);
+    bench.nowhere(CANARY);
 }

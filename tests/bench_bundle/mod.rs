@@ -2,6 +2,8 @@
 //! what it is told, and somebody who answers.
 #![allow(dead_code)]
 
+pub mod pty;
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;

@@ -69,3 +69,9 @@ pub fn keep_slug(ctx: &Context, slug: &str, kept: Kept, everywhere: bool) -> Res
     }
     store.put(&scope, Kind::Slug, slug, kept)
 }
+
+/// Where it is kept now, for the workspace or for all.
+pub fn replace_slug(ctx: &Context, slug: &str, kept: Kept) -> Result<(), Fault> {
+    let own = Store::new(&ctx.home).get(&scope(ctx)?, Kind::Slug, slug)?;
+    keep_slug(ctx, slug, kept, own.is_none())
+}
