@@ -81,6 +81,9 @@ pub enum Command {
     /// Say what this machine can do: what its kernel can enforce, and what is missing
     #[cfg(target_os = "linux")]
     Doctor(Listing),
+    /// Install the program of a bundle where it is missing, and check its version
+    #[cfg(target_os = "linux")]
+    Install(super::install::Install),
     /// Look at a declared sandbox, or run a command in one
     #[cfg(target_os = "linux")]
     Sandbox {

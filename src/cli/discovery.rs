@@ -112,6 +112,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             command("rules", &["rule"], false),
             command("coverage", &["requirement"], false),
             command("doctor", &["aoi:check"], false),
+            command("install", &["aoi:progress", "aoi:warning", "aoi:plan"], true),
             command("sandbox explain", &["clause"], false),
             command("sandbox run", &["output", "egress"], true),
             command("setup", &["setup-step"], true),

@@ -90,13 +90,13 @@ fn read(text: &str, name: &str) -> Result<Scenario, Failure> {
 }
 
 fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
-    let known = mutants::of(kind);
-    known.iter().find(|mutant| mutant.id == id).ok_or_else(|| {
+    let known = || mutants::of(kind);
+    known().find(|mutant| mutant.id == id).ok_or_else(|| {
         let failure = Failure::new(
             exit::USAGE,
             format!("the {} mock has no mutant `{id}`", kind.as_str()),
         );
-        match closest_of(id, known.iter().map(|mutant| mutant.id)) {
+        match closest_of(id, known().map(|mutant| mutant.id)) {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
             None => failure.hint("`agentproto mock --list` names them all"),
         }

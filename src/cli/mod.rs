@@ -19,6 +19,8 @@ mod discovery;
 mod doctor;
 mod explain;
 mod git;
+#[cfg(target_os = "linux")]
+mod install;
 mod lint;
 mod man;
 #[cfg(unix)]
@@ -42,6 +44,8 @@ use clap::{CommandFactory, Parser};
 
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter};
+#[cfg(unix)]
+use crate::runtime::fault::Fault;
 pub use args::Cli;
 use args::Command;
 pub use coverage::{Statement, register};
@@ -84,6 +88,7 @@ impl Failure {
             exit::NO_INPUT => Category::NotFound,
             exit::UNAVAILABLE | exit::TEMPORARY => Category::Temporary,
             exit::CANT_CREATE | exit::IO => Category::Io,
+            exit::NO_PERMISSION => Category::Authz,
             exit::CONFIG => Category::Config,
             exit::INTERRUPTED | exit::TERMINATED => Category::Cancelled,
             _ => Category::Internal,
@@ -92,12 +97,11 @@ impl Failure {
 }
 
 #[cfg(unix)]
-impl From<crate::runtime::Fault> for Failure {
-    fn from(fault: crate::runtime::Fault) -> Self {
-        let failure = Failure::new(fault.code.exit(), fault.message).typed(fault.code.as_str());
-        match fault.hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Failure {
+            hint: fault.hint,
+            ..Failure::new(fault.code.exit(), fault.message).typed(fault.code.as_str())
         }
     }
 }
@@ -155,6 +159,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Coverage(args) => coverage::run(args, out),
         #[cfg(target_os = "linux")]
         Command::Doctor(args) => doctor::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Install(args) => install::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Sandbox { action } => sandbox::run(action, &cli.global, out),
         #[cfg(target_os = "linux")]
@@ -249,6 +255,8 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         Command::Coverage(args) => ("coverage", &args.output),
         #[cfg(target_os = "linux")]
         Command::Doctor(args) => ("doctor", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Install(args) => ("install", &args.output),
         #[cfg(target_os = "linux")]
         Command::Sandbox { action } => match action {
             args::SandboxAction::Explain(args) => ("sandbox explain", &args.output),

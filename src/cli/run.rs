@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::Global;
+use super::ask::Terminal;
 use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter, object};
@@ -18,8 +19,9 @@ use crate::report::text::{plain, speech};
 use crate::runtime::agent::{Agent, Wishlist};
 use crate::runtime::arm::desk::{Answer, Decision, Permissions, Rule};
 use crate::runtime::bundle::Bundle;
-use crate::runtime::choices::{Given, Wanted};
+use crate::runtime::choices::{Given, Strategy, Wanted};
 use crate::runtime::context::{Context, Sandboxing, Setting};
+use crate::runtime::continuation::{Exchange, with_history};
 use crate::runtime::home::Home;
 use crate::runtime::install;
 use crate::runtime::interact::{Headless, Interact};
@@ -167,6 +169,19 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
     let mut signals = Signals::new();
     let message = message(args)?;
     let agent = load(args, Arc::new(Notes(sender)))?;
+    let strategy = agent.chosen.strategy;
+    if args.resume.is_some() && strategy != Strategy::NativeResume {
+        let what = format!(
+            "`--resume` needs the continuation native-resume, and `{}` is chosen (AIP-45, Continuation)",
+            strategy.as_str()
+        );
+        return Err(Fault::new(Code::ContinuationUnsupported, what)
+            .hint("give `--continuation native-resume` where the manifest supports it"));
+    }
+    let message = match strategy {
+        Strategy::Transcript => with_history(&history(args)?, &message),
+        _ => message,
+    };
     let starting = agent.start(args.resume.as_deref());
     tokio::pin!(starting);
     let session = loop {
@@ -314,6 +329,38 @@ fn message(args: &Run) -> Result<String, Fault> {
     Ok(message)
 }
 
+/// Prior turns as the caller tells them.
+fn history(args: &Run) -> Result<Vec<Exchange>, Fault> {
+    let Some(path) = &args.transcript else {
+        return Ok(Vec::new());
+    };
+    let bad = |what: String| Fault::new(Code::ManifestInvalid, format!("{}{what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| bad(format!(": {e}")))?;
+    let mut said = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let value: Value =
+            serde_json::from_str(line).map_err(|e| bad(format!(":{}: {e}", number + 1)))?;
+        let field = |key: &str| value.get(key).and_then(Value::as_str);
+        match (field("role"), field("text")) {
+            (Some(role @ ("user" | "agent")), Some(text)) => said.push(Exchange {
+                by_user: role == "user",
+                text: text.to_owned(),
+            }),
+            _ => {
+                let what = format!(
+                    ":{}: a line is {{\"role\":\"user\"|\"agent\",\"text\":…}}",
+                    number + 1
+                );
+                return Err(bad(what));
+            }
+        }
+    }
+    Ok(said)
+}
+
 fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
     let home = Home::from_env()?;
     let bundle = Bundle::discover(&args.target, &args.adapters, &home)?;
@@ -364,7 +411,7 @@ fn at_terminal(args: &Run) -> bool {
 
 fn interact(args: &Run) -> Arc<dyn Interact> {
     match at_terminal(args) {
-        true => Arc::new(super::ask::Terminal),
+        true => Arc::new(Terminal),
         false => Arc::new(Headless),
     }
 }

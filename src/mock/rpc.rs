@@ -233,7 +233,7 @@ impl Wire {
         let answered = message.get("method").is_none();
         let id = message.get("id").cloned().unwrap_or(Value::Null);
         let frames = match self.mutant.map(|mutant| &mutant.tamper) {
-            Some(Tamper::Out(tamper)) => {
+            Some(Tamper::Out(tamper) | Tamper::Both(tamper, _)) => {
                 let sent = Sent::of(&message, &self.context);
                 tamper(&mut self.context, &sent, message)
             }
@@ -247,7 +247,7 @@ impl Wire {
 
     fn heard(&mut self, message: Value) -> Option<Value> {
         match self.mutant.map(|mutant| &mutant.tamper) {
-            Some(Tamper::In(tamper)) => {
+            Some(Tamper::In(tamper) | Tamper::Both(_, tamper)) => {
                 let (message, frames) = tamper(&mut self.context, message);
                 self.write(frames);
                 message

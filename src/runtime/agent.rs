@@ -10,10 +10,11 @@ use serde_json::json;
 use super::arm::acp::{Acp, Wishes};
 use super::arm::desk::{Desk, Permissions};
 use super::arm::mcp::{self, Mcp};
-use super::arm::{Arm, Negotiated, Open, Spec};
+
+use super::arm::{Arm, Negotiated, Open, Spec, proprietary};
 use super::auth;
 use super::bundle::Bundle;
-use super::choices::{self, Chosen, Wanted};
+use super::choices::{self, Chosen, Strategy, Wanted};
 use super::context::{Context, Sandboxing};
 use super::fault::{Code, Fault};
 use super::install;
@@ -243,10 +244,7 @@ impl Agent {
                 let turn = mcp::Turn::from_manifest(&context.bundle)?;
                 Ok(Box::new(Mcp::new(context, spec, desk.clone(), turn)))
             }
-            Protocol::Proprietary => Err(Fault::new(
-                Code::ProtocolUnknown,
-                "this protocol has no arm yet",
-            )),
+            Protocol::Proprietary => proprietary(context, spec, desk.clone()),
         }
     }
 
@@ -275,17 +273,23 @@ impl Agent {
     }
 
     fn rules(&self) -> Rules {
-        let session = self
-            .context
-            .bundle
-            .agent()
-            .and_then(|agent| agent.session());
-        let idle = session.and_then(|s| s.idle_timeout_ms());
+        let agent = self.context.bundle.agent();
+        let session = agent.and_then(|agent| agent.session());
+        let millis = |ms: Option<i64>| {
+            ms.and_then(|ms| u64::try_from(ms).ok())
+                .map(Duration::from_millis)
+        };
+        let mut idle = millis(session.and_then(|s| s.idle_timeout_ms())).unwrap_or(IDLE);
+        let pinned = || agent?.continuation()?.pinned_session()?.idle_timeout_ms();
+        if self.chosen.strategy == Strategy::PinnedSession
+            && let Some(other) = millis(pinned())
+        {
+            // Two idle times for one process: the shorter one holds (A45-SESS-02, A45-CONT-12).
+            idle = idle.min(other);
+        }
         let turns = session.and_then(|s| s.max_turns());
         Rules {
-            idle: idle
-                .and_then(|ms| u64::try_from(ms).ok())
-                .map_or(IDLE, Duration::from_millis),
+            idle,
             most_turns: turns.and_then(|n| u64::try_from(n).ok()),
             turn_timeout: self.wishes.turn_timeout,
         }

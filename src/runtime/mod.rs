@@ -19,6 +19,8 @@ pub mod choices;
 pub mod command;
 #[cfg(target_os = "linux")]
 pub mod context;
+#[cfg(target_os = "linux")]
+pub mod continuation;
 pub mod event;
 pub mod fault;
 #[cfg(target_os = "linux")]

@@ -162,7 +162,7 @@ impl Session {
 
     /// Closes the session and ends the agent: its protocol's close, end of input, SIGTERM,
     /// five seconds, SIGKILL.
-    pub async fn close(self) -> Result<Closed, Fault> {
+    pub async fn close(&self) -> Result<Closed, Fault> {
         self.inner.close("closed").await
     }
 }

@@ -2,5 +2,7 @@
 //! and agents that print JSON lines (A45-EVT-09, A45-CONF-04, A45-CONF-05).
 #![cfg(target_os = "linux")]
 
+mod adapter;
+mod codec;
 mod mcp;
 mod stand;

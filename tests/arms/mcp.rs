@@ -35,7 +35,7 @@ async fn a_turn_is_a_call_and_its_text_comes_once() {
     assert_eq!(negotiated.name.as_deref(), Some("fake"));
     assert_eq!(negotiated.version.as_deref(), Some("9.9.9"));
     assert_eq!(negotiated.resumable, Some(true));
-    arm.open(&open(&context.cwd, None)).await.expect("open");
+    arm.open(&open(None)).await.expect("open");
     let (events, end) = turn(&arm, &context, "hello").await;
     assert_eq!(events, [text("you said so")]);
     assert_eq!(end.expect("an end"), StopReason::EndTurn);
@@ -201,10 +201,10 @@ async fn a_server_without_sessions_cannot_resume() {
         include_str!("server.sh")
     );
     let stand = Stand::new(&script, FIELDS);
-    let (arm, context) = arm(&stand);
+    let (arm, _) = arm(&stand);
     let negotiated = arm.handshake().await.expect("a handshake");
     assert_eq!(negotiated.resumable, Some(false));
-    let fault = arm.open(&open(&context.cwd, Some("x"))).await;
+    let fault = arm.open(&open(Some("x"))).await;
     let fault = fault.expect_err("refused");
     assert_eq!(fault.code, Code::ContinuationUnsupported);
     assert!(

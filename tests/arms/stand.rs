@@ -1,7 +1,7 @@
 //! What the tests share: a bundle with a shell script for an agent, and a turn with its events.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use agentproto::runtime::arm::desk::{Desk, Permissions};
@@ -121,16 +121,15 @@ impl Stand {
     }
 }
 
-pub fn open(cwd: &Path, resume: Option<&str>) -> Open {
+pub fn open(resume: Option<&str>) -> Open {
     Open {
-        cwd: cwd.to_owned(),
         resume: resume.map(str::to_owned),
     }
 }
 
 pub async fn ready(arm: &dyn Arm, resume: Option<&str>) -> String {
     arm.handshake().await.expect("a handshake");
-    let opened = arm.open(&open(Path::new("/"), resume)).await;
+    let opened = arm.open(&open(resume)).await;
     opened.expect("a session")
 }
 

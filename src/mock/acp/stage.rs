@@ -1,6 +1,5 @@
 //! A prompt turn, said in ACP.
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

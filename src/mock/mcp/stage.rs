@@ -1,6 +1,5 @@
 //! A tool call, told in MCP.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

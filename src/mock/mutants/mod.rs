@@ -6,6 +6,7 @@
 
 mod acp;
 mod mcp;
+mod tools;
 
 use std::collections::HashMap;
 
@@ -22,11 +23,16 @@ pub struct Mutant {
     pub(super) tamper: Tamper,
 }
 
+/// Sees what the mock sends; gives what is written instead.
+type Outwards = fn(&mut Context, &Sent, Value) -> tools::Frames;
+/// Sees what the mock would hear; gives what it hears instead, and what is written before.
+type Inwards = fn(&mut Context, Value) -> tools::Heard;
+
 pub(super) enum Tamper {
-    /// Sees what the mock sends; gives what is written instead.
-    Out(fn(&mut Context, &Sent, Value) -> Vec<Frame>),
-    /// Sees what the mock would hear; gives what it hears instead, and what is written before.
-    In(fn(&mut Context, Value) -> (Option<Value>, Vec<Frame>)),
+    Out(Outwards),
+    In(Inwards),
+    /// Where a wrong message would go unanswered unless the reply is mended.
+    Both(Outwards, Inwards),
 }
 
 pub enum Frame {
@@ -100,10 +106,11 @@ impl Sent {
 }
 
 /// The mutants of a mock; the REPL speaks no protocol that one could break.
-pub fn of(kind: Kind) -> &'static [Mutant] {
-    match kind {
-        Kind::Acp => acp::MUTANTS,
-        Kind::Mcp => mcp::MUTANTS,
+pub fn of(kind: Kind) -> impl Iterator<Item = &'static Mutant> {
+    let groups = match kind {
+        Kind::Acp => acp::GROUPS,
+        Kind::Mcp => mcp::GROUPS,
         Kind::Repl => &[],
-    }
+    };
+    groups.iter().copied().flatten()
 }

@@ -14,7 +14,7 @@
 mod stage;
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Sender, channel};
 
 use serde_json::{Value, json};

@@ -1,6 +1,5 @@
 //! A turn, printed as JSON lines.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

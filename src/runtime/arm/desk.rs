@@ -81,6 +81,11 @@ impl Desk {
     /// Shows the question as `agent-prompt`, and waits for the decision; never for ever: a
     /// cancelled turn answers it.
     pub async fn ask(&self, asked: Asked, events: &Events) -> Result<Answer, Fault> {
+        self.show(asked, events).await?.answer().await
+    }
+
+    /// The first half of `ask`, for who has to go on reading meanwhile.
+    pub async fn show(&self, asked: Asked, events: &Events) -> Result<Shown, Fault> {
         let decision = self.decide(&asked);
         let waiting = (decision == Decision::Ask).then(|| self.wait_for(&asked.id));
         events
@@ -90,20 +95,13 @@ impl Desk {
                 options: asked.choices.clone(),
             })
             .await?;
-        let answer = match (decision, waiting) {
-            (Decision::Allow, _) => pick(&asked.choices, &["allow_once", "allow_always"]),
-            (Decision::Deny, _) => pick(&asked.choices, &["reject_once", "reject_always"]),
-            (Decision::Ask, Some(waiting)) => waiting.await.unwrap_or(Answer::Cancelled),
-            (Decision::Ask, None) => Answer::Cancelled,
-        };
-        let told = match &answer {
-            Answer::Choice(id) => json!({ "id": asked.id, "choice": id }),
-            Answer::Content(_) => json!({ "id": asked.id, "choice": "content" }),
-            Answer::Declined => json!({ "id": asked.id, "choice": "declined" }),
-            Answer::Cancelled => json!({ "id": asked.id, "choice": "cancelled" }),
-        };
-        events.record("agent.prompt.answer", told)?;
-        Ok(answer)
+        Ok(Shown {
+            id: asked.id,
+            choices: asked.choices,
+            decision,
+            waiting,
+            events: events.clone(),
+        })
     }
 
     /// The caller's answer; false where nothing of that id is open.
@@ -154,6 +152,35 @@ impl Desk {
         work: impl FnOnce(&mut HashMap<String, oneshot::Sender<Answer>>) -> T,
     ) -> T {
         work(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A question that was shown; dropping it answers nothing.
+pub struct Shown {
+    id: String,
+    choices: Vec<Choice>,
+    decision: Decision,
+    waiting: Option<oneshot::Receiver<Answer>>,
+    events: Events,
+}
+
+impl Shown {
+    pub async fn answer(self) -> Result<Answer, Fault> {
+        let id = self.id;
+        let answer = match (self.decision, self.waiting) {
+            (Decision::Allow, _) => pick(&self.choices, &["allow_once", "allow_always"]),
+            (Decision::Deny, _) => pick(&self.choices, &["reject_once", "reject_always"]),
+            (Decision::Ask, Some(waiting)) => waiting.await.unwrap_or(Answer::Cancelled),
+            (Decision::Ask, None) => Answer::Cancelled,
+        };
+        let told = match &answer {
+            Answer::Choice(choice) => json!({ "id": id, "choice": choice }),
+            Answer::Content(_) => json!({ "id": id, "choice": "content" }),
+            Answer::Declined => json!({ "id": id, "choice": "declined" }),
+            Answer::Cancelled => json!({ "id": id, "choice": "cancelled" }),
+        };
+        self.events.record("agent.prompt.answer", told)?;
+        Ok(answer)
     }
 }
 

@@ -2,10 +2,13 @@
 //! events of AIP-45 (A45-EVT-09).
 
 pub mod acp;
+pub mod adapter;
+pub mod codec;
 pub mod desk;
 pub mod input;
 pub mod mcp;
 pub mod process;
+mod proprietary;
 pub mod slot;
 
 use std::ffi::OsString;
@@ -20,6 +23,8 @@ use super::audit::Audit;
 use super::event::{StopReason, StreamEvent};
 use super::fault::{Code, Fault};
 use super::spawn::Exit;
+
+pub use proprietary::proprietary;
 
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
@@ -81,6 +86,23 @@ pub trait Arm: Send + Sync {
     fn session_id(&self) -> Option<String> {
         None
     }
+}
+
+/// The beginning of a line that an agent wrote, fit for an error.
+fn quote(context: &super::context::Context, line: &[u8]) -> String {
+    const QUOTED: usize = 200;
+    let text = String::from_utf8_lossy(line.get(..64 * QUOTED).unwrap_or(line));
+    let masked = context.masks.mask(&text);
+    match masked.char_indices().nth(QUOTED) {
+        Some((end, _)) => format!("{}…", masked.get(..end).unwrap_or_default()),
+        None => masked.into_owned(),
+    }
+}
+
+/// What a process wrote to standard error, for an error about its silence.
+async fn words(process: &process::Process) -> Option<String> {
+    let words = process.last_words().await;
+    (!words.is_empty()).then(|| format!("its last words: {words}"))
 }
 
 /// A session's name until the agent gives it its own.

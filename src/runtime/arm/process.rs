@@ -101,6 +101,11 @@ impl Process {
         self.tail(&text)
     }
 
+    /// To the agent's process group; one that has gone does not hear it.
+    pub async fn signal(&self, number: i32) {
+        let _ = self.started.lock().await.child().signal(number, false);
+    }
+
     pub async fn stop(&self) -> Exit {
         self.started.lock().await.stop().await
     }

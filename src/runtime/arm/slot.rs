@@ -19,7 +19,8 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// Called when a turn is made, before it runs: what comes after it is meant for it.
+    /// Called at the end of a turn, not at its beginning: a caller may cancel a turn that it
+    /// has sent before the turn runs.
     pub fn reset(&self) {
         self.0.send_replace(false);
     }
@@ -121,6 +122,12 @@ impl Going {
         if let Err(fault) = emitted {
             self.finish(End::Fault(fault));
         }
+    }
+
+    /// Waits until nobody listens to the turn any more.
+    pub async fn left(&self) {
+        let mut over = self.over.subscribe();
+        let _ = over.wait_for(|over| *over).await;
     }
 
     /// The first end counts; false for a later one.

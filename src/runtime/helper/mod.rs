@@ -82,6 +82,14 @@ pub fn binary() -> io::Result<&'static Path> {
     ))
 }
 
+/// The same binary by its path, for bundles that name it as their program.
+pub fn own_path() -> io::Result<PathBuf> {
+    match BINARY.get() {
+        Some(path) => path.canonicalize(),
+        None => std::env::current_exe(),
+    }
+}
+
 /// What went wrong, at which step; nothing was executed.
 #[derive(Debug)]
 struct Fault {

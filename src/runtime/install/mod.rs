@@ -109,7 +109,7 @@ fn methods(ctx: &Context) -> Vec<Method> {
 fn find(ctx: &Context, store: &Store, bin: &str, methods: &[Method]) -> Option<Installed> {
     let there = |bin: PathBuf| Installed { bin, method: None };
     if ctx.bundle.built_in && bin == "agentproto" {
-        return std::env::current_exe().ok().map(there);
+        return crate::runtime::helper::own_path().ok().map(there);
     }
     if bin.contains('/') {
         let path = ctx.bundle.dir.join(bin);
@@ -201,8 +201,10 @@ fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> 
             Some(_) => ("passed over", part("skipped")),
             None => ("failed", part("failed")),
         };
-        message.push_str(&format!("\n  {}: {how}, {why}", part("method")));
+        message.push_str(&format!("; {}: {how}, {why}", part("method")));
     }
+    let mut hints = hints;
+    hints.dedup();
     let hint = match hints.is_empty() {
         true => format!("install `{bin}` yourself so that it is on PATH, then run again"),
         false => hints.join("; or "),

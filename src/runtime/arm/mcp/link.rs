@@ -4,7 +4,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::RoleClient;
 use rmcp::model::GetMeta;
@@ -26,8 +26,6 @@ use crate::runtime::spawn::{Lines, Piece};
 
 /// Messages that wait for rmcp; what comes beyond waits in the bounded line buffer.
 const WAITING: usize = 64;
-/// So much of a bad line is quoted.
-const QUOTED: usize = 200;
 
 /// What the reader, the handler and the turn share.
 pub struct Shared {
@@ -40,7 +38,8 @@ pub struct Shared {
     past_call: AtomicI64,
     past_token: AtomicI64,
     last: Mutex<(i64, i64)>,
-    warned: AtomicBool,
+    /// The first line that was no message.
+    odd: OnceLock<String>,
 }
 
 impl Shared {
@@ -53,7 +52,7 @@ impl Shared {
             past_call: AtomicI64::new(i64::MIN),
             past_token: AtomicI64::new(i64::MIN),
             last: Mutex::new((i64::MIN, i64::MIN)),
-            warned: AtomicBool::new(false),
+            odd: OnceLock::new(),
         }
     }
 
@@ -75,23 +74,23 @@ impl Shared {
 
     /// One warning, however much the agent prints.
     fn garbage(&self, line: &[u8]) {
-        if self.warned.swap(true, Ordering::Relaxed) {
+        if self.odd.get().is_some() {
             return;
         }
+        let quoted = self.odd.get_or_init(|| self.quote(line));
         let what = format!(
-            "the agent printed a line that is no MCP message, and it was left out: `{}`; standard output belongs to the protocol",
-            self.quote(line)
+            "the agent printed a line that is no MCP message, and it was left out: `{quoted}`; standard output belongs to the protocol"
         );
         self.context.observer.warning("protocol_garbage", &what);
     }
 
+    /// The first line that was no message of MCP.
+    pub fn first_odd(&self) -> Option<&str> {
+        self.odd.get().map(String::as_str)
+    }
+
     fn quote(&self, line: &[u8]) -> String {
-        let text = String::from_utf8_lossy(line);
-        let masked = self.context.masks.mask(&text);
-        match masked.char_indices().nth(QUOTED) {
-            Some((end, _)) => format!("{}…", masked.get(..end).unwrap_or_default()),
-            None => masked.into_owned(),
-        }
+        super::super::quote(&self.context, line)
     }
 }
 

@@ -6,6 +6,7 @@ mod link;
 mod translate;
 mod turn;
 
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -283,8 +284,11 @@ impl Arm for Mcp {
     }
 
     fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
-        self.cancel.reset();
-        Box::pin(self.play(message, events))
+        Box::pin(async move {
+            let ended = self.play(message, events).await;
+            self.cancel.reset();
+            ended
+        })
     }
 
     fn cancel(&self) -> Doing<'_, ()> {
@@ -305,7 +309,7 @@ impl Arm for Mcp {
         })
     }
 
-    fn stop(&self) -> std::pin::Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
+    fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
         Box::pin(async move {
             self.desk.cancel_all();
             if let Some(client) = self.client.get() {
@@ -314,6 +318,15 @@ impl Arm for Mcp {
             let started = self.started.get()?;
             started.input.close().await;
             Some(started.process.stop().await)
+        })
+    }
+
+    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async move {
+            if let Some(odd) = self.shared.first_odd() {
+                return Some(format!("on standard output stood: `{odd}`"));
+            }
+            super::words(&self.started.get()?.process).await
         })
     }
 

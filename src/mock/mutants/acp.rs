@@ -1,5 +1,0 @@
-//! Single-fault ACP agents.
-
-use super::Mutant;
-
-pub static MUTANTS: &[Mutant] = &[];

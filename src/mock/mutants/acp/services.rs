@@ -1,0 +1,183 @@
+//! What the agent asks of the client: files, terminals, forms.
+
+use serde_json::{Value, json};
+
+use crate::mock::mutants::tools::*;
+use crate::mock::mutants::{Frame, Mutant, Tamper};
+
+/// The client seems to offer something.
+fn offered(message: Value, path: &str, value: Value) -> Heard {
+    let start = calls(&message, "initialize");
+    alter(message, start, |m| {
+        set(m, &format!("/params/clientCapabilities{path}"), value);
+    })
+}
+
+/// A release becomes another look at the output, so that the mock goes on.
+fn not_released(message: Value) -> Frames {
+    change(message, true, |m| set(m, "/method", "terminal/output"))
+}
+
+pub static MUTANTS: &[Mutant] = &[
+    Mutant {
+        id: "acp-fs-01-reads-unasked",
+        requirement: "FS-01",
+        wrong: "Files are read through clients that do not offer it.",
+        tamper: Tamper::In(|_, message| offered(message, "/fs/readTextFile", json!(true))),
+    },
+    Mutant {
+        id: "acp-fs-02-writes-unasked",
+        requirement: "FS-02",
+        wrong: "Files are written through clients that do not offer it.",
+        tamper: Tamper::In(|_, message| offered(message, "/fs/writeTextFile", json!(true))),
+    },
+    Mutant {
+        id: "acp-in-11-uses-everything",
+        requirement: "IN-11",
+        wrong: "Every client service is used, whatever the client said.",
+        tamper: Tamper::In(|_, message| {
+            let fs = json!({ "readTextFile": true, "writeTextFile": true });
+            let all = json!({ "fs": fs, "terminal": true, "elicitation": { "form": {} } });
+            offered(message, "", all)
+        }),
+    },
+    Mutant {
+        id: "acp-fs-03-relative",
+        requirement: "FS-03",
+        wrong: "Files are named by relative paths.",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method.starts_with("fs/"), |m| {
+                let path = text(m, "/params/path");
+                let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+                set(m, "/params/path", name);
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-fs-04-line-zero",
+        requirement: "FS-04",
+        wrong: "Files are read from line 0 on.",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method == "fs/read_text_file", |m| {
+                set(m, "/params/line", 0);
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-fs-05-hangs-on-error",
+        requirement: "FS-05",
+        wrong: "A file that the client cannot read leaves the turn open for ever.",
+        tamper: Tamper::Both(
+            |context, _, message| {
+                note_request(context, &message);
+                send(message)
+            },
+            |context, message| lose_error(context, message, "fs/"),
+        ),
+    },
+    Mutant {
+        id: "acp-te-01-terminal-unasked",
+        requirement: "TE-01",
+        wrong: "Terminals are used through clients that have none.",
+        tamper: Tamper::In(|_, message| offered(message, "/terminal", json!(true))),
+    },
+    Mutant {
+        id: "acp-te-02-not-released",
+        requirement: "TE-02",
+        wrong: "Terminals are never released.",
+        tamper: Tamper::Out(|_, sent, message| match sent.method == "terminal/release" {
+            true => not_released(message),
+            false => send(message),
+        }),
+    },
+    Mutant {
+        id: "acp-te-03-used-after-release",
+        requirement: "TE-03",
+        wrong: "A released terminal is asked for its output.",
+        tamper: Tamper::Out(|_, sent, message| {
+            if sent.method != "terminal/release" {
+                return send(message);
+            }
+            let mut late = message.clone();
+            set(&mut late, "/method", "terminal/output");
+            set(&mut late, "/id", 900_000);
+            vec![Frame::Json(message), Frame::Json(late)]
+        }),
+    },
+    Mutant {
+        id: "acp-te-04-killed-not-released",
+        requirement: "TE-04",
+        wrong: "A terminal whose command was killed is not released.",
+        tamper: Tamper::Out(|context, sent, message| {
+            let terminal = message.pointer("/params/terminalId").cloned();
+            if sent.method == "terminal/kill" {
+                context
+                    .notes
+                    .insert("killed", terminal.clone().unwrap_or_default());
+            }
+            let killed = context.notes.get("killed").cloned();
+            match sent.method == "terminal/release" && killed.is_some() && killed == terminal {
+                true => not_released(message),
+                false => send(message),
+            }
+        }),
+    },
+    Mutant {
+        id: "acp-te-05-relative",
+        requirement: "TE-05",
+        wrong: "Terminals are created in a relative directory.",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method == "terminal/create", |m| {
+                set(m, "/params/cwd", ".");
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-el-01-form-unasked",
+        requirement: "EL-01",
+        wrong: "Forms are sent to clients that do not take them.",
+        tamper: Tamper::In(|_, message| offered(message, "/elicitation/form", json!({}))),
+    },
+    Mutant {
+        id: "acp-el-02-no-mode",
+        requirement: "EL-02",
+        wrong: "A form does not say that it is one.",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method == "elicitation/create", |m| {
+                remove(m, "/params/mode");
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-el-02-no-scope",
+        requirement: "EL-02",
+        wrong: "A form belongs to neither a session nor a request.",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method == "elicitation/create", |m| {
+                remove(m, "/params/sessionId");
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-el-03-nested",
+        requirement: "EL-03",
+        wrong: "A form has a field that is an object.",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method == "elicitation/create", |m| {
+                let field = json!({ "type": "object", "properties": {} });
+                set(m, "/params/requestedSchema/properties/more", field);
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-el-05-hangs-on-decline",
+        requirement: "EL-05",
+        wrong: "A declined form leaves the turn open for ever.",
+        tamper: Tamper::In(
+            |_, message| match text(&message, "/result/action") == "decline" {
+                true => swallow(),
+                false => pass(message),
+            },
+        ),
+    },
+];

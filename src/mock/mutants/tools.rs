@@ -1,0 +1,153 @@
+//! Small tools to take a message apart and put it together wrongly.
+
+use serde_json::{Map, Value, json};
+
+use super::{Context, Frame};
+
+/// What is written, one message per line.
+pub type Frames = Vec<Frame>;
+/// What the mock hears, and what is written before.
+pub type Heard = (Option<Value>, Frames);
+
+pub fn send(message: Value) -> Frames {
+    vec![Frame::Json(message)]
+}
+
+/// As it is, unless `when`; then changed.
+pub fn change(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> Frames {
+    if when {
+        change(&mut message);
+    }
+    send(message)
+}
+
+pub fn raw(bytes: impl Into<Vec<u8>>) -> Frame {
+    Frame::Raw(bytes.into())
+}
+
+/// Puts a member in; objects on the way are made.
+pub fn set(message: &mut Value, path: &str, value: impl Into<Value>) {
+    let mut place = message;
+    for key in path.split('/').skip(1) {
+        if !place.is_object() && !place.is_array() {
+            *place = Value::Object(Map::new());
+        }
+        let next = match place {
+            Value::Object(map) => Some(map.entry(key).or_insert(Value::Null)),
+            Value::Array(list) => key.parse().ok().and_then(|at: usize| list.get_mut(at)),
+            _ => None,
+        };
+        match next {
+            Some(next) => place = next,
+            None => return,
+        }
+    }
+    *place = value.into();
+}
+
+pub fn remove(message: &mut Value, path: &str) {
+    let Some((parent, key)) = path.rsplit_once('/') else {
+        return;
+    };
+    if let Some(Value::Object(map)) = message.pointer_mut(parent) {
+        map.remove(key);
+    }
+}
+
+/// Renames a member in place of its old name.
+pub fn rename(message: &mut Value, parent: &str, from: &str, to: &str) {
+    if let Some(Value::Object(map)) = message.pointer_mut(parent)
+        && let Some(value) = map.remove(from)
+    {
+        map.insert(to.to_owned(), value);
+    }
+}
+
+/// Each item of a list, if there is one.
+pub fn each(message: &mut Value, path: &str, change: impl FnMut(&mut Value)) {
+    if let Some(Value::Array(list)) = message.pointer_mut(path) {
+        list.iter_mut().for_each(change);
+    }
+}
+
+pub fn text<'a>(message: &'a Value, path: &str) -> &'a str {
+    let value = message.pointer(path).and_then(Value::as_str);
+    value.unwrap_or_default()
+}
+
+/// A session update of no importance.
+pub fn chunk(session: &str, words: &str) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "method": "session/update",
+        "params": {
+            "sessionId": session,
+            "update": {
+                "sessionUpdate": "agent_message_chunk",
+                "content": { "type": "text", "text": words },
+            },
+        },
+    })
+}
+
+/// The mock hears the message as it came.
+pub fn pass(message: Value) -> Heard {
+    (Some(message), Vec::new())
+}
+
+/// The mock hears nothing.
+pub fn swallow() -> Heard {
+    (None, Vec::new())
+}
+
+/// Notes what the client is asked for last.
+pub fn note_request(context: &mut Context, message: &Value) {
+    if is_request(message)
+        && let Some(method) = message.get("method")
+    {
+        context.notes.insert("asks", method.clone());
+    }
+}
+
+/// The mock never hears that the client could not do what it was asked for last.
+pub fn lose_error(context: &mut Context, message: Value, method: &str) -> Heard {
+    let asked = context.notes.get("asks").and_then(Value::as_str);
+    let lost = asked.is_some_and(|asked| asked.starts_with(method));
+    let reply = message.get("method").is_none() && message.get("error").is_some();
+    match lost && reply {
+        true => swallow(),
+        false => pass(message),
+    }
+}
+
+/// The mock hears a changed message.
+pub fn alter(mut message: Value, when: bool, change: impl FnOnce(&mut Value)) -> Heard {
+    if when {
+        change(&mut message);
+    }
+    pass(message)
+}
+
+pub fn calls(message: &Value, method: &str) -> bool {
+    message.get("method").and_then(Value::as_str) == Some(method)
+}
+
+pub fn is_request(message: &Value) -> bool {
+    message.get("method").is_some() && message.get("id").is_some()
+}
+
+/// The mutant answers by itself, and the mock hears nothing.
+pub fn answer(message: &Value, result: Value) -> Heard {
+    let id = message.get("id").cloned().unwrap_or(Value::Null);
+    let frame = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    (None, send(frame))
+}
+
+pub fn refuse(message: &Value, code: i64) -> Heard {
+    let id = message.get("id").cloned().unwrap_or(Value::Null);
+    let error = json!({ "code": code, "message": "no" });
+    (
+        None,
+        send(json!({ "jsonrpc": "2.0", "id": id, "error": error })),
+    )
+}

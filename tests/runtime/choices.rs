@@ -1,0 +1,132 @@
+//! Modes, options, continuation (A45-MODE-*, A45-OPT-*, A45-CONT-10, A45-CONT-11).
+
+use super::place::Place;
+
+fn argv(place: &Place, args: &[&str]) -> String {
+    let ran = place.run("mock-acp", &[args, &["--prompt", "show argv"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran.text()
+}
+
+#[test]
+fn patches_come_in_their_order_whatever_the_order_of_the_flags() {
+    let place = Place::new();
+    let patched = argv(
+        &place,
+        &[
+            "--option",
+            "loud=true",
+            "--option",
+            "model=large",
+            "--mode",
+            "careful",
+        ],
+    );
+    let at = |word: &str| {
+        patched
+            .find(word)
+            .unwrap_or_else(|| panic!("{word} in {patched}"))
+    };
+    assert!(
+        at("--careful") < at("--model") && at("--model") < at("--loud"),
+        "{patched}"
+    );
+    assert!(patched.contains("large"));
+}
+
+#[test]
+fn nothing_chosen_patches_nothing_and_a_default_neither() {
+    let place = Place::new();
+    for args in [
+        &[][..],
+        &[
+            "--option",
+            "model=small",
+            "--option",
+            "loud=false",
+            "--mode",
+            "default",
+        ],
+    ] {
+        let plain = argv(&place, args);
+        for word in ["--careful", "--model", "--loud", "--patience"] {
+            assert!(!plain.contains(word), "{args:?}: {plain}");
+        }
+    }
+}
+
+#[test]
+fn environment_of_modes_and_options() {
+    let place = Place::new();
+    let ran = place.run(
+        "mock-acp",
+        &["--mode", "careful", "--prompt", "show env MOCK_MODE"],
+    );
+    assert_eq!(ran.text(), "MOCK_MODE=careful");
+    let ran = place.run(
+        "mock-acp",
+        &["--option", "loud=true", "--prompt", "show env MOCK_LOUD"],
+    );
+    assert_eq!(ran.text(), "MOCK_LOUD=true");
+}
+
+#[test]
+fn what_the_manifest_does_not_know_is_refused_before_anything_runs() {
+    let place = Place::new();
+    for (args, code, hint) in [
+        (&["--mode", "carefull"][..], "MODE_UNKNOWN", "careful"),
+        (&["--option", "modell=large"], "OPTION_UNKNOWN", "model"),
+        (&["--option", "model=huge"], "OPTION_INVALID", ""),
+        (&["--option", "patience=11"], "OPTION_INVALID", ""),
+        (&["--option", "patience=0"], "OPTION_INVALID", ""),
+        (&["--option", "patience=many"], "OPTION_INVALID", ""),
+        (&["--option", "loud=yes"], "OPTION_INVALID", ""),
+        (
+            &["--continuation", "telepathy"],
+            "CONTINUATION_UNSUPPORTED",
+            "",
+        ),
+        (
+            &["--continuation", "none", "--resume", "x"],
+            "CONTINUATION_UNSUPPORTED",
+            "",
+        ),
+    ] {
+        let ran = place.run("mock-acp", &[args, &["--prompt", "x"]].concat());
+        assert_eq!((ran.code, ran.error().0.as_str()), (64, code), "{args:?}");
+        let said = ran.of("aoi:error")[0]["hint"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(said.contains(hint), "{args:?}: {said}");
+        assert!(ran.of("aoi:progress").is_empty(), "nothing ran");
+    }
+}
+
+#[test]
+fn an_operator_chooses_and_the_command_line_beats_it() {
+    let place = Place::new();
+    let operator = |config: &str| {
+        let path = place.path("OPERATOR.md");
+        let text = format!(
+            "---\nname: o\nid: o\nversion: 1.0.0\nruntime:\n  kind: agent-cli\n  ref: mock-acp\n  config: {config}\n---\n"
+        );
+        std::fs::write(&path, text).expect("written");
+        path.to_str().expect("a path").to_owned()
+    };
+    let path = operator("{ mode: careful, options: { model: large, patience: 5 } }");
+    let patched = argv(&place, &["--operator", &path]);
+    assert!(
+        patched.contains("--careful") && patched.contains("large") && patched.contains('5'),
+        "{patched}"
+    );
+    let patched = argv(&place, &["--operator", &path, "--option", "patience=7"]);
+    assert!(patched.contains('7') && !patched.contains("5"), "{patched}");
+    // A text is no number, even where it looks like one.
+    let path = operator("{ options: { patience: \"5\" } }");
+    let ran = place.run("mock-acp", &["--operator", &path, "--prompt", "x"]);
+    assert_eq!((ran.code, ran.error().0.as_str()), (64, "OPTION_INVALID"));
+    let path = operator("{ mode: [careful] }");
+    let ran = place.run("mock-acp", &["--operator", &path, "--prompt", "x"]);
+    assert_eq!((ran.code, ran.error().0.as_str()), (65, "MANIFEST_INVALID"));
+}

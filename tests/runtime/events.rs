@@ -1,0 +1,209 @@
+//! The closed taxonomy, whatever the protocol (A45-EVT-01 to A45-EVT-10), and the frame of
+//! machine mode.
+
+use super::place::{Place, Ran};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// Our own published schema of events.
+fn schema() -> Validator {
+    let text = include_str!("../../schemas/events.schema.json");
+    let schema: Value = serde_json::from_str(text).expect("JSON");
+    jsonschema::validator_for(&schema).expect("a schema")
+}
+
+fn valid(ran: &Ran) {
+    let schema = schema();
+    for line in ran.lines() {
+        if let Err(error) = schema.validate(&line) {
+            panic!("{error}: {line}");
+        }
+    }
+    let lines = ran.lines();
+    assert_eq!(lines[0]["type"], "aoi:meta");
+    assert_eq!(lines[lines.len() - 1]["type"], "aoi:summary");
+    let ends = ran.of("turn-end").len() + ran.of("aoi:error").len();
+    assert_eq!(ends, 1, "{}", ran.stdout);
+}
+
+#[test]
+fn each_bundled_agent_streams_text() {
+    let place = Place::new();
+    for target in ["mock-acp", "mock-mcp", "mock-repl"] {
+        let ran = place.run(target, &["--prompt", "hello"]);
+        assert_eq!(ran.code, 0, "{target}: {}", ran.stderr);
+        assert_eq!(ran.text(), "You said: hello", "{target}");
+        valid(&ran);
+        assert_eq!(ran.of("turn-end")[0]["reason"], "end_turn");
+        assert!(ran.of("text-delta").len() > 1, "{target} streams");
+        let summary = &ran.of("aoi:summary")[0];
+        assert!(
+            summary["session_id"]
+                .as_str()
+                .is_some_and(|id| !id.is_empty())
+        );
+        let ran = place.text(target, &["--prompt", "hello"]);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (0, "You said: hello\n"),
+            "{target}"
+        );
+    }
+}
+
+#[test]
+fn the_prompt_may_come_by_standard_input() {
+    use std::io::Write;
+    let place = Place::new();
+    let mut child = place
+        .command(&["run", "mock-acp", "--prompt", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all("two\nlines".as_bytes()).expect("written");
+    drop(stdin);
+    let ran = Ran::new(child.wait_with_output().expect("ended"));
+    assert_eq!(ran.stdout, "You said: two\nlines\n");
+}
+
+#[test]
+fn stages_come_in_their_order() {
+    let place = Place::new();
+    let ran = place.run("mock-acp", &["--prompt", "hello"]);
+    let mut stages: Vec<String> = Vec::new();
+    for progress in ran.of("aoi:progress") {
+        let stage = progress["stage"].as_str().expect("a stage").to_owned();
+        if stages.last() != Some(&stage) {
+            stages.push(stage);
+        }
+    }
+    let wanted = [
+        "discover",
+        "install",
+        "version_check",
+        "spawn",
+        "handshake",
+        "session",
+        "turn",
+        "close",
+        "teardown",
+    ];
+    assert_eq!(stages, wanted);
+}
+
+#[test]
+fn tools_thoughts_and_plans() {
+    let place = Place::new();
+    for target in ["mock-acp", "mock-mcp"] {
+        let ran = place.run(target, &["--prompt", "use a tool"]);
+        valid(&ran);
+        let (calls, results) = (ran.of("tool-call"), ran.of("tool-result"));
+        assert_eq!(
+            (calls.len(), results.len()),
+            (1, 1),
+            "{target}: {}",
+            ran.stdout
+        );
+        assert_eq!(calls[0]["id"], results[0]["id"]);
+        assert_eq!(results[0]["ok"], true);
+        assert!(calls[0]["name"].as_str().is_some_and(|n| !n.is_empty()));
+        let ran = place.run(target, &["--prompt", "have a thought"]);
+        valid(&ran);
+        assert!(!ran.of("thought").is_empty(), "{target}");
+    }
+    let ran = place.run("mock-acp", &["--prompt", "make a plan"]);
+    valid(&ran);
+    assert!(
+        ran.of("thought")[0]["text"]
+            .as_str()
+            .expect("text")
+            .contains("Look around")
+    );
+    let ran = place.run("mock-acp", &["--option", "scenario=tools", "--prompt", "x"]);
+    valid(&ran);
+    let failed = ran
+        .of("tool-result")
+        .iter()
+        .filter(|r| r["ok"] == json!(false))
+        .count();
+    assert_eq!((ran.of("tool-call").len(), failed), (3, 1));
+}
+
+#[test]
+fn every_stop_reason_is_passed_on() {
+    let place = Place::new();
+    for reason in [
+        "end_turn",
+        "max_tokens",
+        "max_turn_requests",
+        "refusal",
+        "cancelled",
+    ] {
+        let ran = place.run(
+            "mock-acp",
+            &["--option", "scenario=stop-reasons", "--prompt", reason],
+        );
+        valid(&ran);
+        assert_eq!(ran.of("turn-end")[0]["reason"], reason);
+    }
+}
+
+#[test]
+fn text_for_people_cannot_move_their_terminal() {
+    let place = Place::new();
+    let ran = place.text("mock-acp", &["--prompt", "a\u{1b}[2Jb\tc\nd"]);
+    assert_eq!(ran.stdout, "You said: a\\u{1b}[2Jb\tc\nd\n");
+}
+
+#[test]
+fn the_audit_log_holds_every_step_and_verifies() {
+    let place = Place::new();
+    place.run("mock-acp", &["--prompt", "use a tool"]);
+    let log = place.audit();
+    let events: Vec<String> = log
+        .lines()
+        .map(|l| {
+            serde_json::from_str::<Value>(l).expect("JSON")["event"]
+                .as_str()
+                .expect("text")
+                .to_owned()
+        })
+        .collect();
+    for wanted in [
+        "session.open",
+        "turn.begin",
+        "tool.call",
+        "tool.result",
+        "turn.end",
+        "session.close",
+    ] {
+        assert_eq!(
+            events.iter().filter(|e| *e == wanted).count(),
+            1,
+            "{wanted}: {events:?}"
+        );
+    }
+    let ran = Ran::new(
+        place
+            .command(&["audit", "verify"])
+            .output()
+            .expect("started"),
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let file = place.path("home/audit/audit-log.jsonl");
+    std::fs::write(&file, log.replace("turn.begin", "turn.begun")).expect("written");
+    let ran = Ran::new(
+        place
+            .command(&["audit", "verify"])
+            .output()
+            .expect("started"),
+    );
+    assert_eq!(ran.code, 65);
+    assert!(
+        ran.stderr.contains("audit_broken") && ran.stderr.contains("audit-log.jsonl:"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -1,0 +1,194 @@
+//! Agents that fail in every way: a stable code, a message with the next step, no hang, and
+//! nobody left.
+
+use super::place::Place;
+
+fn fails(scenario: &str, more: &[&str]) -> (i32, String, String) {
+    let place = Place::new();
+    let option = format!("scenario={scenario}");
+    let args = [&["--option", &option, "--prompt", "hi"], more].concat();
+    let ran = place.run("mock-acp", &args);
+    let (code, message) = ran.error();
+    assert_eq!(
+        ran.of("turn-end").len(),
+        0,
+        "{scenario}: an error or an end, never both"
+    );
+    assert_eq!(place.survivors(), Vec::<String>::new(), "{scenario}");
+    let summary = &ran.of("aoi:summary")[0];
+    assert_eq!(summary["ok"], false);
+    (ran.code, code, message)
+}
+
+fn works(scenario: &str) -> super::place::Ran {
+    let place = Place::new();
+    let option = format!("scenario={scenario}");
+    let ran = place.run("mock-acp", &["--option", &option, "--prompt", "hi"]);
+    assert_eq!(ran.code, 0, "{scenario}: {}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.of("turn-end").len(), 1, "{scenario}");
+    assert_eq!(place.survivors(), Vec::<String>::new(), "{scenario}");
+    ran
+}
+
+#[test]
+fn an_agent_that_dies_in_a_turn() {
+    for (scenario, how) in [
+        ("crash", "status 3"),
+        ("killed", "signal 9"),
+        ("half-line", "status 0"),
+    ] {
+        let (exit, code, message) = fails(scenario, &[]);
+        assert_eq!(
+            (exit, code.as_str()),
+            (69, "AGENT_EXITED"),
+            "{scenario}: {message}"
+        );
+        assert!(message.contains(how), "{scenario}: {message}");
+    }
+}
+
+#[test]
+fn an_agent_that_exits_at_once_has_its_last_words_quoted() {
+    let (exit, code, message) = fails("exit-at-once", &[]);
+    assert_eq!((exit, code.as_str()), (69, "AGENT_EXITED"));
+    assert!(
+        message.contains("status 7") && message.contains("I cannot find my configuration"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_agent_that_never_answers() {
+    let (exit, code, message) = fails("never-starts", &["--handshake-timeout", "1"]);
+    assert_eq!(
+        (exit, code.as_str()),
+        (75, "HANDSHAKE_TIMEOUT"),
+        "{message}"
+    );
+    let (exit, code, message) = fails("hang", &["--turn-timeout", "1"]);
+    assert_eq!((exit, code.as_str()), (75, "TURN_TIMEOUT"), "{message}");
+    let (exit, code, _) = fails("half-line-hang", &["--turn-timeout", "1"]);
+    assert_eq!((exit, code.as_str()), (75, "TURN_TIMEOUT"));
+}
+
+#[test]
+fn an_agent_that_answers_with_an_error() {
+    let (exit, code, message) = fails("error", &[]);
+    assert_eq!((exit, code.as_str()), (1, "TURN_FAILED"));
+    assert!(message.contains("-32603"), "{message}");
+}
+
+#[test]
+fn garbage_is_told_and_the_turn_goes_on() {
+    for scenario in ["banner", "garbage", "invalid-utf8"] {
+        let ran = works(scenario);
+        let warnings = ran.of("aoi:warning");
+        assert_eq!(warnings.len(), 1, "{scenario}");
+        assert_eq!(warnings[0]["code"], "PROTOCOL_GARBAGE");
+    }
+}
+
+#[test]
+fn floods_are_borne() {
+    let ran = works("flood");
+    assert!(ran.text().ends_with("100000 "), "the last event arrives");
+    works("stderr-flood");
+}
+
+#[test]
+fn a_second_answer_changes_nothing() {
+    assert_eq!(works("answer-twice").text(), "Twice.");
+}
+
+#[test]
+fn an_agent_that_ignores_the_end_is_ended() {
+    works("ignore-eof");
+    works("ignore-sigterm");
+}
+
+#[test]
+fn a_login_that_the_agent_itself_offers_is_used() {
+    works("auth");
+}
+
+#[test]
+fn a_manifest_that_lies_about_its_capabilities() {
+    let (exit, code, message) = fails("bare", &[]);
+    assert_eq!((exit, code.as_str()), (65, "CAPABILITY_MISMATCH"));
+    assert!(message.contains("AGENT-CLI.md:"), "{message}");
+    // At load, before anything runs, where the ACP.md already denies it.
+    let place = Place::new();
+    let dir = place.changed("liar", "ACP.md", |text| {
+        text.replace("loadSession: true", "loadSession: false")
+    });
+    let ran = place.run(dir.to_str().expect("a path"), &["--prompt", "hi"]);
+    assert_eq!(
+        (ran.code, ran.error().0.as_str()),
+        (65, "CAPABILITY_MISMATCH")
+    );
+    assert!(
+        ran.of("aoi:progress").is_empty(),
+        "nothing ran: {}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn an_unknown_protocol_is_refused_before_anything_runs() {
+    let place = Place::new();
+    let dir = place.changed("odd", "AGENT-CLI.md", |text| {
+        text.replace("protocol: acp", "protocol: smtp")
+    });
+    let ran = place.run(dir.to_str().expect("a path"), &["--prompt", "hi"]);
+    assert_eq!((ran.code, ran.error().0.as_str()), (65, "PROTOCOL_UNKNOWN"));
+    assert!(ran.of("aoi:progress").is_empty());
+    assert_eq!(place.audit(), "");
+}
+
+#[test]
+fn an_agent_that_is_missing_or_no_program() {
+    let place = Place::new();
+    let bin = |bin: &'static str| {
+        move |text: String| {
+            text.replace("bin: agentproto", &format!("bin: {bin}"))
+                .replace(
+                    "  - { method: cargo, package: agentproto }",
+                    "  - { method: vendored, path: ./nothing-here }",
+                )
+        }
+    };
+    let missing = place.changed("missing", "AGENT-CLI.md", bin("no-such-agent"));
+    let ran = place.run(
+        missing.to_str().expect("a path"),
+        &["--prompt", "hi", "--yes"],
+    );
+    assert_eq!(
+        (ran.code, ran.error().0.as_str()),
+        (69, "INSTALL_FAILED"),
+        "{}",
+        ran.stdout
+    );
+    let plain = place.changed("plain", "AGENT-CLI.md", bin("./file"));
+    std::fs::write(plain.join("file"), "not executable").expect("written");
+    let ran = place.run(
+        plain.to_str().expect("a path"),
+        &["--prompt", "hi", "--yes"],
+    );
+    assert_eq!(ran.code, 69, "{}", ran.stdout);
+    let ran = place.run("nobody", &["--prompt", "hi"]);
+    assert_eq!((ran.code, ran.error().0.as_str()), (66, "TARGET_UNKNOWN"));
+}
+
+#[test]
+fn a_state_that_cannot_be_written() {
+    let place = Place::new();
+    let file = place.path("file");
+    std::fs::write(&file, "").expect("written");
+    let output = place
+        .command(&["run", "mock-acp", "--prompt", "hi", "--output", "jsonl"])
+        .env("AGENTPROTO_HOME", &file)
+        .output()
+        .expect("started");
+    let ran = super::place::Ran::new(output);
+    assert_eq!((ran.code, ran.error().0.as_str()), (73, "STATE_UNWRITABLE"));
+}

@@ -1,0 +1,145 @@
+//! Nobody survives: not after close, not after cancel, not after the runner was killed.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use super::place::{Place, allowing, collect, with_option};
+use agentproto::runtime::{StopReason, StreamEvent};
+
+const NOBODY: Vec<String> = Vec::new();
+
+#[test]
+fn after_close_even_daemons_are_gone() {
+    for scenario in ["daemon", "daemon-holding"] {
+        let place = Place::new();
+        let option = format!("scenario={scenario}");
+        let ran = place.run("mock-acp", &["--option", &option, "--prompt", "x"]);
+        assert_eq!(ran.text(), "A daemon is out.", "{}", ran.stderr);
+        assert_eq!(place.survivors(), NOBODY, "{scenario}");
+    }
+}
+
+#[test]
+fn without_a_sandbox_too() {
+    let place = Place::new();
+    let ran = place.run(
+        "mock-acp",
+        &[
+            "--sandbox",
+            "off",
+            "--option",
+            "scenario=daemon",
+            "--prompt",
+            "x",
+        ],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.of("aoi:warning")
+            .iter()
+            .any(|w| w["code"] == "SANDBOX_OFF")
+    );
+    assert!(place.audit().contains("\"sandbox.off\""));
+    assert_eq!(place.survivors(), NOBODY);
+}
+
+#[tokio::test]
+async fn after_cancel_the_turn_ends_and_after_close_nobody_is_left() {
+    let place = Place::new();
+    for wishes in [allowing(), with_option("scenario", "hang")] {
+        let (agent, _) = place.agent("mock-acp", wishes).expect("loaded");
+        let session = agent.start(None).await.expect("started");
+        let mut turn = session.send("be slow").expect("sent");
+        let first = turn.next().await.expect("an event");
+        assert!(matches!(first, StreamEvent::TextDelta { .. }), "{first:?}");
+        assert!(session.cancel().await.expect("cancelled"));
+        let (_, events) = collect(&mut turn).await;
+        let ends: Vec<_> = events.iter().filter(|e| e.is_last()).collect();
+        assert_eq!(
+            ends,
+            [&StreamEvent::TurnEnd {
+                reason: StopReason::Cancelled
+            }]
+        );
+        session.close().await.expect("closed");
+        assert_eq!(place.survivors(), NOBODY);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_dropped_takes_the_agent_with_it() {
+    let place = Place::new();
+    let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
+    let session = agent.start(None).await.expect("started");
+    let mut turn = session.send("be slow").expect("sent");
+    turn.next().await.expect("an event");
+    assert!(!place.alive().is_empty());
+    drop((session, turn));
+    tokio::task::yield_now().await;
+    let gone = tokio::task::spawn_blocking(move || place.survivors()).await;
+    assert_eq!(gone.expect("looked"), NOBODY);
+}
+
+#[test]
+fn after_the_runner_was_killed() {
+    for sandbox in ["auto", "off"] {
+        let place = Place::new();
+        let mut runner = place
+            .command(&[
+                "run",
+                "mock-acp",
+                "--sandbox",
+                sandbox,
+                "--prompt",
+                "be slow",
+                "--output",
+                "jsonl",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        let lines = BufReader::new(runner.stdout.take().expect("a pipe")).lines();
+        let spoke = lines
+            .map_while(Result::ok)
+            .any(|l| l.contains("text-delta"));
+        assert!(spoke, "the agent is in its turn");
+        assert!(place.alive().len() > 1);
+        runner.kill().expect("killed");
+        runner.wait().expect("ended");
+        assert_eq!(place.survivors(), NOBODY, "{sandbox}");
+    }
+}
+
+#[test]
+fn an_interrupt_cancels_and_tells_so() {
+    let place = Place::new();
+    let mut runner = place
+        .command(&[
+            "run", "mock-acp", "--prompt", "be slow", "--output", "jsonl",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut lines = BufReader::new(runner.stdout.take().expect("a pipe")).lines();
+    let spoke = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .any(|l| l.contains("text-delta"));
+    assert!(spoke);
+    // SAFETY: our own child, not waited for.
+    unsafe { libc::kill(runner.id() as i32, libc::SIGINT) };
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    assert_eq!(runner.wait().expect("ended").code(), Some(130));
+    let last = rest.last().expect("a summary");
+    assert!(
+        last.contains("\"aoi:summary\"") && last.contains("\"interrupted\":true"),
+        "{last}"
+    );
+    assert!(
+        rest.iter()
+            .any(|l| l.contains("turn-end") && l.contains("cancelled")),
+        "{rest:?}"
+    );
+    assert_eq!(place.survivors(), NOBODY);
+}

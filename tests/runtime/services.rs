@@ -1,0 +1,148 @@
+//! What the agent asks of us: permissions, files, terminals; within sandbox and workspace.
+
+use super::place::{Place, allowing, collect};
+use agentproto::runtime::StreamEvent;
+use agentproto::runtime::agent::Wishlist;
+use agentproto::runtime::arm::desk::{Answer, Permissions};
+
+#[test]
+fn permissions_by_policy() {
+    let place = Place::new();
+    let ask = |args: &[&str]| {
+        let ran = place.run(
+            "mock-acp",
+            &[args, &["--prompt", "ask for permission"]].concat(),
+        );
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let prompts = ran.of("agent-prompt");
+        assert_eq!(prompts.len(), 1, "{}", ran.stdout);
+        assert!(
+            prompts[0]["options"]
+                .as_array()
+                .is_some_and(|o| o.len() == 4)
+        );
+        ran.text()
+    };
+    assert!(ask(&["--yes"]).contains("allowed"));
+    assert!(ask(&["--permissions", "allow"]).contains("allowed"));
+    for denied in [
+        &[][..],
+        &["--permissions", "deny"],
+        &["--permissions", "ask"],
+        &["--yes", "--deny-tool", "Edit*"],
+    ] {
+        assert!(!ask(denied).contains("allowed"), "{denied:?}");
+    }
+    assert!(ask(&["--allow-tool", "Edit*"]).contains("allowed"));
+    assert!(!ask(&["--allow-tool", "Read*"]).contains("allowed"));
+}
+
+#[tokio::test]
+async fn the_caller_decides_where_it_wants_to() {
+    let place = Place::new();
+    let wishes = Wishlist {
+        permissions: Permissions::Ask,
+        ..Wishlist::default()
+    };
+    let (agent, _) = place.agent("mock-acp", wishes).expect("loaded");
+    let session = agent.start(None).await.expect("started");
+    for (kind, wanted) in [("allow_once", true), ("reject_once", false)] {
+        let mut turn = session.send("ask for permission").expect("sent");
+        let mut text = String::new();
+        while let Some(event) = turn.next().await {
+            match event {
+                StreamEvent::AgentPrompt { id, options, .. } => {
+                    assert!(session.is_asked(&id));
+                    let choice = options
+                        .iter()
+                        .find(|o| o.kind.as_deref() == Some(kind))
+                        .expect("offered");
+                    assert!(session.answer(&id, Answer::Choice(choice.id.clone())));
+                    assert!(!session.answer(&id, Answer::Cancelled), "answered once");
+                }
+                StreamEvent::TextDelta { text: more } => text.push_str(&more),
+                _ => {}
+            }
+        }
+        assert_eq!(text.contains("allowed"), wanted, "{kind}: {text}");
+    }
+    // A cancelled turn answers what is still open.
+    let mut turn = session.send("ask for permission").expect("sent");
+    loop {
+        match turn.next().await.expect("an event") {
+            StreamEvent::AgentPrompt { .. } => break,
+            event => assert!(!event.is_last(), "{event:?}"),
+        }
+    }
+    session.cancel().await.expect("cancelled");
+    let (_, events) = collect(&mut turn).await;
+    assert!(
+        matches!(events.last(), Some(StreamEvent::TurnEnd { .. })),
+        "{events:?}"
+    );
+    session.close().await.expect("closed");
+}
+
+#[test]
+fn files_of_the_workspace_and_no_others() {
+    let place = Place::new();
+    let ran = place.run("mock-acp", &["--yes", "--prompt", "write notes.txt"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let written = std::fs::read_to_string(place.path("work/notes.txt")).expect("written");
+    let ran = place.run("mock-acp", &["--prompt", "read notes.txt"]);
+    assert!(ran.text().contains(written.trim()), "{}", ran.stdout);
+    std::fs::write(place.path("outside.txt"), "not for you").expect("written");
+    std::os::unix::fs::symlink(place.path("outside.txt"), place.path("work/link")).expect("linked");
+    for path in ["/etc/hostname", "../outside.txt", "link"] {
+        let ran = place.run("mock-acp", &["--yes", "--prompt", &format!("read {path}")]);
+        assert!(
+            !ran.text().contains("not for you"),
+            "{path}: {}",
+            ran.text()
+        );
+        assert!(
+            !ran.of("tool-result").iter().any(|r| r["ok"] == true),
+            "{path}: {}",
+            ran.stdout
+        );
+    }
+    assert!(place.audit().contains("\"fs.read\"") && place.audit().contains("\"fs.write\""));
+}
+
+#[test]
+fn commands_in_the_same_sandbox() {
+    let place = Place::new();
+    std::fs::write(place.path("work/here.txt"), "x").expect("written");
+    let ran = place.run("mock-acp", &["--yes", "--prompt", "run /bin/ls"]);
+    assert!(ran.text().contains("here.txt"), "{}", ran.stdout);
+    // Outside of the workspace there is nothing: the directory above it is not even listed.
+    let home = place.user();
+    std::fs::write(home.join("private"), "x").expect("written");
+    let ran = place.run(
+        "mock-acp",
+        &[
+            "--yes",
+            "--prompt",
+            &format!("run /bin/ls {}", home.display()),
+        ],
+    );
+    assert!(!ran.text().contains("private"), "{}", ran.text());
+    let ran = place.run(
+        "mock-acp",
+        &["--option", "scenario=terminal", "--prompt", "x"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(place.audit().contains("\"terminal.create\""));
+}
+
+#[tokio::test]
+async fn a_workspace_that_cannot_be_escaped_by_its_name() {
+    let place = Place::new();
+    let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
+    let session = agent.start(None).await.expect("started");
+    let mut turn = session.send("show cwd").expect("sent");
+    let (text, _) = collect(&mut turn).await;
+    let work = place.path("work").canonicalize().expect("there");
+    assert!(text.contains(&work.display().to_string()), "{text}");
+    session.close().await.expect("closed");
+}

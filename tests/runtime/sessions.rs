@@ -1,0 +1,240 @@
+//! Sessions and what is carried from turn to turn (A45-SESS-*, A45-CONT-*).
+
+use std::sync::Arc;
+
+use super::place::{Place, allowing, collect, with_option};
+use agentproto::runtime::agent::{Agent, Wishlist};
+use agentproto::runtime::continuation::{Ask, Exchange, Pins, Running};
+use agentproto::runtime::{Code, StreamEvent};
+
+fn by(strategy: &str) -> Wishlist {
+    let mut wishes = allowing();
+    wishes.wanted.continuation = Some(strategy.to_owned());
+    wishes
+}
+
+async fn text(mut running: Running) -> String {
+    let mut text = String::new();
+    while let Some(event) = running.next().await {
+        if let StreamEvent::TextDelta { text: more } = event {
+            text.push_str(&more);
+        }
+    }
+    text
+}
+
+async fn say(pins: &Pins, agent: &Agent, message: &str, change: impl Fn(&mut Ask)) -> String {
+    let mut ask = Ask {
+        message: message.to_owned(),
+        conversation: "c1".into(),
+        operator: "o1".into(),
+        ..Ask::default()
+    };
+    change(&mut ask);
+    text(pins.send(agent, ask).await.expect("sent")).await
+}
+
+const BEFORE: &str = "what did I say before?";
+
+#[tokio::test]
+async fn several_turns_in_one_session_and_one_at_a_time() {
+    let place = Place::new();
+    let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
+    let session = agent.start(None).await.expect("started");
+    let mut turn = session.send("apple").expect("sent");
+    let busy = session.send("pear").err().expect("one at a time");
+    assert_eq!(busy.code, Code::SessionBusy);
+    collect(&mut turn).await;
+    let (text, _) = collect(&mut session.send(BEFORE).expect("sent")).await;
+    assert!(text.contains("apple"), "{text}");
+    session.close().await.expect("closed");
+    assert_eq!(
+        session.send("x").err().expect("closed").code,
+        Code::SessionClosed
+    );
+    session.close().await.expect("closing twice is one close");
+}
+
+#[tokio::test]
+async fn max_turns_is_kept() {
+    let place = Place::new();
+    let dir = place.changed("brief", "AGENT-CLI.md", |t| {
+        t.replace(
+            "  idle_timeout_ms: 600000\n  context",
+            "  max_turns: 2\n  context",
+        )
+    });
+    let (agent, _) = place
+        .agent(dir.to_str().expect("a path"), allowing())
+        .expect("loaded");
+    let session = agent.start(None).await.expect("started");
+    for _ in 0..2 {
+        collect(&mut session.send("x").expect("sent")).await;
+    }
+    assert_eq!(
+        session.send("x").err().expect("spent").code,
+        Code::TurnsSpent
+    );
+    session.close().await.expect("closed");
+}
+
+#[tokio::test]
+async fn an_idle_session_is_closed() {
+    let place = Place::new();
+    let dir = place.changed("sleepy", "AGENT-CLI.md", |t| {
+        t.replace(
+            "  idle_timeout_ms: 600000\n  context",
+            "  idle_timeout_ms: 300\n  context",
+        )
+    });
+    let (agent, watch) = place
+        .agent(dir.to_str().expect("a path"), allowing())
+        .expect("loaded");
+    let session = agent.start(None).await.expect("started");
+    // A turn that is longer than the idle time is not idle.
+    let (text, _) = collect(&mut session.send("be slow").expect("sent")).await;
+    assert!(text.contains("tick"), "{text}");
+    while !session.is_closed() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    session.close().await.expect("already closed");
+    assert!(watch.warned("session_idle"));
+    assert_eq!(place.survivors(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn none_forgets() {
+    let place = Place::new();
+    let (agent, _) = place.agent("mock-acp", by("none")).expect("loaded");
+    let pins = Pins::default();
+    say(&pins, &agent, "apple", |_| {}).await;
+    let said = say(&pins, &agent, BEFORE, |_| {}).await;
+    assert!(!said.contains("apple"), "{said}");
+    assert_eq!(place.survivors(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_pinned_session_is_the_same_process_per_key() {
+    let place = Place::new();
+    let (agent, _) = place
+        .agent("mock-acp", by("pinned-session"))
+        .expect("loaded");
+    let pins = Pins::default();
+    say(&pins, &agent, "apple", |_| {}).await;
+    assert!(say(&pins, &agent, BEFORE, |_| {}).await.contains("apple"));
+    // Another conversation, another operator: another process.
+    let other = say(&pins, &agent, BEFORE, |a| a.conversation = "c2".into()).await;
+    assert!(!other.contains("apple"), "{other}");
+    let other = say(&pins, &agent, BEFORE, |a| a.operator = "o2".into()).await;
+    assert!(!other.contains("apple"), "{other}");
+    // What is not in the key does not matter.
+    let same = say(&pins, &agent, BEFORE, |a| a.user = "somebody".into()).await;
+    assert!(same.contains("apple"), "{same}");
+    assert_eq!(pins.len(), 3);
+    // Another patch: the old process is closed, and that is said.
+    let mut wishes = with_option("loud", "true");
+    wishes.wanted.continuation = Some("pinned-session".into());
+    let (loud, watch) = place.agent("mock-acp", wishes).expect("loaded");
+    let fresh = say(&pins, &loud, BEFORE, |_| {}).await;
+    assert!(
+        !fresh.contains("apple") && watch.warned("pin_replaced"),
+        "{fresh}"
+    );
+    assert_eq!(pins.len(), 3);
+    pins.close().await.expect("closed");
+    assert!(pins.is_empty());
+    assert_eq!(place.survivors(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_pinned_process_is_evicted_when_idle() {
+    let place = Place::new();
+    let dir = place.changed("pinned", "AGENT-CLI.md", |t| {
+        t.replace(
+            "  pinned_session:\n    idle_timeout_ms: 600000",
+            "  pinned_session:\n    idle_timeout_ms: 300",
+        )
+    });
+    let (agent, _) = place
+        .agent(dir.to_str().expect("a path"), by("pinned-session"))
+        .expect("loaded");
+    let pins = Pins::default();
+    say(&pins, &agent, "apple", |_| {}).await;
+    while !pins.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(!say(&pins, &agent, BEFORE, |_| {}).await.contains("apple"));
+    pins.close().await.expect("closed");
+}
+
+#[tokio::test]
+async fn a_transcript_is_put_before_the_message() {
+    let place = Place::new();
+    let (agent, _) = place.agent("mock-acp", by("transcript")).expect("loaded");
+    let pins = Pins::default();
+    let said = say(&pins, &agent, "and now?", |ask| {
+        ask.history = vec![
+            Exchange {
+                by_user: true,
+                text: "apple".into(),
+            },
+            Exchange {
+                by_user: false,
+                text: "pear".into(),
+            },
+        ];
+    })
+    .await;
+    let at = |word: &str| {
+        said.find(word)
+            .unwrap_or_else(|| panic!("{word} in {said}"))
+    };
+    assert!(at("User: apple") < at("Agent: pear") && at("Agent: pear") < at("and now?"));
+}
+
+#[test]
+fn a_session_is_taken_up_again_in_a_later_run() {
+    let place = Place::new();
+    let first = place.run("mock-acp", &["--prompt", "apple"]);
+    let id = first.of("aoi:summary")[0]["session_id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    let second = place.run("mock-acp", &["--resume", &id, "--prompt", BEFORE]);
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    assert!(second.text().contains("apple"), "{}", second.stdout);
+    assert_eq!(second.of("aoi:summary")[0]["session_id"], id.as_str());
+    let unknown = place.run("mock-acp", &["--resume", "mock-nobody", "--prompt", "x"]);
+    assert_eq!(
+        (unknown.code, unknown.error().0.as_str()),
+        (64, "SESSION_UNKNOWN")
+    );
+    let listed = place.run("mock-acp", &["--list-sessions"]);
+    assert_eq!(listed.code, 0, "{}", listed.stdout);
+    assert!(
+        listed
+            .of("session")
+            .iter()
+            .any(|s| s["sessionId"] == id.as_str()),
+        "{}",
+        listed.stdout
+    );
+}
+
+#[tokio::test]
+async fn two_sessions_at_once_do_not_mix() {
+    let place = Place::new();
+    let (agent, _) = place.agent("mock-acp", allowing()).expect("loaded");
+    let agent = Arc::new(agent);
+    let one = async |word: &'static str| {
+        let session = agent.start(None).await.expect("started");
+        let (text, _) = collect(&mut session.send(word).expect("sent")).await;
+        session.close().await.expect("closed");
+        text
+    };
+    let (a, b) = tokio::join!(one("apple"), one("pear"));
+    assert_eq!(
+        (a.as_str(), b.as_str()),
+        ("You said: apple", "You said: pear")
+    );
+}
