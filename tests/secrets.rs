@@ -412,3 +412,107 @@ async fn logout_leaves_setup_alone() {
         .expect_err("logged out");
     assert_eq!(fault.code, Code::AuthRequired);
 }
+
+/// A desktop's keyring, as a program that keeps what it is told.
+fn with_keyring(script: &str) -> Bench {
+    let mut bench = Bench::new(AUTH);
+    std::fs::create_dir(bench.at("desktop")).expect("made");
+    let ring = bench.at("desktop");
+    let ring = ring.display();
+    let text = format!("#!/bin/sh\ncd {ring}\necho \"$*\" >> calls\n{script}\n");
+    bench.write("desktop/secret-tool", &text);
+    let mode = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bench.at("desktop/secret-tool"), mode).expect("executable");
+    bench.set("PATH", &format!("{ring}:/usr/bin:/bin"));
+    bench.set("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere");
+    bench
+}
+
+const RING: &str = "case $1 in store) cat > kept ;; lookup) cat kept ;; esac";
+
+fn cli(bench: &Bench, args: &[&str], input: &str) -> (Option<i32>, String) {
+    let mut command = bench.command(args);
+    let out = command.write_stdin(input.to_owned()).output().expect("ran");
+    let text = [out.stdout, out.stderr].concat();
+    (
+        out.status.code(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+/// The key is in the keyring, and nowhere else; without the keyring there is no way in.
+#[test]
+fn the_key_in_a_keyring() {
+    let bench = with_keyring(RING);
+    let (code, said) = cli(&bench, &["auth", "set", "../bundle", "PROBE_KEY"], CANARY);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!bench.at("home/secrets/key").exists());
+    let key = std::fs::read_to_string(bench.at("desktop/kept")).expect("kept");
+    assert_eq!(key.len(), 64);
+    let calls = std::fs::read_to_string(bench.at("desktop/calls")).expect("called");
+    assert!(!calls.contains(&key), "the key is no argument");
+    bench.nowhere(&key);
+    bench.nowhere(CANARY);
+    let (code, said) = cli(&bench, &["auth", "status", "../bundle"], "");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("PROBE_KEY: store"), "{said}");
+    std::fs::remove_file(bench.at("desktop/kept")).expect("locked");
+    let (code, said) = cli(&bench, &["auth", "status", "../bundle"], "");
+    assert_eq!(code, Some(77), "{said}");
+    assert!(said.contains("keyring"), "{said}");
+}
+
+#[test]
+fn a_keyring_that_does_not_work_leaves_it_to_the_file() {
+    for script in [
+        "echo no >&2; exit 1",
+        "true",
+        "case $1 in lookup) echo abc ;; esac",
+    ] {
+        let bench = with_keyring(script);
+        let (code, said) = cli(&bench, &["auth", "set", "../bundle", "PROBE_KEY"], CANARY);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("warning"), "{said}");
+        assert!(bench.at("home/secrets/key").exists());
+        let (code, said) = cli(&bench, &["auth", "status", "../bundle"], "");
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let mut bench = with_keyring(RING);
+    bench.set("AGENTPROTO_KEYRING", "off");
+    let (code, _) = cli(&bench, &["auth", "set", "../bundle", "PROBE_KEY"], CANARY);
+    assert_eq!(code, Some(0));
+    assert!(bench.at("home/secrets/key").exists() && !bench.at("desktop/calls").exists());
+}
+
+/// Without a command, the login is the one that the SECRETS.md describes.
+#[tokio::test]
+async fn login_and_refresh_by_oauth() {
+    let first = format!(r#"{{"access_token":"{CANARY}-1","refresh_token":"{CANARY}-r"}}"#);
+    let second = format!(r#"{{"access_token":"{CANARY}-2"}}"#);
+    let no = r#"{"error":"invalid_grant"}"#.to_owned();
+    let (port, _) = token_server(vec![(200, first), (200, second), (400, no)]);
+    let bench = oauth_bench(port);
+    bench.manifest(AUTH);
+    let get = async || {
+        let env = auth::ensure(&bench.alone(), &bench.bin())
+            .await
+            .expect("authed");
+        value(&env, "PROBE_KEY")
+    };
+    let fault = auth::login(&bench.alone(), &bench.bin(), None)
+        .await
+        .expect_err("nobody there");
+    assert_eq!(fault.code, Code::AuthRequired);
+    let ctx = bench.with(consent("code=the-code"));
+    auth::login(&ctx, &bench.bin(), None)
+        .await
+        .expect("logged in");
+    assert_eq!(get().await, Some(format!("{CANARY}-1")));
+    auth::refresh(&ctx, &bench.bin()).await.expect("refreshed");
+    assert_eq!(get().await, Some(format!("{CANARY}-2")));
+    let fault = auth::refresh(&ctx, &bench.bin())
+        .await
+        .expect_err("refused");
+    assert_eq!(fault.code, Code::AuthRequired);
+    bench.nowhere(CANARY);
+}

@@ -561,3 +561,23 @@ fn at_a_terminal() {
     assert!(!pty.seen.contains(CANARY), "{}", pty.seen);
     bench.nowhere(CANARY);
 }
+
+/// Two runs at once do a step once: the second waits and sees that it is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_at_once() {
+    let bench = std::sync::Arc::new(Bench::new(
+        "setup:\n- { id: a, kind: cmd, cmd: tool log once }\n",
+    ));
+    let runs = (0..4).map(|_| {
+        let bench = bench.clone();
+        tokio::spawn(async move {
+            let mut ctx = bench.alone();
+            ctx.yes = true;
+            setup::ensure(&ctx, &bench.bin()).await.expect("done");
+        })
+    });
+    for run in runs.collect::<Vec<_>>() {
+        run.await.expect("joined");
+    }
+    assert_eq!(bench.log(), "once\n");
+}

@@ -167,6 +167,7 @@ pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsStr
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
     };
+    secrets::keyring::unlock(ctx).await?;
     let inventory = Inventory::of(&ctx.bundle)?;
     if let Some(why) = &inventory.unread {
         ctx.observer.warning("secrets_unread", why);
@@ -203,6 +204,7 @@ fn with_setup(
 /// none, by OAuth for each secret that says where.
 pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Result<(), Fault> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    secrets::keyring::unlock(ctx).await?;
     let has_command = ctx.bundle.root().at(&["auth", "login", "cmd"]).is_some();
     let inventory = Inventory::of(&ctx.bundle)?;
     let mut by_oauth = inventory
@@ -229,6 +231,7 @@ pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Res
 /// Refreshes now: by the bundle's command, or the tokens that are kept.
 pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    secrets::keyring::unlock(ctx).await?;
     let _lock = state::lock(ctx).await?;
     if ctx.bundle.root().at(&["auth", "refresh", "cmd"]).is_none() {
         let mut renewed = false;
@@ -321,6 +324,7 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
             login: None,
         });
     };
+    secrets::keyring::unlock(ctx).await?;
     let inventory = Inventory::of(&ctx.bundle)?;
     let mut variables = Vec::new();
     for name in all_names(auth, &inventory) {

@@ -2,6 +2,7 @@
 //! written down. No value ever stands in an argument, a log or an error.
 
 pub mod inventory;
+pub mod keyring;
 pub mod oauth;
 pub mod random;
 pub mod resolve;

@@ -107,6 +107,7 @@ pub async fn run(ctx: &Context, bin: &Path, choices: &Choices) -> Result<Report,
     if steps.is_empty() {
         return Ok(Report::default());
     }
+    secrets::keyring::unlock(ctx).await?;
     let triple = Triple::of(ctx)?;
     let done = |ledger: &Ledger, step: &Step| is_done(ctx, ledger, step);
     if !choices.asked_for {
