@@ -44,6 +44,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter};
+#[cfg(unix)]
 use crate::runtime::fault::Fault;
 pub use args::Cli;
 use args::Command;

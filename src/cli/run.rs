@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::args::Global;
+use super::ask::Terminal;
 use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter, object};
@@ -410,7 +411,7 @@ fn at_terminal(args: &Run) -> bool {
 
 fn interact(args: &Run) -> Arc<dyn Interact> {
     match at_terminal(args) {
-        true => Arc::new(super::ask::Terminal),
+        true => Arc::new(Terminal),
         false => Arc::new(Headless),
     }
 }

@@ -10,7 +10,8 @@ use serde_json::json;
 use super::arm::acp::{Acp, Wishes};
 use super::arm::desk::{Desk, Permissions};
 use super::arm::mcp::{self, Mcp};
-use super::arm::{Arm, Negotiated, Open, Spec};
+
+use super::arm::{Arm, Negotiated, Open, Spec, proprietary};
 use super::auth;
 use super::bundle::Bundle;
 use super::choices::{self, Chosen, Strategy, Wanted};
@@ -243,10 +244,7 @@ impl Agent {
                 let turn = mcp::Turn::from_manifest(&context.bundle)?;
                 Ok(Box::new(Mcp::new(context, spec, desk.clone(), turn)))
             }
-            Protocol::Proprietary => Err(Fault::new(
-                Code::ProtocolUnknown,
-                "this protocol has no arm yet",
-            )),
+            Protocol::Proprietary => proprietary(context, spec, desk.clone()),
         }
     }
 

@@ -29,7 +29,7 @@ fn valid(ran: &Ran) {
 #[test]
 fn each_bundled_agent_streams_text() {
     let place = Place::new();
-    for target in ["mock-acp", "mock-mcp"] {
+    for target in ["mock-acp", "mock-mcp", "mock-repl"] {
         let ran = place.run(target, &["--prompt", "hello"]);
         assert_eq!(ran.code, 0, "{target}: {}", ran.stderr);
         assert_eq!(ran.text(), "You said: hello", "{target}");
