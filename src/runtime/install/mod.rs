@@ -27,6 +27,7 @@ use crate::manifest::views::InstallMethod;
 use entry::{Method, Skip};
 use machine::Machine;
 use managers::Manager;
+pub(super) use perform::configuration as manager_environment;
 pub use plan::{Action, Plan, Step, plan};
 use store::Store;
 
