@@ -532,3 +532,43 @@ fn a_name_that_is_no_name_is_refused() {
             .fails(65, "manifest_invalid", "CLI.md:");
     }
 }
+
+/// A signal in the middle of an installation ends all of it, and says so.
+#[test]
+fn an_interrupted_installation_leaves_nobody_behind() {
+    use std::io::Read;
+    let world = World::new();
+    let fifo = world.root().join("alive");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("run").success());
+    // It says that it lives, and then neither ends nor lets go of the pipe.
+    let text =
+        "#!/bin/sh\nexec 9>@ROOT@/alive\necho here >&9\nwhile :; do wc -c < @ROOT@/never; done\n";
+    let never = std::process::Command::new("mkfifo")
+        .arg(world.root().join("never"))
+        .status();
+    assert!(never.expect("run").success());
+    world.script("path/npm", text);
+    world.manifest(NPM);
+    let child = world
+        .command(&["install", "./bundle", "--yes", "-o", "jsonl"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("started");
+    let mut alive = fs::File::open(&fifo).expect("opened");
+    let mut start = [0; 5];
+    alive.read_exact(&mut start).expect("started");
+    // SAFETY: a child of ours, not waited for yet.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(143));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().expect("a summary");
+    let last: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(last["type"], "aoi:summary");
+    assert_eq!(last["reason"], "interrupted");
+    // The end of the pipe: whoever held it is gone.
+    let mut rest = Vec::new();
+    alive.read_to_end(&mut rest).expect("ended");
+}

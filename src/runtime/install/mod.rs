@@ -161,8 +161,15 @@ async fn try_all(
             asked = true;
         }
         let subject = method.subject().to_owned();
-        let what = json!({ "method": method.name(), "subject": subject });
+        let mut what = json!({ "method": method.name(), "subject": subject });
+        if let (Some(verified), Some(what)) = (method.is_verified(), what.as_object_mut()) {
+            what.insert("verified".to_owned(), verified.into());
+        }
         ctx.audit.record("install.attempt", what)?;
+        if method.is_verified() == Some(false) {
+            let text = format!("`{subject}` has no SHA-256: whatever comes is used");
+            ctx.observer.warning("install_unverified", &text);
+        }
         let text = format!("{}: {subject}", method.name());
         ctx.observer.progress(Stage::Install, &text);
         match perform::perform(ctx, store, file_name(bin), &method).await {
@@ -191,10 +198,10 @@ async fn try_all(
 }
 
 fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> Fault {
-    let mut message = format!("`{bin}` is not there, and no install method worked");
-    if tried.is_empty() {
-        message = format!("`{bin}` is not there, and the manifest declares nothing to install");
-    }
+    let mut message = match tried.is_empty() {
+        true => format!("`{bin}` is not there, and the manifest declares nothing to install"),
+        false => format!("no install method brought `{bin}`"),
+    };
     for one in &tried {
         let part = |key: &str| one.get(key).and_then(|v| v.as_str()).unwrap_or_default();
         let (how, why) = match one.get("skipped") {

@@ -78,7 +78,6 @@ impl Failed {
 
 impl From<Fault> for Failed {
     fn from(fault: Fault) -> Self {
-        // A disk that is full stays full for the next method.
         let last = (fault.code == Code::StateUnwritable).then(|| fault.clone());
         Failed {
             why: fault.message,
@@ -98,7 +97,12 @@ impl From<FetchError> for Failed {
                 let fault = Fault::new(Code::Sha256Mismatch, &why).hint(hint);
                 Some(fault.details(details))
             }
-            _ => None,
+            // A disk that is full stays full for the next method.
+            FetchError::Disk(_) => Some(
+                Fault::new(Code::StateUnwritable, &why)
+                    .hint("make room, or set AGENTPROTO_HOME to another disk"),
+            ),
+            FetchError::Refused(_) | FetchError::Network(_) => None,
         };
         Failed { why, last }
     }
