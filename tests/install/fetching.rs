@@ -249,3 +249,15 @@ fn an_archive_that_reaches_out_is_refused_whole() {
             .fails(69, "install_failed", "archive");
     }
 }
+
+/// The whole installation is there inside of the sandbox, not the binary alone.
+#[test]
+fn a_program_sees_what_came_with_it() {
+    let (world, server) = (World::new(), Server::new());
+    let tool = "#!/bin/sh\nwhile read -r line; do echo \"demo-tool $line\"; done < \"${0%/*}/../archive/t/share/version\"\n";
+    let tar = tar_gz(&[("t/bin/demo-tool", tool), ("t/share/version", "1.7.0\n")]);
+    let url = server.at("/t.tgz", Answer::ok(tar.clone()));
+    world.manifest(&download(&url, "t/bin/demo-tool", &sha256(&tar)));
+    let ran = world.install(&["--yes"]);
+    assert!(ran.works().stdout.contains("1.7.0"), "{}", ran.stdout);
+}

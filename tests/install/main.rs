@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod archives;
+mod asking;
 mod doctor;
 mod fetching;
 mod packages;

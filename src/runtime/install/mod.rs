@@ -60,8 +60,7 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
     }
     let home = ctx.home.clone();
     let name = format!("install-{}", store.identity);
-    let locked = tokio::task::spawn_blocking(move || home.lock(&name)).await;
-    let _lock = locked.map_err(|e| Fault::new(Code::InstallFailed, e.to_string()))??;
+    let _lock = apart(move || home.lock(&name)).await??;
     // Another run may have installed it while we waited.
     if !options.reinstall
         && let Some(found) = find(ctx, &store, bin, &methods)
@@ -74,6 +73,23 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
             .hint("use a machine that the manifest is for, or a manifest for this one"));
     }
     try_all(ctx, &store, bin, options).await
+}
+
+/// Work that blocks, on a thread that nobody has to wait for when the caller has gone: a
+/// runtime that shuts down would wait for its own.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    let (done, outcome) = tokio::sync::oneshot::channel();
+    let started = std::thread::Builder::new()
+        .name("install".to_owned())
+        .spawn(move || drop(done.send(work())));
+    started.map_err(|e| Fault::new(Code::InstallFailed, format!("no thread: {e}")))?;
+    let ended = outcome.await;
+    ended.map_err(|_| {
+        Fault::new(
+            Code::InstallFailed,
+            "a thread of the installation broke off",
+        )
+    })
 }
 
 /// Why this machine may install nothing of the bundle (A29-INSTALL-16).

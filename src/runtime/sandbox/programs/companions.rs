@@ -120,6 +120,26 @@ pub fn of_script(script: &Path, home: &Path) -> Companions {
     out
 }
 
+/// The file that marks an installation of ours: `tools/<id>@<major>/<generation>/`.
+pub const INSTALLED: &str = "installed.json";
+
+/// All of what we installed together with a program: an archive is more than its binary.
+pub fn of_installation(real: &Path) -> Companions {
+    let mut out = Companions::default();
+    let ours = |dir: &&Path| {
+        let bundle = dir.parent();
+        let named = bundle.and_then(Path::file_name).and_then(|n| n.to_str());
+        let tools = bundle.and_then(Path::parent).and_then(Path::file_name);
+        named.is_some_and(|n| n.contains('@'))
+            && tools.is_some_and(|n| n == "tools")
+            && dir.join(INSTALLED).is_file()
+    };
+    if let Some(dir) = real.ancestors().skip(1).find(ours) {
+        out.see(dir.to_owned(), true);
+    }
+    out
+}
+
 fn python(out: &mut Companions, site: &Site) {
     let environment = site.called.parent().and_then(Path::parent);
     let mut prefixes = vec![site.prefix];
