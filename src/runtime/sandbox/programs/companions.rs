@@ -268,6 +268,25 @@ mod tests {
     }
 
     #[test]
+    fn an_installation_is_known_by_its_place_and_its_record() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let seen = |below: &str, record: bool| {
+            let generation = dir.path().join(below);
+            let program = generation.join("archive/bin/tool");
+            std::fs::create_dir_all(program.parent().expect("one")).expect("made");
+            if record {
+                std::fs::write(generation.join(INSTALLED), "{}").expect("written");
+            }
+            let seen = of_installation(&program).directories;
+            seen.iter().any(|d| d.path == generation)
+        };
+        assert!(seen("tools/x@1/one", true));
+        assert!(!seen("tools/x@1/two", false));
+        assert!(!seen("other/x@1/one", true));
+        assert!(!seen("tools/x/one", true));
+    }
+
+    #[test]
     fn python_of_a_virtual_environment() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
