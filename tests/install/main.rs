@@ -7,5 +7,6 @@ mod asking;
 mod doctor;
 mod fetching;
 mod packages;
+mod runs;
 mod support;
 mod versions;
