@@ -581,3 +581,38 @@ async fn two_at_once() {
     }
     assert_eq!(bench.log(), "once\n");
 }
+
+/// A29-SBX: in a CLI.md the bundle's AIP-29 sandbox holds for every step: no new process, and
+/// no file outside of what is granted.
+#[tokio::test]
+async fn under_the_sandbox_of_a_cli_md() {
+    let bench = Bench::new("");
+    let write = |steps: &str| {
+        bench.write(
+            "bundle/CLI.md",
+            &format!(
+                "---\nname: Probe\nid: probe\nversion: 1.0.0\ndescription: D\nbin: touch\n\
+                 sandbox:\n  network: {{ egress: [] }}\n  fs: {{ read: ['./**'], write: ['./**'] }}\n  exec: {{ allow: false }}\n  env: {{}}\n\
+                 setup:\n{steps}---\n"
+            ),
+        );
+        let bundle = agentproto::runtime::bundle::Bundle::load(&bench.at("bundle/CLI.md"));
+        let interact = std::sync::Arc::new(agentproto::runtime::interact::Headless);
+        bench.context(bundle.expect("a bundle"), interact)
+    };
+    let bin = std::path::Path::new("/usr/bin/touch");
+    let ctx = write("- { id: a, kind: cmd, cmd: touch made }\n");
+    setup::run(&ctx, bin, &asked_for()).await.expect("done");
+    assert!(bench.at("work/made").exists());
+    let outside = bench.at("user/outside");
+    let outside = outside.display();
+    for line in [
+        format!("touch {outside}"),
+        "touch one && touch two".to_owned(),
+    ] {
+        let ctx = write(&format!("- {{ id: b, kind: cmd, cmd: '{line}' }}\n"));
+        let fault = setup::run(&ctx, bin, &asked_for()).await.expect_err(&line);
+        assert_eq!(fault.code, Code::SetupFailed, "{}", fault.message);
+    }
+    assert!(!bench.at("user/outside").exists() && !bench.at("work/two").exists());
+}
