@@ -5,4 +5,5 @@
 mod adapter;
 mod codec;
 mod mcp;
+mod npm;
 mod stand;

@@ -39,6 +39,8 @@ pub struct Stand {
     pub desk: Desk,
     sandboxing: Sandboxing,
     arm_fields: String,
+    path_variable: OsString,
+    yes: bool,
 }
 
 impl Stand {
@@ -52,6 +54,8 @@ impl Stand {
             desk: Desk::new(Permissions::Deny),
             sandboxing: Sandboxing::Off,
             arm_fields: fields.to_owned(),
+            path_variable: std::env::var_os("PATH").unwrap_or_default(),
+            yes: false,
         };
         stand.write("bundle/agent.sh", script);
         stand
@@ -65,6 +69,24 @@ impl Stand {
     pub fn sandboxed(mut self) -> Stand {
         self.sandboxing = Sandboxing::Auto;
         self
+    }
+
+    /// Programs are looked for only here.
+    pub fn with_programs(mut self, dir: &str) -> Stand {
+        self.path_variable = self.path(dir).into();
+        self
+    }
+
+    pub fn agreed(mut self) -> Stand {
+        self.yes = true;
+        self
+    }
+
+    /// A program in shell.
+    pub fn program(&self, name: &str, script: &str) {
+        let path = self.write(name, &format!("#!/bin/sh\n{script}\n"));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).expect("a program");
     }
 
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -91,7 +113,7 @@ impl Stand {
         let cwd = self.path("work");
         std::fs::create_dir_all(&cwd).expect("made");
         let host_env: Vec<(OsString, OsString)> = vec![
-            ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
+            ("PATH".into(), self.path_variable.clone()),
             ("HOME".into(), self.path("user").into()),
         ];
         let setting = Setting {
@@ -99,7 +121,7 @@ impl Stand {
             cwd,
             host_env,
             sandboxing: self.sandboxing,
-            yes: false,
+            yes: self.yes,
             observer: Arc::clone(&self.ear) as Arc<dyn Observer>,
             interact: Arc::new(Headless),
         };

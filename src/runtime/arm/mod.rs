@@ -7,6 +7,7 @@ pub mod codec;
 pub mod desk;
 pub mod input;
 pub mod mcp;
+pub mod npm;
 pub mod process;
 mod proprietary;
 pub mod slot;

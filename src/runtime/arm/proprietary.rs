@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::adapter::{self, Executable};
 use super::codec::{Print, Style};
 use super::desk::Desk;
+use super::npm::{NodeAdapter, Package};
 use super::{Arm, Spec};
 use crate::runtime::context::Context;
 use crate::runtime::fault::Fault;
@@ -18,8 +19,6 @@ pub fn proprietary(context: Arc<Context>, spec: Spec, desk: Desk) -> Result<Box<
     if let Some(style) = Style::from_manifest(&context.bundle)? {
         return Ok(Box::new(Print::new(context, spec, style)));
     }
-    Err(Fault::new(
-        crate::runtime::fault::Code::AdapterUnavailable,
-        "npm adapters follow",
-    ))
+    let package = Package::from_manifest(&context.bundle)?;
+    Ok(Box::new(NodeAdapter::new(context, package, spec, desk)))
 }

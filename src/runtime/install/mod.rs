@@ -2,7 +2,7 @@
 //! there already is taken; otherwise the declared methods are tried in their order until one
 //! succeeds (A29-INSTALL-01).
 
-mod archive;
+pub mod archive;
 mod entry;
 mod fetch;
 mod machine;
@@ -27,6 +27,7 @@ use crate::manifest::views::InstallMethod;
 use entry::{Method, Skip};
 use machine::Machine;
 use managers::Manager;
+pub(super) use perform::configuration as manager_environment;
 pub use plan::{Action, Plan, Step, plan};
 use store::Store;
 

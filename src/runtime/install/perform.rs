@@ -246,7 +246,7 @@ fn network(ctx: &Context) -> Vec<(OsString, OsString)> {
 }
 
 /// And about mirrors and caches, for package managers.
-fn configuration(ctx: &Context) -> Vec<(OsString, OsString)> {
+pub fn configuration(ctx: &Context) -> Vec<(OsString, OsString)> {
     passed(ctx, |name| {
         let upper = name.to_ascii_uppercase();
         PASSED.contains(&name)

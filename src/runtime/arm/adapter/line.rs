@@ -17,6 +17,8 @@ pub enum Order<'a> {
         command: &'a [String],
         #[serde(skip_serializing_if = "Option::is_none")]
         resume: Option<&'a str>,
+        /// The frontmatter of the manifest.
+        definition: &'a Value,
     },
     Send {
         turn_id: &'a str,
@@ -208,10 +210,11 @@ mod tests {
             cwd: "/w",
             command: &command,
             resume: None,
+            definition: &json!({"id": "x"}),
         };
         assert_eq!(
             text(&connect),
-            json!({"op": "connect", "cwd": "/w", "command": ["a"]})
+            json!({"op": "connect", "cwd": "/w", "command": ["a"], "definition": {"id": "x"}})
         );
         let send = Order::Send {
             turn_id: "t",

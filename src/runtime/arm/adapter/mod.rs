@@ -100,6 +100,7 @@ impl Executable {
             cwd: &started.cwd.to_string_lossy(),
             command: &self.command,
             resume,
+            definition: &manifest::to_json(self.context.bundle.root()),
         };
         let answered = async {
             tokio::select! {
@@ -113,7 +114,9 @@ impl Executable {
                 let id = connected.or_else(|| resume.map(str::to_owned));
                 Ok(id.unwrap_or_else(super::provisional_id))
             }
-            Err(end) => Err(self.failed(started, end, "when it was to connect").await),
+            Err(end) => Err(not_connected(
+                self.failed(started, end, "when it was to connect").await,
+            )),
         }
     }
 
@@ -321,6 +324,15 @@ fn reported(message: String, code: Option<String>, details: Value) -> Fault {
         (Some(code), Value::Null) => fault.details(json!({ "code": code })),
         (Some(code), details) => fault.details(json!({ "code": code, "details": details })),
     }
+}
+
+/// There was no turn yet that could have failed.
+fn not_connected(mut fault: Fault) -> Fault {
+    if fault.code == Code::TurnFailed {
+        fault.code = Code::AdapterUnavailable;
+        fault.message = format!("the adapter could not connect: {}", fault.message);
+    }
+    fault
 }
 
 type Shelf<T> = Mutex<Option<T>>;

@@ -1,0 +1,257 @@
+// Hosts an npm package that implements AgentCliClient (AIP-45). Orders come as lines on
+// standard input; events of the taxonomy go as lines to standard output. The one argument is
+// the directory of the package.
+
+import { readFileSync } from "node:fs";
+import { join, resolve, sep } from "node:path";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+// Standard output belongs to the protocol: what the package prints goes to standard error.
+const write = process.stdout.write.bind(process.stdout);
+process.stdout.write = process.stderr.write.bind(process.stderr);
+
+const METHODS = ["connect", "send", "cancel", "close"];
+// The reference emits these beside the closed set; hosts do not get them.
+const BESIDE = ["plan", "usage_update"];
+const REASONS = {
+  completed: "end_turn",
+  max_turns: "max_turn_requests",
+};
+
+let client = null;
+let turn = null; // { id, over }
+let listening = null;
+const aborting = new AbortController();
+
+function tell(line) {
+  write(`${JSON.stringify(line)}\n`);
+}
+
+function words(problem) {
+  return problem instanceof Error ? problem.message : String(problem);
+}
+
+// The file that an ESM import of the package would get.
+function entryOf(directory) {
+  const manifest = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
+  const choose = (target) => {
+    if (typeof target === "string") return target;
+    if (Array.isArray(target)) return target.map(choose).find(Boolean);
+    if (target === null || typeof target !== "object") return undefined;
+    for (const [name, inner] of Object.entries(target)) {
+      if ([".", "node", "import", "module-sync", "default"].includes(name)) {
+        const chosen = choose(inner);
+        if (chosen) return chosen;
+      }
+    }
+    return undefined;
+  };
+  const named = choose(manifest.exports) ?? manifest.main ?? "index.js";
+  const file = resolve(directory, named);
+  if (!file.startsWith(resolve(directory) + sep)) {
+    throw new Error(`package.json points out of the package: ${named}`);
+  }
+  return file;
+}
+
+function isClient(value) {
+  return value !== null && typeof value === "object" && METHODS.every((name) => typeof value[name] === "function");
+}
+
+// A factory `createAgentCliClient`, or a ready client under any name.
+async function clientOf(module, definition) {
+  for (const place of [module, module.default]) {
+    if (typeof place?.createAgentCliClient === "function") {
+      const made = await place.createAgentCliClient(definition);
+      if (isClient(made)) return made;
+      throw new Error(`createAgentCliClient() gave no AgentCliClient: ${METHODS.join(", ")} and events are its methods`);
+    }
+  }
+  const found = [module.default, ...Object.values(module)].find(isClient);
+  if (found) return found;
+  throw new Error("the package exports neither createAgentCliClient nor an object with the methods of AgentCliClient");
+}
+
+function optionOf(option) {
+  const plain = typeof option === "string";
+  const id = plain ? option : String(option?.id ?? option?.optionId ?? option?.value ?? "");
+  const label = plain ? option : String(option?.label ?? option?.name ?? id);
+  let kind = plain ? undefined : option?.kind;
+  if (typeof kind !== "string") {
+    const always = /always/i.test(id) ? "always" : "once";
+    if (/^(allow|approve|accept|yes)/i.test(id)) kind = `allow_${always}`;
+    else if (/^(reject|deny|decline|no)/i.test(id)) kind = `reject_${always}`;
+    else kind = undefined;
+  }
+  return { id, label, kind };
+}
+
+// Both spellings of the taxonomy: `type` as in this runner, `kind` as in the reference.
+function eventOf(raw) {
+  const type = raw?.type ?? raw?.kind;
+  switch (type) {
+    case "text-delta":
+    case "thought":
+      return { type, text: raw.text };
+    case "tool-call": {
+      const kind = raw.type === undefined ? undefined : raw.kind;
+      const args = raw.args ?? raw.arguments ?? null;
+      return { type, id: raw.id ?? raw.toolCallId, name: raw.name ?? raw.toolName, kind, args };
+    }
+    case "tool-result": {
+      const ok = raw.ok ?? raw.isError !== true;
+      const content = raw.content ?? raw.result ?? null;
+      return { type, id: raw.id ?? raw.toolCallId, ok, content };
+    }
+    case "agent-prompt": {
+      const options = Array.isArray(raw.options) ? raw.options.map(optionOf) : [];
+      const message = raw.message ?? raw.text ?? raw.toolName ?? "the agent asks";
+      return { type, id: raw.id ?? raw.toolCallId, message, options };
+    }
+    case "turn-end": {
+      const reason = raw.reason ?? "completed";
+      if (reason === "error") return { type: "error", message: "the adapter ended the turn with an error" };
+      if (reason === "watchdog-timeout") return { type: "error", code: "turn_timeout", message: "the agent was silent for too long" };
+      return { type, reason: REASONS[reason] ?? reason, sessionId: sessionId() };
+    }
+    case "error": {
+      const inner = raw.error ?? raw;
+      const code = inner.code === undefined || inner.code === null ? undefined : String(inner.code);
+      return { type, message: String(inner.message ?? "no reason was given"), code, details: inner.data };
+    }
+    default:
+      return raw;
+  }
+}
+
+function sessionId() {
+  const id = client?.sessionId;
+  return typeof id === "string" && id !== "" ? id : undefined;
+}
+
+// Tells one event. A turn that failed may be ended once more; that is the same end.
+function pass(raw) {
+  if (BESIDE.includes(raw?.type ?? raw?.kind)) return;
+  const event = eventOf(raw);
+  const last = event?.type === "turn-end" || event?.type === "error";
+  if (last && turn?.over === "error" && (raw.reason ?? "error") === "error") return;
+  const line = { ...event, turnId: turn?.id };
+  try {
+    tell(line);
+  } catch (problem) {
+    tell({ type: "error", message: `an event of the adapter is no JSON: ${words(problem)}`, turnId: turn?.id });
+    if (turn) turn.over = "error";
+    return;
+  }
+  if (last && turn) turn.over = event.type;
+}
+
+function fail(problem) {
+  if (turn && turn.over) return;
+  pass({ type: "error", message: words(problem) });
+}
+
+// One reader for all turns, or one for each where the package ends its stream with the turn.
+function listen(stream) {
+  const reading = (async () => {
+    for await (const event of stream) pass(event);
+  })();
+  listening = reading.catch(fail).finally(() => {
+    listening = null;
+  });
+}
+
+async function connect(order) {
+  const directory = process.argv[2];
+  const module = await import(pathToFileURL(entryOf(directory)).href);
+  client = await clientOf(module, { ...order.definition, command: order.command });
+  const answer = await client.connect({
+    cwd: order.cwd,
+    env: { ...process.env },
+    abortSignal: aborting.signal,
+    capabilities: order.definition?.capabilities ?? {},
+    resumeSessionId: order.resume,
+  });
+  const given = typeof answer?.sessionId === "string" ? answer.sessionId : undefined;
+  tell({ type: "connected", sessionId: sessionId() ?? given });
+}
+
+async function send(order) {
+  turn = { id: order.turnId, over: null };
+  const spoken = typeof client.events === "function";
+  if (spoken && !listening) listen(client.events());
+  const sent = await client.send(order.turnId, order.message);
+  if (!spoken && typeof sent?.[Symbol.asyncIterator] === "function") listen(sent);
+}
+
+function answer(order) {
+  const given = {
+    choice: { optionId: order.choice },
+    content: { content: order.content },
+  };
+  const resolution = given[order.answer] ?? { cancelled: true };
+  const respond = client.respondPermission ?? client.answer;
+  return respond?.call(client, order.id, resolution);
+}
+
+async function close() {
+  aborting.abort();
+  await client?.close();
+}
+
+const ORDERS = {
+  connect,
+  send,
+  answer,
+  cancel: (order) => client.cancel(order.turnId),
+};
+
+function finish(code) {
+  // What was told has to be out before the process goes.
+  write("", () => process.exit(code));
+}
+
+process.on("uncaughtException", (problem) => {
+  process.stderr.write(`${problem?.stack ?? problem}\n`);
+  finish(1);
+});
+process.on("unhandledRejection", (problem) => {
+  process.stderr.write(`${problem?.stack ?? problem}\n`);
+  fail(problem);
+});
+
+let closing = false;
+function end() {
+  if (closing) return;
+  closing = true;
+  close().then(
+    () => finish(0),
+    (problem) => {
+      process.stderr.write(`close: ${words(problem)}\n`);
+      finish(1);
+    },
+  );
+}
+
+const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
+lines.on("line", (line) => {
+  let order;
+  try {
+    order = JSON.parse(line);
+  } catch {
+    process.stderr.write("an order could not be read\n");
+    return;
+  }
+  if (order.op === "close") return end();
+  const doing = ORDERS[order.op];
+  if (!doing) return;
+  // Orders are taken as they come: a cancel must not wait for the send before it.
+  Promise.resolve()
+    .then(() => doing(order))
+    .catch((problem) => {
+      if (order.op === "connect" || order.op === "send") fail(problem);
+      else process.stderr.write(`${order.op}: ${words(problem)}\n`);
+    });
+});
+lines.on("close", end);
