@@ -7,7 +7,7 @@ use agentproto::runtime::setup::answers::Answers;
 use agentproto::runtime::setup::{self, Choices, Outcome, Redo};
 use agentproto::runtime::{Code, auth};
 use bench_bundle::pty::Pty;
-use bench_bundle::{Bench, Person, parts, request};
+use bench_bundle::{Bench, Person, events, parts, request};
 
 const CANARY: &str = "canary-4711-hunter";
 
@@ -473,18 +473,12 @@ fn the_command_line() {
          - { id: a, kind: cmd, cmd: tool log a }\n\
          - { id: t, kind: prompt, type: secret, prompt: T, persist: { env: T } }\n",
     );
-    let lines = |bytes: &[u8]| -> Vec<serde_json::Value> {
-        let text = String::from_utf8_lossy(bytes);
-        text.lines()
-            .map(|l| serde_json::from_str(l).expect("JSON"))
-            .collect()
-    };
     let ran = bench
         .command(&["setup", "../bundle", "-o", "jsonl"])
         .output()
         .expect("ran");
     assert_eq!(ran.status.code(), Some(78), "{ran:?}");
-    let told = lines(&ran.stdout);
+    let told = events(&ran.stdout);
     let error = told
         .iter()
         .find(|l| l["type"] == "aoi:error")
@@ -505,7 +499,7 @@ fn the_command_line() {
     ];
     let ran = bench.command(&args).output().expect("ran");
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
-    let told = lines(&ran.stdout);
+    let told = events(&ran.stdout);
     let steps: Vec<_> = told.iter().filter(|l| l["type"] == "setup-step").collect();
     assert_eq!(steps.len(), 2, "{told:?}");
     assert_eq!(told.last().expect("lines")["ok"], true);
