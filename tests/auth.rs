@@ -12,7 +12,7 @@ use agentproto::runtime::auth::callback::{Callback, Missed};
 use agentproto::runtime::auth::state::{self, State};
 use agentproto::runtime::{Code, auth};
 use bench_bundle::pty::Pty;
-use bench_bundle::{Bench, Person, parts, request};
+use bench_bundle::{Bench, Person, events, parts, request};
 
 const CANARY: &str = "canary-0815-hunter";
 const SOON: Option<Duration> = Some(Duration::from_millis(300));
@@ -352,8 +352,8 @@ fn the_command_line() {
     bench.nowhere(CANARY);
     let (code, out, _) = run(&bench, &["auth", "status", "../bundle", "-o", "jsonl"], "");
     assert_eq!(code, Some(0));
-    let told: serde_json::Value =
-        serde_json::from_str(out.lines().nth(1).expect("a line")).expect("JSON");
+    let told = events(out.as_bytes());
+    let told = &told[1];
     assert_eq!(told["type"], "auth-status");
     assert_eq!(told["state"], "authed");
     assert_eq!(told["variables"][0]["source"], "store");

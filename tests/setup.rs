@@ -7,7 +7,7 @@ use agentproto::runtime::setup::answers::Answers;
 use agentproto::runtime::setup::{self, Choices, Outcome, Redo};
 use agentproto::runtime::{Code, auth};
 use bench_bundle::pty::Pty;
-use bench_bundle::{Bench, Person, parts, request};
+use bench_bundle::{Bench, Person, events, parts, request};
 
 const CANARY: &str = "canary-4711-hunter";
 
@@ -473,18 +473,12 @@ fn the_command_line() {
          - { id: a, kind: cmd, cmd: tool log a }\n\
          - { id: t, kind: prompt, type: secret, prompt: T, persist: { env: T } }\n",
     );
-    let lines = |bytes: &[u8]| -> Vec<serde_json::Value> {
-        let text = String::from_utf8_lossy(bytes);
-        text.lines()
-            .map(|l| serde_json::from_str(l).expect("JSON"))
-            .collect()
-    };
     let ran = bench
         .command(&["setup", "../bundle", "-o", "jsonl"])
         .output()
         .expect("ran");
     assert_eq!(ran.status.code(), Some(78), "{ran:?}");
-    let told = lines(&ran.stdout);
+    let told = events(&ran.stdout);
     let error = told
         .iter()
         .find(|l| l["type"] == "aoi:error")
@@ -505,7 +499,7 @@ fn the_command_line() {
     ];
     let ran = bench.command(&args).output().expect("ran");
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
-    let told = lines(&ran.stdout);
+    let told = events(&ran.stdout);
     let steps: Vec<_> = told.iter().filter(|l| l["type"] == "setup-step").collect();
     assert_eq!(steps.len(), 2, "{told:?}");
     assert_eq!(told.last().expect("lines")["ok"], true);
@@ -580,4 +574,39 @@ async fn two_at_once() {
         run.await.expect("joined");
     }
     assert_eq!(bench.log(), "once\n");
+}
+
+/// A29-SBX: in a CLI.md the bundle's AIP-29 sandbox holds for every step: no new process, and
+/// no file outside of what is granted.
+#[tokio::test]
+async fn under_the_sandbox_of_a_cli_md() {
+    let bench = Bench::new("");
+    let write = |steps: &str| {
+        bench.write(
+            "bundle/CLI.md",
+            &format!(
+                "---\nname: Probe\nid: probe\nversion: 1.0.0\ndescription: D\nbin: touch\n\
+                 sandbox:\n  network: {{ egress: [] }}\n  fs: {{ read: ['./**'], write: ['./**'] }}\n  exec: {{ allow: false }}\n  env: {{}}\n\
+                 setup:\n{steps}---\n"
+            ),
+        );
+        let bundle = agentproto::runtime::bundle::Bundle::load(&bench.at("bundle/CLI.md"));
+        let interact = std::sync::Arc::new(agentproto::runtime::interact::Headless);
+        bench.context(bundle.expect("a bundle"), interact)
+    };
+    let bin = std::path::Path::new("/usr/bin/touch");
+    let ctx = write("- { id: a, kind: cmd, cmd: touch made }\n");
+    setup::run(&ctx, bin, &asked_for()).await.expect("done");
+    assert!(bench.at("work/made").exists());
+    let outside = bench.at("user/outside");
+    let outside = outside.display();
+    for line in [
+        format!("touch {outside}"),
+        "touch one && touch two".to_owned(),
+    ] {
+        let ctx = write(&format!("- {{ id: b, kind: cmd, cmd: '{line}' }}\n"));
+        let fault = setup::run(&ctx, bin, &asked_for()).await.expect_err(&line);
+        assert_eq!(fault.code, Code::SetupFailed, "{}", fault.message);
+    }
+    assert!(!bench.at("user/outside").exists() && !bench.at("work/two").exists());
 }

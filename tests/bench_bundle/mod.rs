@@ -207,6 +207,26 @@ fn collect(path: &Path, out: &mut Vec<u8>) {
     }
 }
 
+/// The lines of a machine's output; each fits the published schema, and the frame is whole.
+#[track_caller]
+pub fn events(bytes: &[u8]) -> Vec<serde_json::Value> {
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/events.schema.json");
+    let schema = fs::read(schema).expect("a schema");
+    let schema = serde_json::from_slice(&schema).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    for line in &lines {
+        assert!(validator.is_valid(line), "{line}");
+    }
+    assert_eq!(lines.first().expect("lines")["type"], "aoi:meta");
+    assert_eq!(lines.last().expect("lines")["type"], "aoi:summary");
+    lines
+}
+
 type Hook = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Somebody who answers from a list, and acts on what is shown.

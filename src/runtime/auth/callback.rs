@@ -181,8 +181,8 @@ impl Gate {
             [host] if self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host)) => {}
             _ => return Err((403, "not from this host")),
         }
-        let known = |origin: &&str| self.origins.iter().any(|o| o.eq_ignore_ascii_case(origin));
-        if !all("origin").iter().all(|origin| known(&origin)) {
+        let known = |origin: &str| self.origins.iter().any(|o| o.eq_ignore_ascii_case(origin));
+        if !all("origin").iter().all(|origin| known(origin)) {
             return Err((403, "not from this page"));
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -276,6 +276,21 @@ mod tests {
                 ("%zz".into(), "%4".into())
             ] as [(String, String); 3]
         );
+    }
+
+    proptest::proptest! {
+        /// Hostile bytes are refused, and nothing else happens.
+        #[test]
+        fn any_request(head in r"(GET|POST)?( |\r\n|:|/|\?|%|HTTP/1.1|Host|Origin|127.0.0.1:1|[a-z%é]){0,20}") {
+            let gate = Gate {
+                hosts: ["127.0.0.1:1".into(), "localhost:1".into()],
+                path: format!("/callback/{}", "0".repeat(64)),
+                state: None,
+                origins: Vec::new(),
+            };
+            assert!(gate.judge(&head).is_err());
+            let _ = (decode(&head), origin(&head));
+        }
     }
 
     #[test]

@@ -78,6 +78,13 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text(text in "P?[0-9YMWDTHS.,é]{0,12}") {
+            let _ = parse(&text);
+        }
+    }
+
     #[test]
     fn no_durations() {
         for text in [

@@ -103,7 +103,7 @@ pub async fn login(
     }
     let mut kept = state::read(ctx)?;
     kept.refreshed = Some(state::now());
-    kept.become_(ctx, State::Authed, "login completed")
+    kept.enter(ctx, State::Authed, "login completed")
 }
 
 /// A29-DEFCLI-06.
@@ -174,7 +174,7 @@ pub async fn refresh(
     if success {
         let mut kept = state::read(ctx)?;
         kept.refreshed = Some(state::now());
-        return kept.become_(ctx, State::Authed, "refreshed");
+        return kept.enter(ctx, State::Authed, "refreshed");
     }
     let why = tool::ending(ctx, &finished);
     if let Some(fault) = super::expired(ctx, finished.exit.status, &why) {

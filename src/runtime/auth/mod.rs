@@ -44,7 +44,7 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
     let has_login = auth.login().is_some_and(|login| login.cmd().is_some());
     let mut kept = state::read(ctx)?;
     if kept.state == State::Unknown {
-        kept.become_(ctx, State::Unauthed, "the version check passed")?;
+        kept.enter(ctx, State::Unauthed, "the version check passed")?;
     }
     let names: Vec<&str> = names(auth).collect();
     // One of the variables is enough: bundles list alternatives.
@@ -56,7 +56,7 @@ pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString
         let mut tool = Tool::new(ctx, bin);
         tool.env.clone_from(&env);
         match login::completed(ctx, &tool, auth).await? {
-            Some(true) => kept.become_(ctx, State::Authed, "the completion check passed")?,
+            Some(true) => kept.enter(ctx, State::Authed, "the completion check passed")?,
             _ => attempt(ctx, bin, auth, &env).await?,
         }
     }
@@ -253,7 +253,7 @@ pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
 
 /// Logs out as far as we know: the next run starts from unknown. Setup stays (A29-SETUP-26).
 pub fn forget(ctx: &Context) -> Result<(), Fault> {
-    state::read(ctx)?.become_(ctx, State::Unknown, "forgotten")
+    state::read(ctx)?.enter(ctx, State::Unknown, "forgotten")
 }
 
 /// Whether an ended process says that the login has run out (A29-AUTH-11); the state falls
@@ -276,7 +276,7 @@ pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault>
         false => format!("the login has expired (exit code {code}): {said}"),
     };
     let fell =
-        state::read(ctx).and_then(|mut kept| kept.become_(ctx, State::Unauthed, "expiry detected"));
+        state::read(ctx).and_then(|mut kept| kept.enter(ctx, State::Unauthed, "expiry detected"));
     Some(fell.err().unwrap_or_else(|| required(ctx, &why)))
 }
 

@@ -90,7 +90,7 @@ impl Kept {
     }
 
     /// Goes over to another state, and says so in the audit log.
-    pub fn become_(&mut self, ctx: &Context, state: State, why: &str) -> Result<(), Fault> {
+    pub fn enter(&mut self, ctx: &Context, state: State, why: &str) -> Result<(), Fault> {
         if self.state != state {
             let event = json!({ "from": self.state.as_str(), "to": state.as_str(), "why": why });
             ctx.audit.record("auth.state", event)?;

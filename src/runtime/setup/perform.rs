@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
             Kind::Boolean if !matches!(value.as_str(), "true" | "false") => {
                 Err(self.failed(step, "the answer is neither `true` nor `false`"))
             }
-            Kind::Select(list) if !list.iter().any(|c| *c == *value) => {
+            Kind::Select(list) if !list.contains(&value) => {
                 Err(self.failed(step, &format!("the answer is none of {}", list.join(", "))))
             }
             _ => Ok(Captured { value, secret }),

@@ -40,6 +40,13 @@ const INTERPRETERS: [&str; 9] = [
 /// What a shell does by itself: the words become no process's arguments.
 const BUILT_IN: [&str; 5] = ["printf", "echo", ":", "export", "read"];
 
+/// Words that stand before the program.
+const BEFORE: [&str; 14] = [
+    "if", "elif", "then", "else", "do", "while", "until", "!", "{", "}", "exec", "command",
+    "builtin", "time",
+];
+const NO_PROGRAM: &str = "the program itself must not be a value";
+
 /// Splits a text at its placeholders: what stands before each, its name, and the end.
 fn split(text: &str) -> (Vec<(&str, &str)>, &str) {
     let mut parts = Vec::new();
@@ -149,14 +156,17 @@ fn refused(given: &Given) -> String {
 }
 
 fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, String> {
-    let fill = |word: &str| {
-        let mut word = word.to_owned();
-        for (mark, given) in marks {
-            word = word.replace(mark, &given.value);
-        }
-        word
+    let within = |word: &str| {
+        let mut used = marks
+            .iter()
+            .filter(|(mark, _)| word.contains(mark.as_str()));
+        // A secret among them decides.
+        let first = used.next();
+        first
+            .filter(|(_, g)| g.secret)
+            .or(used.find(|(_, g)| g.secret))
+            .or(first)
     };
-    let within = |word: &str| marks.iter().find(|(mark, _)| word.contains(mark.as_str()));
     let mut out = Ready {
         argv: Vec::new(),
         env: Vec::new(),
@@ -164,22 +174,43 @@ fn plain_words(words: Vec<String>, marks: &[(String, &Given)]) -> Result<Ready, 
     for word in words {
         if out.argv.is_empty() {
             if let Some((name, value)) = assignment(&word) {
-                out.env.push((name.into(), fill(value).into()));
+                out.env.push((name.into(), fill(value, marks).into()));
                 continue;
             }
             if within(&word).is_some() {
-                return Err("the program itself must not be a value".to_owned());
+                return Err(NO_PROGRAM.to_owned());
             }
         }
         match within(&word) {
             Some((_, given)) if given.secret => return Err(refused(given)),
-            _ => out.argv.push(fill(&word).into()),
+            _ => out.argv.push(fill(&word, marks).into()),
         }
     }
     match out.argv.is_empty() {
         true => Err("the command is empty".to_owned()),
         false => Ok(out),
     }
+}
+
+/// Puts the values in, in one pass: what looks like a mark within a value is none.
+fn fill(word: &str, marks: &[(String, &Given)]) -> String {
+    let mut out = String::new();
+    let mut rest = word;
+    while let Some(c) = rest.chars().next() {
+        let mark = marks.iter().find(|(m, _)| rest.starts_with(m.as_str()));
+        let taken = match mark {
+            Some((mark, given)) => {
+                out.push_str(&given.value);
+                mark.len()
+            }
+            None => {
+                out.push(c);
+                c.len_utf8()
+            }
+        };
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    out
 }
 
 /// `NAME=value` in front of a command.
@@ -258,7 +289,7 @@ fn simple_commands(script: &str) -> Vec<&str> {
             }
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), c) if c == open => quote = None,
-            (None, '|' | '&' | ';' | '(' | ')' | '{' | '}' | '\n') => {
+            (None, '|' | '&' | ';' | '(' | ')' | '\n') => {
                 out.extend(script.get(start..at));
                 start = at + c.len_utf8();
             }
@@ -279,12 +310,15 @@ fn check(command: &str, marks: &[(String, &Given)]) -> Result<(), String> {
     }
     let words = shell_words::split(command)
         .map_err(|_| "a quote in the command does not close".to_owned())?;
-    let is_keyword = |w: &&String| {
-        let keywords = ["if", "then", "else", "do", "while", "until", "!"];
-        keywords.contains(&w.as_str()) || assignment(w).is_some()
-    };
-    let before = words.iter().take_while(is_keyword).count();
+    let is_before = |w: &&String| BEFORE.contains(&w.as_str()) || assignment(w).is_some();
+    let before = words.iter().take_while(is_before).count();
     let program = words.get(before).map_or("", String::as_str);
+    if marks
+        .iter()
+        .any(|(mark, _)| program.contains(mark.as_str()))
+    {
+        return Err(NO_PROGRAM.to_owned());
+    }
     let program = program.rsplit('/').next().unwrap_or(program);
     let arguments = words.get(before..).unwrap_or_default();
     for (mark, given) in marks {
@@ -333,6 +367,12 @@ mod tests {
                 "eu".into()
             ])
         );
+        let sly = [
+            Given::new("value", "AGENTPROTO_VALUE_1Z", false),
+            Given::new("secrets.token", "hunter22", true),
+        ];
+        let ready = line("T=${secrets.token} tool ${value}", &sly).expect("a line");
+        assert_eq!(ready.argv, ["tool", "AGENTPROTO_VALUE_1Z"]);
         assert!(argv("${value} x").is_err());
         assert!(argv("tool ${input.nobody}").is_err());
     }
@@ -356,9 +396,30 @@ mod tests {
             "x=$(tool ${value})",
             "sh -c 'tool ${value}' | cat",
             "eval ${value} ; x",
+            "eval ${HOME} ${value}",
+            "{ exec /bin/sh -c ${value}; }",
+            "true && ${value}",
+            "printf() { tool \"$@\"; }; printf ${value}",
             "cat <<E\n${value}\nE",
         ] {
             assert!(argv(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever the manifest and the answer hold: no panic, and no secret in an argument.
+        #[test]
+        fn any_line(
+            line in r#"([a-z ]|\$\{value\}|\$\{input\.x\}|[|&;()<>'"`\\{}$=#*~\n]|printf |é){0,24}"#,
+            secret in "[A-Z]{6}[ '\"$;|]{0,3}",
+        ) {
+            let given = [Given::new("value", &secret, true), Given::new("input.x", "x y", false)];
+            if let Ok(ready) = super::line(&line, &given) {
+                for word in &ready.argv {
+                    assert!(!word.to_string_lossy().contains(&secret), "{line:?}: {word:?}");
+                }
+            }
+            let _ = url(&line, &given);
         }
     }
 
@@ -368,6 +429,7 @@ mod tests {
         for bad in [
             "tool login ${secrets.token}",
             "tool --token=${secrets.token} | cat",
+            "tool ${input.region}${secrets.token}",
             "true && tool \"${secrets.token}\"",
         ] {
             let why = argv(bad).expect_err(bad);
