@@ -444,3 +444,38 @@ async fn keys_of_the_manifest_are_checked() {
         assert!(fault.message.contains(said), "{fault}");
     }
 }
+
+/// An agent that asks on and never reads the answers does not fill our memory.
+#[tokio::test]
+async fn a_flood_of_requests_ends_the_turn() {
+    let stand = stand(
+        r#"i=0; while [ $i -lt 20000 ]; do
+        say "{\"jsonrpc\":\"2.0\",\"id\":\"p$i\",\"method\":\"ping\"}"; i=$((i+1)); done
+        exec sleep 60"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let fault = turn(&arm, &context, "go").await.1.expect_err("refused");
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(
+        fault.message.contains("without reading the answers"),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_go_on_is_said() {
+    let stand = stand("answer '{\"content\":[{\"type\":\"text\",\"text\":\"ok\"}]}'");
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    for _ in 0..2 {
+        turn(&arm, &context, "go").await.1.expect("an end");
+    }
+    let warnings = stand.ear.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("the next turn begins anew"),
+        "{warnings:?}"
+    );
+    arm.stop().await;
+}

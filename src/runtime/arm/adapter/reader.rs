@@ -241,7 +241,7 @@ async fn ask(
     if shared.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
         shared.questions.fetch_sub(1, Ordering::Relaxed);
         return shared.violated(format!(
-            "the adapter asks more than {MOST_QUESTIONS} questions at once"
+            "the adapter asks more than {MOST_QUESTIONS} questions without reading the answers"
         ));
     }
     let asked = Asked {
@@ -264,7 +264,6 @@ async fn ask(
             Ok(shown) => shown.answer().await,
             Err(fault) => Err(fault),
         };
-        shared.questions.fetch_sub(1, Ordering::Relaxed);
         match answered {
             Ok(answer) => {
                 let order = Order::Answer {
@@ -279,6 +278,8 @@ async fn ask(
                 going.finish(End::Fault(fault));
             }
         }
+        // Only now: an adapter that asks and does not read the answers must not pile them up.
+        shared.questions.fetch_sub(1, Ordering::Relaxed);
     });
 }
 

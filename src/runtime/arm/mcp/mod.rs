@@ -7,7 +7,7 @@ mod translate;
 mod turn;
 
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::model::{
@@ -46,6 +46,8 @@ pub struct Mcp {
     calls: OnceLock<Calls>,
     session: Mutex<Option<String>>,
     cancel: Cancel,
+    /// It was said that turns do not go on.
+    forgot: AtomicBool,
 }
 
 type Client = RunningService<RoleClient, Handler>;
@@ -69,6 +71,7 @@ impl Mcp {
             calls: OnceLock::new(),
             session: Mutex::new(None),
             cancel: Cancel::default(),
+            forgot: AtomicBool::new(false),
         }
     }
 
@@ -140,14 +143,40 @@ impl Mcp {
         Err(Failure::Fault(self.violation(&what)))
     }
 
+    /// An id that only events told may belong to a session that never came to be: where the
+    /// agent refuses it, the session begins anew.
     async fn play(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
+        let sure = self.confirmed();
+        let unsure = self.shared.session().filter(|_| sure.is_none());
+        let ended = self
+            .attempt(message, events.clone(), sure.or(unsure.clone()))
+            .await;
+        match &ended {
+            Err(fault) if fault.code == Code::TurnFailed && unsure.is_some() => {
+                self.shared.forget_session();
+                let what = format!(
+                    "the session of the cancelled turn is gone, and a new one begins: {fault}"
+                );
+                self.context.observer.warning("session_unknown", &what);
+                self.attempt(message, events, None).await
+            }
+            _ => ended,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        message: &str,
+        events: Events,
+        session: Option<String>,
+    ) -> Result<StopReason, Fault> {
         let (Some(started), Some(client), Some(calls)) =
             (self.started.get(), self.client.get(), self.calls.get())
         else {
             return Err(Fault::new(Code::SessionClosed, "the agent was not started"));
         };
         self.shared.streamed.store(false, Ordering::Relaxed);
-        let (tool, arguments) = calls.next(message, self.session().as_deref());
+        let (tool, arguments) = calls.next(message, session.as_deref());
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let turn = self.shared.slot.begin(Some(events));
         // Dropped on the other ways out, the call tells the server that it is cancelled.
@@ -193,6 +222,17 @@ impl Mcp {
             let what = format!("the agent could not do the turn: {said}");
             return Err(self.turn_failed(&what, json!({ "result": raw })));
         }
+        if calls.can_resume()
+            && self.confirmed().is_none()
+            && !self.forgot.swap(true, Ordering::Relaxed)
+        {
+            let what = format!(
+                "the result of `{}` holds no session id (looked for {}), so the next turn begins anew",
+                calls.start,
+                calls.session_place()
+            );
+            self.context.observer.warning("session_unknown", &what);
+        }
         if !self.shared.streamed.load(Ordering::Relaxed) {
             for text in texts.filter(|text| !text.text.is_empty()) {
                 let text = text.text.clone();
@@ -205,7 +245,8 @@ impl Mcp {
         }
     }
 
-    fn session(&self) -> Option<String> {
+    /// As a result told it, or the caller.
+    fn confirmed(&self) -> Option<String> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.clone()
     }
@@ -331,6 +372,6 @@ impl Arm for Mcp {
     }
 
     fn session_id(&self) -> Option<String> {
-        self.session()
+        self.confirmed().or_else(|| self.shared.session())
     }
 }
