@@ -80,7 +80,7 @@ pub enum Command {
     Coverage(Coverage),
     /// Say what this machine can do: what its kernel can enforce, and what is missing
     #[cfg(target_os = "linux")]
-    Doctor(Listing),
+    Doctor(super::doctor::Doctor),
     /// Install the program of a bundle where it is missing, and check its version
     #[cfg(target_os = "linux")]
     Install(super::install::Install),

@@ -16,7 +16,7 @@ use crate::runtime::auth::state::State;
 use crate::runtime::auth::{self, Status};
 use crate::runtime::context::Context;
 use crate::runtime::secrets::inventory::{Inventory, conventional_slug};
-use crate::runtime::secrets::{self, Kept};
+use crate::runtime::secrets::{self, Kept, keyring};
 use crate::runtime::{Code, Fault, install};
 
 /// A secret is no book.
@@ -103,9 +103,11 @@ pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome
             Ok((vec![told(&status)], code))
         }),
         AuthAction::Set(args) => perform(command, &args.common, global, out, async |ctx| {
+            keyring::unlock(ctx).await?;
             set(ctx, &args.name).await
         }),
         AuthAction::Forget(args) => perform(command, &args.common, global, out, async |ctx| {
+            keyring::unlock(ctx).await?;
             forget(ctx, args.name.as_deref())
         }),
     }

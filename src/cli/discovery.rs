@@ -22,6 +22,10 @@ const OWN: &[(&str, &str)] = &[
         "baseline",
         include_str!("../../schemas/baseline.schema.json"),
     ),
+    (
+        "scenario",
+        include_str!("../../schemas/scenario.schema.json"),
+    ),
 ];
 
 /// Short name (`aip-45`) and text of a manifest schema.
@@ -113,8 +117,25 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             command("coverage", &["requirement"], false),
             command("doctor", &["aoi:check"], false),
             command("install", &["aoi:progress", "aoi:warning", "aoi:plan"], true),
+            command(
+                "run",
+                &[
+                    "aoi:progress",
+                    "aoi:warning",
+                    "text-delta",
+                    "thought",
+                    "tool-call",
+                    "tool-result",
+                    "agent-prompt",
+                    "turn-end",
+                    "session",
+                ],
+                true,
+            ),
+            command("audit verify", &["audit-log"], false),
             command("sandbox explain", &["clause"], false),
             command("sandbox run", &["output", "egress"], true),
+            command("mock", &["scenario", "mutant"], true),
             command("setup", &["setup-step"], true),
             command("auth login", &["auth-status"], true),
             command("auth status", &["auth-status"], false),

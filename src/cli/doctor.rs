@@ -1,47 +1,187 @@
-//! `agentproto doctor`: what this machine can do for us.
+//! `agentproto doctor`: what this machine can do for us, and for the bundles that are named.
 
 use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::json;
+use clap::Args;
+use serde_json::{Value, json};
 
-use super::args::{Global, Listing};
-use super::{Outcome, io_failure, terminal};
+use super::args::Global;
+use super::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
+use crate::lint::Severity;
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::text::plain;
+use crate::runtime::bundle::Bundle;
+use crate::runtime::context::{Context, Sandboxing, Setting};
+use crate::runtime::home::Home;
+use crate::runtime::host_rules::{self, Verdict};
+use crate::runtime::interact::Headless;
+use crate::runtime::observe::Silent;
 use crate::runtime::sandbox::probe::{self, Line};
 
-pub fn run(args: &Listing, global: &Global, out: &mut dyn Write) -> Outcome {
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// Bundles to hold against this machine: slugs, manifests, or directories
+    #[arg(value_name = "TARGET")]
+    pub targets: Vec<String>,
+    /// Where slugs are looked up, before the own adapters
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Vec<PathBuf>,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+/// A bundle with what the rules say about it.
+struct Patient {
+    target: String,
+    verdicts: Vec<Verdict>,
+}
+
+impl Patient {
+    fn is_well(&self) -> bool {
+        let bad = |v: &Verdict| !v.ok && v.severity == Severity::Error;
+        !self.verdicts.iter().any(bad)
+    }
+}
+
+pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
     let probe = probe::probe();
     let mut lines = probe.lines();
     lines.push(probe::bubblewrap_line());
     let able = probe.native().is_ok() || probe::bubblewrap().is_ok();
+    let isolated = match able {
+        true => Ok(()),
+        false => Err("no sandbox can be enforced".to_owned()),
+    };
+    let patients = examine(args, isolated)?;
+    let well = able && patients.iter().all(Patient::is_well);
     match args.output.as_str() {
-        "json" => writeln!(
-            out,
-            "{:#}",
-            json!({
+        "json" => {
+            let mut report = json!({
                 "schema": "agentproto.doctor/v1",
                 "kernel": probe.kernel,
                 "root": probe.root,
                 "sandbox": { "enforceable": able, "items": lines },
+            });
+            if let (false, Value::Object(report)) = (patients.is_empty(), &mut report) {
+                let targets = patients.iter().map(|p| {
+                    let checks: Vec<Value> = p.verdicts.iter().map(verdict_json).collect();
+                    json!({ "target": p.target, "ok": p.is_well(), "checks": checks })
+                });
+                report.insert("targets".to_owned(), targets.collect());
+            }
+            writeln!(out, "{report:#}")
+        }
+        "jsonl" => events(&lines, &patients, well, started, out),
+        _ => {
+            let color = terminal::color(global);
+            human(&lines, able, &probe.kernel, color, out).and_then(|()| {
+                patients
+                    .iter()
+                    .try_for_each(|p| human_patient(p, color, out))
             })
-        ),
-        "jsonl" => events(&lines, able, started, out),
-        _ => human(&lines, able, &probe.kernel, terminal::color(global), out),
+        }
     }
     .map_err(io_failure)?;
-    Ok(match able {
+    Ok(match well {
         true => exit::CLEAN,
         false => exit::FINDINGS,
     })
 }
 
+/// Nothing is installed and nobody is asked.
+fn examine(args: &Doctor, isolated: Result<(), String>) -> Result<Vec<Patient>, Failure> {
+    if args.targets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let home = Home::from_env()?;
+    let cwd = std::env::current_dir()
+        .map_err(|e| Failure::new(exit::IO, format!("the current directory: {e}")))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+    let mut patients = Vec::new();
+    for target in &args.targets {
+        let setting = Setting {
+            home: home.clone(),
+            cwd: cwd.clone(),
+            host_env: std::env::vars_os().collect(),
+            sandboxing: Sandboxing::Auto,
+            yes: false,
+            observer: Arc::new(Silent),
+            interact: Arc::new(Headless),
+        };
+        let bundle = Bundle::discover(target, &args.adapters, &home)?;
+        let ctx = Context::new(bundle, setting)?;
+        let judged = runtime.block_on(host_rules::judge(&ctx, isolated.clone()));
+        patients.push(Patient {
+            target: target.clone(),
+            verdicts: judged?,
+        });
+    }
+    Ok(patients)
+}
+
+fn verdict_json(verdict: &Verdict) -> Value {
+    json!({
+        "rule": verdict.slug,
+        "ok": verdict.ok,
+        "severity": if verdict.ok { "info" } else { verdict.severity.as_str() },
+        "message": verdict.message,
+        "file": verdict.place.file.to_string_lossy(),
+        "line": verdict.place.line,
+        "column": verdict.place.column,
+        "pointer": verdict.pointer,
+        "source": {
+            "spec": verdict.source.spec,
+            "section": verdict.source.section,
+            "level": verdict.level.as_str(),
+        },
+    })
+}
+
+fn human_patient(patient: &Patient, color: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    let (green, yellow, red, off) = match color {
+        true => ("\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"),
+        false => ("", "", "", ""),
+    };
+    writeln!(out, "\n{}", plain(&patient.target))?;
+    for verdict in &patient.verdicts {
+        let (mark, colour) = match (verdict.ok, verdict.severity) {
+            (true, _) => ("✓", green),
+            (false, Severity::Error) => ("✗", red),
+            (false, _) => ("!", yellow),
+        };
+        let (slug, message) = (verdict.slug, plain(&verdict.message));
+        writeln!(out, "  {colour}{mark}{off} {slug}: {message}")?;
+        if !verdict.ok {
+            let place = verdict.place.to_string();
+            writeln!(
+                out,
+                "      {} ({}, {}; {})",
+                plain(&place),
+                verdict.source.spec,
+                verdict.source.section,
+                verdict.severity.as_str()
+            )?;
+        }
+    }
+    match patient.is_well() {
+        true => writeln!(out, "  Nothing here keeps it from running."),
+        false => writeln!(out, "  It does not run on this machine as it is."),
+    }
+}
+
 fn events(
     lines: &[Line],
-    able: bool,
+    patients: &[Patient],
+    well: bool,
     started: Instant,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
@@ -59,7 +199,17 @@ fn events(
         }));
         emitter.event("check", &fields)?;
     }
-    emitter.summary(able, started.elapsed(), Fields::new())
+    for patient in patients {
+        for verdict in &patient.verdicts {
+            let mut fields = object(verdict_json(verdict));
+            let name = format!("{}: {}", patient.target, verdict.slug);
+            fields.insert("name".to_owned(), name.into());
+            let detail = fields.remove("message").unwrap_or_default();
+            fields.insert("detail".to_owned(), detail);
+            emitter.event("check", &fields)?;
+        }
+    }
+    emitter.summary(well, started.elapsed(), Fields::new())
 }
 
 fn human(

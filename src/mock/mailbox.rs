@@ -8,8 +8,10 @@ use serde_json::Value;
 use super::rpc::{Peer, Signal};
 use super::turn::{End, Played};
 
+/// A result, or a JSON-RPC error.
+type Outcome = Result<Value, Value>;
 /// The other side's answer to one of our requests.
-pub type Called = Result<Result<Value, Value>, End>;
+pub type Called = Result<Outcome, End>;
 
 pub struct Mailbox {
     ear: Sender<Signal>,
@@ -68,7 +70,7 @@ impl Mailbox {
 }
 
 /// A reply, or the end of the turn.
-fn heard(signal: Signal) -> Result<Option<(u64, Result<Value, Value>)>, End> {
+fn heard(signal: Signal) -> Result<Option<(u64, Outcome)>, End> {
     match signal {
         Signal::Reply(id, outcome) => Ok(Some((id, outcome))),
         Signal::Cancel => Err(End::Cancelled),

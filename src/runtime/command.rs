@@ -263,6 +263,18 @@ impl Context {
         options: Options,
         heard: &mut (dyn FnMut(&[u8]) + Send),
     ) -> Result<Finished, Fault> {
+        let mut started = self.start_host(argv, env, cwd, options).await?;
+        Ok(finish(&mut started, heard).await)
+    }
+
+    /// As `run_host`, for who wants to talk with it.
+    pub async fn start_host(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+        options: Options,
+    ) -> Result<Started, Fault> {
         let around = self.surroundings(env);
         let Some((name, rest)) = argv.split_first() else {
             return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
@@ -275,11 +287,15 @@ impl Context {
         let child = spawn::spawn(&plan, options)
             .await
             .map_err(|e| not_started(e.into()))?;
-        Ok(finish(&mut Started::Open(Box::new(child)), heard).await)
+        Ok(Started::Open(Box::new(child)))
     }
 }
 
-async fn finish(started: &mut Started, heard: &mut (dyn FnMut(&[u8]) + Send)) -> Finished {
+/// Closes the input, takes what comes, and waits for the end.
+pub(super) async fn finish(
+    started: &mut Started,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
+) -> Finished {
     let child = started.child();
     child.stdin = None;
     let mut stdout = Vec::new();

@@ -27,6 +27,8 @@ pub mod fault;
 pub mod helper;
 pub mod home;
 #[cfg(target_os = "linux")]
+pub mod host_rules;
+#[cfg(target_os = "linux")]
 pub mod install;
 pub mod interact;
 pub mod mask;

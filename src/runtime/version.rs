@@ -125,49 +125,71 @@ fn read(ctx: &Context) -> Result<Asked<'_>, Fault> {
     })
 }
 
-/// One look at the version; outside of the range it is refused (A29-VER-06).
-pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Fault> {
-    let asked = read(ctx)?;
-    ctx.observer.stage(Stage::VersionCheck, asked.cmd);
-    let found = look(ctx, installed, &asked).await?;
-    let fits = matches!(&found, Ok(version) if asked.range.satisfies(version));
-    let text = match &found {
-        Ok(version) => version.to_string(),
-        Err(why) => why.clone(),
-    };
-    let seen = json!({ "found": text, "wanted": asked.range_text, "ok": fits });
-    ctx.audit.record("version.checked", seen)?;
-    match found {
-        Ok(version) if fits => Ok(version),
-        other => Err(mismatch(ctx, installed, &asked, other)),
+/// What one look at the version gave.
+pub struct Probe {
+    /// Or why there is none.
+    pub found: Result<Version, String>,
+    pub wanted: String,
+    pub fits: bool,
+    /// All that was said came on standard error, though nothing failed.
+    pub on_stderr: bool,
+}
+
+impl Probe {
+    /// What was found, for people.
+    pub fn told(&self) -> String {
+        match &self.found {
+            Ok(version) => version.to_string(),
+            Err(why) => why.clone(),
+        }
+    }
+
+    /// Why the bundle is not available (A29-VER-10).
+    pub fn fault(&self, ctx: &Context, installed: &Installed) -> Option<Fault> {
+        let (bin, wanted) = (installed.bin.display(), &self.wanted);
+        let message = match &self.found {
+            Ok(_) if self.fits => return None,
+            Ok(version) => format!("`{bin}` is {version}, and the manifest is for `{wanted}`"),
+            Err(why) => why.clone(),
+        };
+        let details = json!({
+            "found": self.found.as_ref().ok().map(|v| v.to_string()),
+            "wanted": wanted,
+            "bin": bin.to_string(),
+        });
+        let hint = format!(
+            "put a version within `{wanted}` on PATH or correct `version_check` in {}; `agentproto install TARGET --reinstall` installs again",
+            ctx.bundle.path().display()
+        );
+        let fault = Fault::new(Code::VersionMismatch, ctx.masks.mask(&message));
+        Some(fault.hint(hint).details(details))
     }
 }
 
-/// A29-VER-10.
-fn mismatch(
-    ctx: &Context,
-    installed: &Installed,
-    asked: &Asked<'_>,
-    found: Result<Version, String>,
-) -> Fault {
-    let bin = installed.bin.display();
-    let wanted = asked.range_text;
-    let message = match &found {
-        Ok(version) => format!("`{bin}` is {version}, and the manifest is for `{wanted}`"),
-        Err(why) => why.clone(),
-    };
-    let details = json!({
-        "found": found.ok().map(|v| v.to_string()),
-        "wanted": wanted,
-        "bin": bin.to_string(),
-    });
-    let hint = format!(
-        "put a version within `{wanted}` on PATH or correct `version_check` in {}; `agentproto install TARGET --reinstall` installs again",
-        ctx.bundle.path().display()
-    );
-    Fault::new(Code::VersionMismatch, ctx.masks.mask(&message))
-        .hint(hint)
-        .details(details)
+/// One look at the version; outside of the range it is refused (A29-VER-06).
+pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Fault> {
+    let probe = probe(ctx, installed).await?;
+    let seen = json!({ "found": probe.told(), "wanted": probe.wanted, "ok": probe.fits });
+    ctx.audit.record("version.checked", seen)?;
+    match (probe.fault(ctx, installed), probe.found) {
+        (None, Ok(version)) => Ok(version),
+        (Some(fault), _) => Err(fault),
+        (None, Err(why)) => Err(Fault::new(Code::VersionMismatch, why)),
+    }
+}
+
+/// Asks the program for its version, and judges nothing.
+pub async fn probe(ctx: &Context, installed: &Installed) -> Result<Probe, Fault> {
+    let asked = read(ctx)?;
+    ctx.observer.stage(Stage::VersionCheck, asked.cmd);
+    let mut on_stderr = false;
+    let found = look(ctx, installed, &asked, &mut on_stderr).await?;
+    Ok(Probe {
+        fits: matches!(&found, Ok(version) if asked.range.satisfies(version)),
+        found,
+        wanted: asked.range_text.to_owned(),
+        on_stderr,
+    })
 }
 
 /// What the program says; the inner error is why that is no version.
@@ -175,6 +197,7 @@ async fn look(
     ctx: &Context,
     installed: &Installed,
     asked: &Asked<'_>,
+    on_stderr: &mut bool,
 ) -> Result<Result<Version, String>, Fault> {
     let cmd = asked.cmd;
     let bin = ctx.bundle.text("bin")?;
@@ -201,6 +224,8 @@ async fn look(
     let mut output = String::from_utf8_lossy(&finished.stdout).into_owned();
     output.push_str(&finished.stderr);
     let status = finished.exit.status;
+    let blank = finished.stdout.iter().all(u8::is_ascii_whitespace);
+    *on_stderr = status.success() && blank && !finished.stderr.trim().is_empty();
     let Some(group) = first_group(ctx, asked, &output).await? else {
         let said = output.trim().lines().next().unwrap_or_default();
         return Ok(Err(match status.success() {
@@ -213,9 +238,36 @@ async fn look(
         let text = format!("`{cmd}` told a version, but ended with {status}");
         ctx.observer.warning("version_check_exit", &text);
     }
-    Ok(Version::parse(&group).ok_or_else(|| {
-        format!("`{cmd}` told `{group}`, which is no semantic version such as 1.2.3")
-    }))
+    if let Some(version) = Version::parse(&group) {
+        return Ok(Ok(version));
+    }
+    let Some(version) = nearly(&group) else {
+        return Ok(Err(format!(
+            "`{cmd}` told `{group}`, which is no version such as 1.2.3"
+        )));
+    };
+    let text = format!("`{cmd}` told `{group}`, which is taken for {version}");
+    ctx.observer.warning("version_not_semver", &text);
+    Ok(Ok(version))
+}
+
+/// Tools with versions such as `6.1` or `2024.01.02` are meant to be described, too: missing
+/// numbers are zero, leading zeros and whatever follows the third number do not count.
+fn nearly(text: &str) -> Option<Version> {
+    let text = text.trim();
+    let numbers = text.strip_prefix('v').unwrap_or(text);
+    let mut parts = numbers.split('.').map(|part| {
+        let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        digits.then(|| part.parse::<u64>().ok()).flatten()
+    });
+    let mut out = [0; 3];
+    for (place, part) in out.iter_mut().zip(&mut parts) {
+        *place = part?;
+    }
+    parts.all(|rest| rest.is_some()).then_some(())?;
+    let [major, minor, patch] = out;
+    // Through the parser once more, for its bounds.
+    Version::parse(&format!("{major}.{minor}.{patch}"))
 }
 
 /// What the first group matched, found by a process that cannot run on for ever.
@@ -263,4 +315,34 @@ async fn first_group(
     }
     let group = answer.get("group").and_then(Value::as_str);
     Ok(group.map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_are_nearly_semantic() {
+        let read = |text: &str| nearly(text).map(|v| v.to_string());
+        for (text, version) in [
+            ("6.1", "6.1.0"),
+            ("7", "7.0.0"),
+            ("v2024.01.02", "2024.1.2"),
+            ("1.2.3.4", "1.2.3"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(version), "{text}");
+        }
+        for text in [
+            "",
+            "unknown",
+            "1.x",
+            "1..2",
+            "1.2.3.x",
+            "-1",
+            "99999999999999999999",
+            "9007199254740993",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 }

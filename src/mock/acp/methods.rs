@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::servers::{self, Wanted};
 use super::shapes::{self, MODE_OPTION};
 use super::{AUTH_REQUIRED, NOT_FOUND, Offers, Server, Session, State};
 use crate::mock::rpc::{Answer, INVALID_REQUEST, Refusal};
@@ -40,15 +41,16 @@ fn absolute(path: &str, what: &str) -> Result<String, Refusal> {
 struct Place {
     cwd: String,
     directories: Vec<String>,
+    servers: Vec<Wanted>,
 }
 
 fn place(params: &Value, servers_needed: bool) -> Result<Place, Refusal> {
     let cwd = absolute(text(params, "cwd")?, "`cwd`")?;
-    match params.get("mcpServers") {
-        Some(Value::Array(_)) => {}
-        None if !servers_needed => {}
+    let servers = match params.get("mcpServers") {
+        Some(Value::Array(list)) => servers::wanted(list)?,
+        None if !servers_needed => Vec::new(),
         _ => return Err(Refusal::params("`mcpServers` must be a list")),
-    }
+    };
     let mut directories = Vec::new();
     match params.get("additionalDirectories") {
         None | Some(Value::Null) => {}
@@ -60,7 +62,11 @@ fn place(params: &Value, servers_needed: bool) -> Result<Place, Refusal> {
         }
         Some(_) => return Err(Refusal::params("`additionalDirectories` must be a list")),
     }
-    Ok(Place { cwd, directories })
+    Ok(Place {
+        cwd,
+        directories,
+        servers,
+    })
 }
 
 impl Server {
@@ -153,17 +159,18 @@ impl Server {
         self.allowed(&state)?;
         let id = saved.id.clone();
         self.store.save(&saved);
-        let mut answer = self.start(&mut state, saved);
+        let mut answer = self.start(&mut state, saved, &place.servers);
         answer.insert("sessionId".to_owned(), id.as_str().into());
         Ok((id, Value::Object(answer)))
     }
 
     /// Makes a session run; its modes and options.
-    fn start(&self, state: &mut State, saved: Saved) -> Map<String, Value> {
+    fn start(&self, state: &mut State, saved: Saved, wanted: &[Wanted]) -> Map<String, Value> {
         let session = Session {
             mode: self.scenario.modes.as_ref().map(|m| m.current.clone()),
             config: defaults(&self.scenario),
             active: None,
+            servers: servers::connect(wanted),
             saved,
         };
         let offers = state.client.unwrap_or_default();
@@ -173,7 +180,11 @@ impl Server {
     }
 
     /// A session from before, in its new place.
-    fn revive(&self, params: &Value, servers_needed: bool) -> Result<Saved, Refusal> {
+    fn revive(
+        &self,
+        params: &Value,
+        servers_needed: bool,
+    ) -> Result<(Saved, Vec<Wanted>), Refusal> {
         let id = text(params, "sessionId")?;
         let place = place(params, servers_needed)?;
         let state = self.state();
@@ -185,37 +196,38 @@ impl Server {
             .ok_or_else(|| unknown_session(id))?;
         saved.cwd = place.cwd;
         saved.directories = place.directories;
-        Ok(saved)
+        Ok((saved, place.servers))
     }
 
     /// The whole conversation first, then the answer.
     pub fn load(&self, params: &Value) -> Opened {
-        let saved = self.revive(params, true)?;
+        let (saved, servers) = self.revive(params, true)?;
         for update in &saved.history {
             self.update(&saved.id, update.clone());
         }
-        Ok(self.reopened(saved))
+        Ok(self.reopened(saved, &servers))
     }
 
     /// The same without the conversation.
     pub fn resume(&self, params: &Value) -> Opened {
-        let saved = self.revive(params, false)?;
-        Ok(self.reopened(saved))
+        let (saved, servers) = self.revive(params, false)?;
+        Ok(self.reopened(saved, &servers))
     }
 
-    fn reopened(&self, saved: Saved) -> (String, Value) {
+    fn reopened(&self, saved: Saved, wanted: &[Wanted]) -> (String, Value) {
         let id = saved.id.clone();
         let mut state = self.state();
         state.closed.remove(&id);
         if let Some(session) = state.sessions.get_mut(&id) {
             session.saved.cwd = saved.cwd;
             session.saved.directories = saved.directories;
+            session.servers = servers::connect(wanted);
             let offers = state.client.unwrap_or_default();
             let settings = state.sessions.get(&id);
             let settings = settings.map(|s| shapes::settings(&self.scenario, s, offers));
             return (id, Value::Object(settings.unwrap_or_default()));
         }
-        let settings = self.start(&mut state, saved);
+        let settings = self.start(&mut state, saved, wanted);
         (id, Value::Object(settings))
     }
 

@@ -5,6 +5,7 @@
 
 mod content;
 mod methods;
+mod servers;
 mod shapes;
 mod stage;
 
@@ -64,6 +65,8 @@ struct Session {
     mode: Option<String>,
     config: HashMap<String, Value>,
     active: Option<Active>,
+    /// Open as long as the session is.
+    servers: Vec<servers::Link>,
 }
 
 /// The turn under way.

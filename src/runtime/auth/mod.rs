@@ -22,6 +22,7 @@ use super::interact::{Kind, Question};
 use super::observe::Stage;
 use super::secrets::inventory::Inventory;
 use super::secrets::resolve::{self, resolve};
+use super::secrets::{self, oauth};
 use super::setup;
 use super::setup::tool::Tool;
 use crate::manifest::Doctype;
@@ -166,6 +167,7 @@ pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsStr
     let Some(auth) = ctx.bundle.common().auth() else {
         return Ok(Vec::new());
     };
+    secrets::keyring::unlock(ctx).await?;
     let inventory = Inventory::of(&ctx.bundle)?;
     if let Some(why) = &inventory.unread {
         ctx.observer.warning("secrets_unread", why);
@@ -198,18 +200,54 @@ fn with_setup(
     Ok(env)
 }
 
-/// Logs in, whatever the state was (A29-LOGIN-08).
+/// Logs in, whatever the state was (A29-LOGIN-08): by the bundle's command, or where it has
+/// none, by OAuth for each secret that says where.
 pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Result<(), Fault> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    secrets::keyring::unlock(ctx).await?;
+    let has_command = ctx.bundle.root().at(&["auth", "login", "cmd"]).is_some();
+    let inventory = Inventory::of(&ctx.bundle)?;
+    let mut by_oauth = inventory
+        .entries
+        .iter()
+        .filter(|entry| entry.oauth.is_some());
+    if let (false, Some(first)) = (has_command, by_oauth.next()) {
+        if ctx.interact.is_headless() {
+            return Err(required(ctx, "the login needs a person with a browser"));
+        }
+        for entry in [first].into_iter().chain(by_oauth) {
+            if let Some(endpoints) = &entry.oauth {
+                let tokens = oauth::login(ctx, endpoints).await;
+                let tokens = tokens.map_err(|why| required(ctx, &why))?;
+                secrets::keep_slug(ctx, &entry.slug, tokens, true)?;
+            }
+        }
+        return Ok(());
+    }
     let env = with_setup(ctx, &environment(ctx, "login").await?)?;
     login::login(ctx, bin, env, patience.unwrap_or(PATIENCE)).await
 }
 
-/// Refreshes now.
+/// Refreshes now: by the bundle's command, or the tokens that are kept.
 pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
     ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
-    let env = with_setup(ctx, &environment(ctx, "refresh").await?)?;
+    secrets::keyring::unlock(ctx).await?;
     let _lock = state::lock(ctx).await?;
+    if ctx.bundle.root().at(&["auth", "refresh", "cmd"]).is_none() {
+        let mut renewed = false;
+        for entry in &Inventory::of(&ctx.bundle)?.entries {
+            if entry.oauth.is_some()
+                && let Some(kept) = secrets::slug(ctx, &entry.slug, "refresh")?
+            {
+                oauth::renew(ctx, entry, &kept).await?;
+                renewed = true;
+            }
+        }
+        if renewed {
+            return Ok(());
+        }
+    }
+    let env = with_setup(ctx, &environment(ctx, "refresh").await?)?;
     login::refresh(ctx, bin, env).await
 }
 
@@ -286,6 +324,7 @@ pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> 
             login: None,
         });
     };
+    secrets::keyring::unlock(ctx).await?;
     let inventory = Inventory::of(&ctx.bundle)?;
     let mut variables = Vec::new();
     for name in all_names(auth, &inventory) {

@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::home::Lock;
+use crate::runtime::observe::Stage;
+use crate::runtime::setup;
 use crate::runtime::setup::ledger::{text, user};
 
 const SCHEMA: &str = "agentproto.auth/v1";
@@ -61,9 +63,7 @@ fn key(ctx: &Context) -> Result<String, Fault> {
 
 /// Others wait: two logins at once would undo each other.
 pub async fn lock(ctx: &Context) -> Result<Lock, Fault> {
-    let (home, name) = (ctx.home.clone(), format!("auth-{}", key(ctx)?));
-    let taken = tokio::task::spawn_blocking(move || home.lock(&name)).await;
-    taken.map_err(|e| Fault::new(Code::StateUnwritable, e.to_string()))?
+    setup::lock(ctx, Stage::Auth, format!("auth-{}", key(ctx)?)).await
 }
 
 pub fn read(ctx: &Context) -> Result<Kept, Fault> {

@@ -137,15 +137,14 @@ impl Drop for CancelOnDrop {
 }
 
 fn amount(bytes: u64, total: Option<u64>) -> String {
-    let mib = |n: u64| n as f64 / f64::from(1 << 20);
+    let shown = |n: u64| match n {
+        0..=1023 => format!("{n} bytes"),
+        1024..=1_048_575 => format!("{:.1} KiB", n as f64 / 1024.0),
+        _ => format!("{:.1} MiB", n as f64 / 1_048_576.0),
+    };
     match total {
-        Some(total) if total > 0 => format!(
-            "{:.1} of {:.1} MiB ({} %)",
-            mib(bytes),
-            mib(total),
-            bytes.saturating_mul(100) / total
-        ),
-        _ => format!("{:.1} MiB", mib(bytes)),
+        Some(total) if total > bytes => format!("{} of {}", shown(bytes), shown(total)),
+        _ => format!("{} fetched", shown(bytes)),
     }
 }
 

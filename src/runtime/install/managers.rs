@@ -296,3 +296,110 @@ fn is_go(text: &str) -> bool {
             .all(|p| starts_plain(p) && all(p, "._~+-") && !p.ends_with('.'))
         && version.is_none_or(|v| starts_plain(v) && all(v, "._+/-"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes(manager: Manager, good: &[&str], bad: &[&str]) {
+        for package in good {
+            assert_eq!(manager.check(package), Ok(()), "{manager:?}");
+        }
+        for package in bad {
+            assert!(manager.check(package).is_err(), "{manager:?} {package}");
+        }
+    }
+
+    /// A29-INSTALL-02 to A29-INSTALL-11, A29-SEC-01.
+    #[test]
+    fn each_manager_has_its_own_grammar() {
+        takes(
+            Manager::Brew,
+            &["gh", "python@3.12", "user/tap/tool"],
+            &["user/tool", "a//b", "/etc", "./x.rb"],
+        );
+        takes(
+            Manager::Apt,
+            &["gh", "g++", "libc6:amd64", "gh=2.40.0-1~deb12"],
+            &["gh-", "gh=", "gh=1-", "./x.deb", "gh:amd64-", "*"],
+        );
+        takes(
+            Manager::Dnf,
+            &["gh", "gcc-c++"],
+            &["@group", "/x.rpm", "https://x"],
+        );
+        takes(Manager::Pacman, &["gh", "lib32-x"], &["core/gh", "-Rns"]);
+        takes(Manager::Choco, &["gh", "dotnet-8.0"], &["a b", "all;x"]);
+        takes(
+            Manager::Npm,
+            &[
+                "gh",
+                "@demo/tool",
+                "@demo/tool@1.2.3",
+                "tool@^1 || 2",
+                "a@next",
+            ],
+            &[
+                "@demo",
+                "a/b",
+                "a@",
+                "a@npm:b",
+                "a@file:x",
+                "github:a/b",
+                ".",
+                "./x",
+            ],
+        );
+        takes(
+            Manager::Pip,
+            &[
+                "gh", "a.b_c", "a[x,y]", "a==1.0", "a>=1,<2", "a ~= 1.0", "a!=1.*",
+            ],
+            &[
+                "a @ https://x",
+                "a[",
+                "a[]",
+                "a==",
+                "a;python_version>'3'",
+                "./x",
+                "a/b",
+                "a-",
+            ],
+        );
+        takes(
+            Manager::Cargo,
+            &["gh", "a_b@1.2", "a@^1"],
+            &["a@", "a/b", "https://x"],
+        );
+        takes(
+            Manager::Go,
+            &["example.com/a/b", "example.com/a/v2/cmd/x@v1.2.3"],
+            &[
+                "a/b",
+                "../x",
+                "example.com/../x",
+                "example.com//x",
+                "./...",
+                "example.com/...",
+            ],
+        );
+        for manager in Manager::ALL {
+            let long = "a".repeat(300);
+            takes(
+                manager,
+                &[],
+                &[
+                    "", "-x", "--x=y", " a", "a\n", "a\0", "$(a)", "a;b", "a`b`", "é", &long,
+                ],
+            );
+            assert_eq!(Manager::named(manager.name()), Some(manager));
+        }
+        assert_eq!(Manager::named("curl"), None);
+    }
+
+    #[test]
+    fn by_hand_is_what_a_person_types() {
+        assert_eq!(Manager::Apt.by_hand("gh"), "sudo apt-get install --yes gh");
+        assert_eq!(Manager::Brew.by_hand("gh"), "brew install gh");
+    }
+}

@@ -2,7 +2,7 @@
 //! there already is taken; otherwise the declared methods are tried in their order until one
 //! succeeds (A29-INSTALL-01).
 
-mod archive;
+pub mod archive;
 mod entry;
 mod fetch;
 mod machine;

@@ -20,7 +20,7 @@ pub fn interpreter(script: &Path) -> Result<Vec<OsString>, String> {
     let Some(named) = line.strip_prefix("#!") else {
         return match text.trim_start().starts_with('<') {
             true => Err("what was fetched is a web page, not an installer".to_owned()),
-            false => Ok(vec!["sh".into()]),
+            false => Ok(vec!["/bin/sh".into()]),
         };
     };
     let mut words = named.split_whitespace().peekable();
@@ -39,6 +39,8 @@ pub fn interpreter(script: &Path) -> Result<Vec<OsString>, String> {
         let letters = word.strip_prefix('-').unwrap_or_default();
         !letters.is_empty() && letters.bytes().all(|b| b"efuvx".contains(&b))
     };
+    // This one is where it is, whatever PATH says.
+    let shell = if shell == "sh" { "/bin/sh" } else { &shell };
     let mut argv = vec![OsString::from(shell)];
     argv.extend(words.filter(|w| option(w)).map(OsString::from));
     Ok(argv)
@@ -97,14 +99,14 @@ mod tests {
                 words.join(" ")
             })
         };
-        assert_eq!(asks("#!/bin/sh\n"), Ok("sh".to_owned()));
+        assert_eq!(asks("#!/bin/sh\n"), Ok("/bin/sh".to_owned()));
         assert_eq!(asks("#!/bin/bash -eu\n"), Ok("bash -eu".to_owned()));
         assert_eq!(asks("#!/usr/bin/env bash\nx"), Ok("bash".to_owned()));
-        assert_eq!(asks("echo hello\n"), Ok("sh".to_owned()));
-        assert_eq!(asks(""), Ok("sh".to_owned()));
+        assert_eq!(asks("echo hello\n"), Ok("/bin/sh".to_owned()));
+        assert_eq!(asks(""), Ok("/bin/sh".to_owned()));
         assert!(asks("#!/usr/bin/python3\n").is_err());
         assert!(asks("#!\n").is_err());
         assert!(asks("<!doctype html>").is_err());
-        assert_eq!(asks("#!/bin/sh -c evil\n"), Ok("sh".to_owned()));
+        assert_eq!(asks("#!/bin/sh -c evil\n"), Ok("/bin/sh".to_owned()));
     }
 }

@@ -2,6 +2,7 @@
 //! written down. No value ever stands in an argument, a log or an error.
 
 pub mod inventory;
+pub mod keyring;
 pub mod oauth;
 pub mod random;
 pub mod resolve;
@@ -68,4 +69,10 @@ pub fn keep_slug(ctx: &Context, slug: &str, kept: Kept, everywhere: bool) -> Res
         return store.put(&scope.everywhere(), Kind::Slug, slug, kept);
     }
     store.put(&scope, Kind::Slug, slug, kept)
+}
+
+/// Where it is kept now, for the workspace or for all.
+pub fn replace_slug(ctx: &Context, slug: &str, kept: Kept) -> Result<(), Fault> {
+    let own = Store::new(&ctx.home).get(&scope(ctx)?, Kind::Slug, slug)?;
+    keep_slug(ctx, slug, kept, own.is_none())
 }

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::inventory::{Endpoints, Entry};
 use super::store::Kept;
-use super::{keep_slug, random};
+use super::{random, replace_slug};
 use crate::runtime::auth::callback::{Callback, Query, origin};
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
@@ -96,22 +96,29 @@ fn code(query: &Query) -> Result<String, Why> {
 
 /// Tokens that are good for now: as kept, or refreshed and kept anew.
 pub async fn fresh(ctx: &Context, entry: &Entry, kept: Kept) -> Result<Kept, Fault> {
-    let Ok(value) = serde_json::from_str::<Value>(&kept.value) else {
-        return Ok(kept);
-    };
-    let ends = value.get("expiresAt").and_then(Value::as_u64);
-    if ends.is_none_or(|ends| seconds(ends) > now() + MARGIN) {
-        return Ok(kept);
+    let value: Option<Value> = serde_json::from_str(&kept.value).ok();
+    let ends = value.and_then(|v| v.get("expiresAt")?.as_u64());
+    match ends {
+        Some(ends) if seconds(ends) <= now() + MARGIN => renew(ctx, entry, &kept).await,
+        _ => Ok(kept),
     }
+}
+
+/// New tokens for the refresh token that is kept.
+pub async fn renew(ctx: &Context, entry: &Entry, kept: &Kept) -> Result<Kept, Fault> {
     let expired = |why: &str| {
         let what = format!(
-            "the login behind the secret `{}` has expired: {why}",
+            "the login behind the secret `{}` has run out: {why}",
             entry.slug
         );
+        let target = ctx.bundle.dir.display();
         Fault::new(Code::AuthRequired, ctx.masks.mask(&what))
-            .hint("run `agentproto setup TARGET --redo` to log in again")
+            .hint(format!(
+                "run `agentproto auth login {target}` to log in again"
+            ))
             .details(json!({ "slug": entry.slug }))
     };
+    let value: Value = serde_json::from_str(&kept.value).unwrap_or_default();
     let Some(refresh) = value.get("refreshToken").and_then(Value::as_str) else {
         return Err(expired("there is no refresh token"));
     };
@@ -122,7 +129,7 @@ pub async fn fresh(ctx: &Context, entry: &Entry, kept: Kept) -> Result<Kept, Fau
     let pairs = [("grant_type", "refresh_token"), ("refresh_token", refresh)];
     let renewed = exchange(ctx, endpoints, &pairs, Some(refresh)).await;
     let renewed = renewed.map_err(|why| expired(&why))?;
-    keep_slug(ctx, &entry.slug, renewed.clone(), false)?;
+    replace_slug(ctx, &entry.slug, renewed.clone())?;
     Ok(renewed)
 }
 

@@ -9,12 +9,12 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::random;
+use super::{keyring, random};
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::home::Home;
 
-const FILE: &str = "secrets/store";
-const KEY_FILE: &str = "secrets/key";
+pub(super) const FILE: &str = "secrets/store";
+pub(super) const KEY_FILE: &str = "secrets/key";
 /// First line of the file; it is bound to what follows it.
 const HEADER: &[u8] = b"agentproto-secrets 1\n";
 const NONCE: usize = 24;
@@ -165,6 +165,12 @@ impl Store {
     }
 
     fn key(&self) -> Result<Option<Zeroizing<[u8; 32]>>, Fault> {
+        if self.home.path(keyring::MARKER).exists() {
+            return match keyring::known(&self.home) {
+                Some(key) => Ok(Some(key)),
+                None => Err(self.broken("its key is in the keyring, which was not asked")),
+            };
+        }
         let Some(bytes) = self.home.read(KEY_FILE)?.map(Zeroizing::new) else {
             return Ok(None);
         };

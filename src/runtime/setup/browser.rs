@@ -49,6 +49,9 @@ impl Run<'_> {
         url: &str,
         declared: Option<&Declared<'_>>,
     ) -> Result<Option<Captured>, Fault> {
+        if self.answer(step)?.is_some() {
+            return self.by_hand(step).await;
+        }
         self.recall(url)?;
         let mut given = self.given.clone();
         let callback = match declared {

@@ -11,6 +11,7 @@ pub mod tool;
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -20,6 +21,7 @@ use self::perform::Run;
 use self::step::{Asked, Persist, Step, What};
 use super::context::Context;
 use super::fault::{Code, Fault};
+use super::home::Lock;
 use super::interact::{Kind, Question};
 use super::observe::Stage;
 use super::secrets::{self, Scope};
@@ -105,6 +107,7 @@ pub async fn run(ctx: &Context, bin: &Path, choices: &Choices) -> Result<Report,
     if steps.is_empty() {
         return Ok(Report::default());
     }
+    secrets::keyring::unlock(ctx).await?;
     let triple = Triple::of(ctx)?;
     let done = |ledger: &Ledger, step: &Step| is_done(ctx, ledger, step);
     if !choices.asked_for {
@@ -118,7 +121,7 @@ pub async fn run(ctx: &Context, bin: &Path, choices: &Choices) -> Result<Report,
         }
     }
     ctx.observer.stage(Stage::Setup, &triple.bundle);
-    let _lock = lock(ctx, &triple).await?;
+    let _lock = lock(ctx, Stage::Setup, format!("setup-{}", triple.key())).await?;
     let mut ledger = Ledger::read(&ctx.home, &triple)?;
     let mut run = Run::new(ctx, bin, choices);
     let mut pending = Vec::new();
@@ -198,10 +201,18 @@ fn is_done(ctx: &Context, ledger: &Ledger, step: &Step) -> Result<bool, Fault> {
     })
 }
 
-/// Others wait: two setups would ask twice.
-async fn lock(ctx: &Context, triple: &Triple) -> Result<super::home::Lock, Fault> {
-    let (home, name) = (ctx.home.clone(), format!("setup-{}", triple.key()));
-    let taken = tokio::task::spawn_blocking(move || home.lock(&name)).await;
+/// Others wait: two setups, or two logins, would get in each other's way.
+pub(super) async fn lock(ctx: &Context, stage: Stage, name: String) -> Result<Lock, Fault> {
+    let home = ctx.home.clone();
+    let mut taking = tokio::task::spawn_blocking(move || home.lock(&name));
+    let taken = match tokio::time::timeout(Duration::from_secs(1), &mut taking).await {
+        Ok(taken) => taken,
+        Err(_) => {
+            ctx.observer
+                .progress(stage, "another process is at it: waiting until it is done");
+            taking.await
+        }
+    };
     taken.map_err(|e| Fault::new(Code::StateUnwritable, e.to_string()))?
 }
 
@@ -213,6 +224,9 @@ async fn agree(
     choices: &Choices,
 ) -> Result<(), Fault> {
     let confirmed = choices.asked_for || ctx.yes;
+    if confirmed && !ctx.interact.is_headless() {
+        return Ok(());
+    }
     let mut open = Vec::new();
     for (step, again) in pending {
         if *again || !run.is_skipped(step).await? {
@@ -228,9 +242,6 @@ async fn agree(
             true => Ok(()),
             false => Err(required(ctx, &open)),
         };
-    }
-    if confirmed {
-        return Ok(());
     }
     let ids: Vec<&str> = open.iter().map(|s| s.id).collect();
     let question = Question {
@@ -250,16 +261,15 @@ async fn agree(
 
 /// Whether a step cannot be done without a person.
 fn needs_somebody(ctx: &Context, step: &Step, choices: &Choices) -> bool {
-    if choices.answers.has(step.id) {
-        return false;
-    }
+    let answered = choices.answers.has(step.id);
     match &step.what {
         What::Cmd { interactive, .. } => *interactive,
         // `--yes` takes what the manifest proposes (A29-SETUP-20).
         What::Prompt { default, kind, .. } => {
-            !ctx.yes || default.is_none() || matches!(kind, Asked::Secret)
+            !answered && (!ctx.yes || default.is_none() || matches!(kind, Asked::Secret))
         }
-        What::Oauth { .. } | What::External { .. } => true,
+        What::External { .. } => !answered,
+        What::Oauth { .. } => true,
     }
 }
 

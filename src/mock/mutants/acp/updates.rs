@@ -182,7 +182,7 @@ pub static MUTANTS: &[Mutant] = &[
         }),
     },
     Mutant {
-        id: "acp-tc-11-bare-content",
+        id: "acp-up-01-bare-content",
         requirement: "UP-01",
         wrong: "The content of tool calls is a list of bare text blocks.",
         tamper: Tamper::Out(|_, sent, message| {

@@ -1,0 +1,223 @@
+//! What the runner costs: per event over a bare loop, per idle session, and how soon a turn
+//! and a session end. `cargo bench --bench runtime`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agentproto::runtime::agent::{Agent, Wishlist};
+use agentproto::runtime::bundle::Bundle;
+use agentproto::runtime::choices::Given;
+use agentproto::runtime::context::{Context, Sandboxing, Setting};
+use agentproto::runtime::home::Home;
+use agentproto::runtime::interact::Headless;
+use agentproto::runtime::observe::Silent;
+use agentproto::runtime::{StreamEvent, helper};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_agentproto");
+/// Events of the mock's flood.
+const EVENTS: u32 = 100_000;
+const ROUNDS: usize = 5;
+const SESSIONS: usize = 50;
+
+/// As much of a message as anybody has to look at.
+#[derive(Deserialize)]
+struct Envelope<'l> {
+    #[serde(borrow)]
+    method: Option<std::borrow::Cow<'l, str>>,
+    #[serde(borrow)]
+    params: Option<&'l RawValue>,
+}
+
+fn main() {
+    helper::use_binary(BINARY);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("runtime");
+    let place = tempfile::tempdir().expect("a directory");
+    let (mut ours, mut bare, mut rate) = (Vec::new(), Vec::new(), Vec::new());
+    let lines = flood_lines(place.path());
+    for _ in 0..ROUNDS {
+        bare.push(floor(&lines));
+        let (cpu, wall) = runtime.block_on(flood(place.path()));
+        ours.push(cpu);
+        rate.push(f64::from(EVENTS) / wall.as_secs_f64());
+    }
+    let (bare, ours) = (median(bare), median(ours));
+    let each = |t: f64| t * 1e6 / f64::from(EVENTS);
+    println!("     bare {:.2} µs, ours {:.2} µs of processor time per event", each(bare), each(ours));
+    let (idle, cancel, close) = runtime.block_on(async {
+        (idle(place.path()).await, cancel(place.path()).await, close(place.path()).await)
+    });
+    let within = [
+        at_most("processor time per event over a bare loop", ours / bare, 3.0),
+        at_least("events per second of one session", median(rate), 100_000.0),
+        at_most("kB per idle session", idle, 100.0),
+        at_most("ms until a cancelled turn ends, the agent silent", cancel, 1000.0),
+        at_most("ms until a session is closed, the agent well-behaved", close, 100.0),
+    ];
+    if within.contains(&false) {
+        std::process::exit(1);
+    }
+}
+
+fn at_most(what: &str, value: f64, most: f64) -> bool {
+    verdict(what, value, value <= most, &format!("<= {most}"))
+}
+
+fn at_least(what: &str, value: f64, least: f64) -> bool {
+    verdict(what, value, value >= least, &format!(">= {least}"))
+}
+
+fn verdict(what: &str, value: f64, holds: bool, wanted: &str) -> bool {
+    let mark = if holds { "ok  " } else { "MISS" };
+    println!("{mark} {what}: {value:.2} (wanted {wanted})");
+    holds
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The flood as the mock sends it, in a file.
+fn flood_lines(dir: &Path) -> std::path::PathBuf {
+    let path = dir.join("flood");
+    let mut out = std::io::BufWriter::new(std::fs::File::create(&path).expect("a file"));
+    let session = "mock-0e35b6930b435a26911efc6b4e7e1f99";
+    for n in 1..=EVENTS {
+        writeln!(
+            out,
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"{n} "}}}}}}}}"#
+        )
+        .expect("written");
+    }
+    out.flush().expect("written");
+    path
+}
+
+/// Processor seconds of a loop that reads lines from a child's pipe and looks at the envelope.
+fn floor(lines: &Path) -> f64 {
+    let mut child = Command::new("cat")
+        .arg(lines)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("cat");
+    let mut reader = BufReader::with_capacity(64 << 10, child.stdout.take().expect("a pipe"));
+    let before = cpu();
+    let (mut line, mut count) = (Vec::new(), 0);
+    while reader.read_until(b'\n', &mut line).expect("read") > 0 {
+        let envelope: Envelope = serde_json::from_slice(&line).expect("JSON");
+        assert!(envelope.method.is_some() && envelope.params.is_some());
+        count += 1;
+        line.clear();
+    }
+    let spent = cpu() - before;
+    child.wait().expect("ended");
+    assert_eq!(count, EVENTS);
+    spent
+}
+
+/// Processor seconds of this process so far.
+fn cpu() -> f64 {
+    // SAFETY: plain data, filled in by the kernel.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+fn agent(dir: &Path, scenario: &str) -> Agent {
+    let home = Home::new(dir.join("home"));
+    let bundle = Bundle::discover("mock-acp", &[], &home).expect("bundled");
+    let setting = Setting {
+        home,
+        cwd: dir.to_owned(),
+        host_env: std::env::vars_os().collect(),
+        sandboxing: Sandboxing::Auto,
+        yes: true,
+        observer: Arc::new(Silent),
+        interact: Arc::new(Headless),
+    };
+    let mut wishes = Wishlist::default();
+    let given = Given::Text(scenario.to_owned());
+    wishes.wanted.options.push(("scenario".to_owned(), given));
+    let context = Context::new(bundle, setting).expect("a context");
+    Agent::load(context, wishes).expect("loaded")
+}
+
+/// Processor seconds and wall time of one turn with the flood in it.
+async fn flood(dir: &Path) -> (f64, Duration) {
+    let session = agent(dir, "flood").start(None).await.expect("started");
+    let (before, began) = (cpu(), Instant::now());
+    let mut turn = session.send("go").expect("sent");
+    let mut count = 0;
+    while let Some(event) = turn.next().await {
+        match event {
+            StreamEvent::TextDelta { .. } => count += 1,
+            StreamEvent::TurnEnd { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let spent = (cpu() - before, began.elapsed());
+    assert_eq!(count, EVENTS);
+    session.close().await.expect("closed");
+    spent
+}
+
+/// Kilobytes that each of many sessions adds to this process while it waits.
+async fn idle(dir: &Path) -> f64 {
+    let agent = agent(dir, "default");
+    let mut sessions = vec![agent.start(None).await.expect("started")];
+    let before = resident();
+    for _ in 0..SESSIONS {
+        let session = agent.start(None).await.expect("started");
+        let mut turn = session.send("hello").expect("sent");
+        while turn.next().await.is_some() {}
+        sessions.push(session);
+    }
+    let grown = resident().saturating_sub(before) as f64 / SESSIONS as f64;
+    for session in sessions {
+        session.close().await.expect("closed");
+    }
+    grown
+}
+
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").expect("readable");
+    let line = text.lines().find(|l| l.starts_with("VmRSS:")).expect("there");
+    let number = line.split_whitespace().nth(1).expect("a number");
+    number.parse().expect("a number")
+}
+
+async fn cancel(dir: &Path) -> f64 {
+    let session = agent(dir, "hang").start(None).await.expect("started");
+    let mut turn = session.send("go").expect("sent");
+    turn.next().await.expect("an event");
+    let began = Instant::now();
+    session.cancel().await.expect("cancelled");
+    while turn.next().await.is_some() {}
+    let took = began.elapsed();
+    drop(session);
+    took.as_secs_f64() * 1000.0
+}
+
+async fn close(dir: &Path) -> f64 {
+    let agent = agent(dir, "default");
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        let session = agent.start(None).await.expect("started");
+        let began = Instant::now();
+        session.close().await.expect("closed");
+        times.push(began.elapsed().as_secs_f64() * 1000.0);
+    }
+    median(times)
+}

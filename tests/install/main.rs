@@ -1,0 +1,10 @@
+//! Installing and checking versions, through real processes: package managers that write
+//! down how they were called, and a web server on this machine.
+#![cfg(target_os = "linux")]
+
+mod archives;
+mod doctor;
+mod fetching;
+mod packages;
+mod support;
+mod versions;

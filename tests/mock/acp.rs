@@ -1,0 +1,714 @@
+//! The correct ACP mock, method by method. Names in comments are ids of the ACP catalogue.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Tape, start, start_with, unable};
+
+fn ready(args: &[&str]) -> Client {
+    let mut client = start(args);
+    client.initialize_fully();
+    client.new_session(1002);
+    client
+}
+
+#[test]
+fn versions_are_negotiated() {
+    // IN-01 … IN-05, IN-09, IN-12, IN-14
+    let cases = [
+        (json!({ "protocolVersion": 1 }), Some(1)),
+        (json!({ "protocolVersion": 999 }), Some(1)),
+        (json!({ "protocolVersion": 0 }), Some(1)),
+        (
+            json!({ "protocolVersion": 2, "info": {}, "capabilities": {} }),
+            Some(1),
+        ),
+        (
+            json!({ "protocolVersion": 1, "clientCapabilities": { "odd": 1, "fs": 3 }, "_meta": {} }),
+            Some(1),
+        ),
+        (json!({ "protocolVersion": "1" }), None),
+        (json!({ "protocolVersion": null }), None),
+        (json!({ "protocolVersion": 1.5 }), None),
+        (json!({ "protocolVersion": -1 }), None),
+        (json!({ "protocolVersion": 70000 }), None),
+        (json!({}), None),
+        (json!([]), None),
+        (Value::Null, None),
+    ];
+    let mut client = start(&["acp"]);
+    for (id, (params, version)) in (1001..).zip(cases) {
+        let answer = client.ask(id, "initialize", params.clone());
+        match version {
+            Some(version) => {
+                assert_eq!(answer["result"]["protocolVersion"], version, "{params}");
+                assert!(answer["result"]["agentInfo"]["name"].is_string());
+            }
+            None => assert_eq!(answer["error"]["code"], -32602, "{params}"),
+        }
+    }
+    assert!(client.finish().status.is_some_and(|s| s.success()));
+}
+
+#[test]
+fn nothing_comes_before_initialize() {
+    // IN-13
+    let mut client = start(&["acp"]);
+    assert_eq!(client.new_session(1002)["error"]["code"], -32600);
+    assert_eq!(
+        client.ask(1003, "no/such", json!({}))["error"]["code"],
+        -32601
+    );
+    client.initialize(json!({}));
+    assert!(client.new_session(1004)["result"]["sessionId"].is_string());
+    client.finish();
+}
+
+#[test]
+fn envelopes_are_answered_as_json_rpc_says() {
+    // TR-08 … TR-15, TR-20, EX-03 … EX-05
+    let mut client = ready(&["acp"]);
+    let lines: [&[u8]; 14] = [
+        b"\n",
+        b"   \r\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":\"text\",\"method\":\"session/list\"}\r\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"session/list\",\"params\":{}}\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":9007199254740993,\"method\":\"session/list\"}\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":-3,\"method\":\"_x/y\"}\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"unknown\"}\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"session/cancel\"}\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":5}}\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}\n",
+        b"{nonsense\n",
+        b"\xff\xfe\n",
+        b"[1,2]\n",
+        b"{\"jsonrpc\":\"2.0\",\"method\":5}\n",
+    ];
+    for line in lines {
+        client.raw(line);
+    }
+    // One message in many writes.
+    for byte in b"{\"jsonrpc\":\"2.0\",\"id\":1003,\"method\":\"session/list\"}\n" {
+        client.raw(&[*byte]);
+    }
+    client.wait_for(1003);
+    let tape = client.finish();
+    let answers: Vec<(Value, Option<i64>)> = tape
+        .messages()
+        .into_iter()
+        .skip(3)
+        .map(|m| (m["id"].clone(), m["error"]["code"].as_i64()))
+        .collect();
+    let expected = [
+        (json!("text"), None),
+        (json!(0), None),
+        (json!(9_007_199_254_740_993_u64), None),
+        (json!(-3), Some(-32601)),
+        (Value::Null, Some(-32700)),
+        (Value::Null, Some(-32700)),
+        (Value::Null, Some(-32600)),
+        (Value::Null, Some(-32600)),
+        (json!(1003), None),
+    ];
+    assert_eq!(answers, expected);
+}
+
+#[test]
+fn parameters_are_checked() {
+    // TR-12, SE-06, AD-02, LI-05, MO-03, CO-05, PT-06, PT-07
+    let mut client = ready(&["acp"]);
+    let session = client.session.clone();
+    let here = client.dir.clone();
+    let wrong = [
+        ("session/new", json!({}), -32602),
+        ("session/new", json!({ "cwd": here }), -32602),
+        (
+            "session/new",
+            json!({ "cwd": "relative", "mcpServers": [] }),
+            -32602,
+        ),
+        (
+            "session/new",
+            json!({ "cwd": here, "mcpServers": {} }),
+            -32602,
+        ),
+        (
+            "session/new",
+            json!({ "cwd": here, "mcpServers": [], "additionalDirectories": ["a"] }),
+            -32602,
+        ),
+        (
+            "session/load",
+            json!({ "sessionId": "x", "cwd": here, "mcpServers": [] }),
+            -32002,
+        ),
+        (
+            "session/resume",
+            json!({ "sessionId": "x", "cwd": here }),
+            -32002,
+        ),
+        ("session/resume", json!({ "cwd": here }), -32602),
+        ("session/prompt", json!({ "sessionId": session }), -32602),
+        (
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": "hi" }),
+            -32602,
+        ),
+        (
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": [{}] }),
+            -32602,
+        ),
+        (
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": [{ "type": "odd" }] }),
+            -32602,
+        ),
+        (
+            "session/prompt",
+            json!({ "sessionId": session,
+                "prompt": [{ "type": "image", "data": "", "mimeType": "image/png" }] }),
+            -32602,
+        ),
+        (
+            "session/prompt",
+            json!({ "sessionId": "x", "prompt": [] }),
+            -32002,
+        ),
+        ("session/list", json!({ "cwd": 5 }), -32602),
+        ("session/list", json!({ "cursor": "from-99" }), -32602),
+        ("session/close", json!({ "sessionId": "x" }), -32002),
+        (
+            "session/set_mode",
+            json!({ "sessionId": session, "modeId": "odd" }),
+            -32602,
+        ),
+        ("session/set_mode", json!({ "sessionId": session }), -32602),
+        (
+            "session/set_config_option",
+            json!({ "sessionId": session, "configId": "odd", "value": "a" }),
+            -32602,
+        ),
+        (
+            "session/set_config_option",
+            json!({ "sessionId": session, "configId": "model", "value": true }),
+            -32602,
+        ),
+        ("authenticate", json!({ "methodId": "x" }), -32601),
+        ("logout", json!({}), -32601),
+    ];
+    for (id, (method, params, code)) in (1010..).zip(wrong) {
+        let answer = client.ask(id, method, params.clone());
+        assert_eq!(answer["error"]["code"], code, "{method} {params}");
+    }
+    assert_eq!(
+        client.prompt(1003, "hello")["result"]["stopReason"],
+        "end_turn"
+    );
+    client.finish();
+}
+
+#[test]
+fn what_is_not_advertised_is_not_there() {
+    // IN-17
+    let mut client = start(&["acp", "--scenario", "bare"]);
+    let answer = client.initialize(json!({}));
+    assert_eq!(answer["result"]["agentCapabilities"]["loadSession"], false);
+    assert_eq!(
+        answer["result"]["agentCapabilities"]["sessionCapabilities"],
+        json!({})
+    );
+    client.new_session(1002);
+    let about = client.about_session();
+    let methods = [
+        "session/load",
+        "session/resume",
+        "session/list",
+        "session/close",
+        "session/delete",
+        "session/set_mode",
+        "session/set_config_option",
+    ];
+    for (id, method) in (1003..).zip(methods) {
+        let answer = client.ask(id, method, about.clone());
+        assert_eq!(answer["error"]["code"], -32601, "{method}");
+    }
+    client.finish();
+}
+
+#[test]
+fn a_login_opens_sessions() {
+    // AU-01 … AU-09
+    let mut client = start(&["acp", "--scenario", "auth"]);
+    let plain = client.initialize(json!({}));
+    assert_eq!(
+        plain["result"]["authMethods"].as_array().map(Vec::len),
+        Some(1)
+    );
+    let full = client.initialize_fully();
+    let shell = &full["result"]["authMethods"][1];
+    assert_eq!(shell["type"], "terminal");
+    assert_eq!(
+        (&shell["args"], &shell["env"]),
+        (&json!(["login"]), &json!({ "MOCK_LOGIN": "1" }))
+    );
+    assert_eq!(client.new_session(1002)["error"]["code"], -32000);
+    let odd = client.ask(1003, "authenticate", json!({ "methodId": "odd" }));
+    assert_eq!(odd["error"]["code"], -32602);
+    let shell = client.ask(1004, "authenticate", json!({ "methodId": "shell" }));
+    assert_eq!(shell["error"]["code"], -32602);
+    let key = client.ask(1005, "authenticate", json!({ "methodId": "key" }));
+    assert_eq!(key["result"], json!({}));
+    assert!(client.new_session(1006)["result"].is_object());
+    assert_eq!(client.ask(1007, "logout", json!({}))["result"], json!({}));
+    assert_eq!(client.new_session(1008)["error"]["code"], -32000);
+    client.finish();
+}
+
+#[test]
+fn a_turn_streams_and_ends() {
+    // PT-01, PT-03, PT-04, PT-09, PT-16
+    let mut client = ready(&["acp"]);
+    client.prompt(1003, "hello");
+    let block = json!([
+        { "type": "text", "text": "look at", "_meta": { "a": 1 } },
+        { "type": "resource_link", "uri": "file:///a.txt", "name": "a.txt" },
+        { "type": "resource", "resource": { "uri": "file:///b", "text": "b" } },
+    ]);
+    let params = json!({ "sessionId": client.session, "prompt": block, "_meta": {} });
+    client.ask(1004, "session/prompt", params);
+    client.prompt(1005, "what did I say before?");
+    let empty = json!({ "sessionId": client.session, "prompt": [] });
+    let answer = client.ask(1006, "session/prompt", empty);
+    assert_eq!(answer["result"]["stopReason"], "end_turn");
+    let tape = client.finish();
+    let said = tape.said();
+    assert!(
+        said.starts_with("You said: helloYou said: look at\n[a.txt: file:///a.txt]"),
+        "{said}"
+    );
+    assert!(said.contains("Turn 3. Before: hello | look at"), "{said}");
+    let chunks = tape.updates("agent_message_chunk");
+    assert_eq!(chunks[0]["messageId"], chunks[2]["messageId"]);
+    assert_ne!(chunks[2]["messageId"], chunks[3]["messageId"]);
+}
+
+#[test]
+fn long_lines_go_both_ways() {
+    // TR-21
+    let mut client = ready(&["acp"]);
+    let long = "long ".repeat(300_000);
+    client.prompt(1003, &long);
+    let tape = client.finish();
+    assert_eq!(tape.said(), format!("You said: {long}"));
+}
+
+#[test]
+fn other_ends_of_a_turn() {
+    // PT-02
+    let mut client = ready(&["acp", "--scenario", "stop-reasons"]);
+    let reasons = [
+        "max_tokens",
+        "max_turn_requests",
+        "refusal",
+        "cancelled",
+        "end_turn",
+    ];
+    for (id, reason) in (1003..).zip(reasons) {
+        assert_eq!(client.prompt(id, reason)["result"]["stopReason"], reason);
+    }
+    client.finish();
+    let mut client = ready(&["acp", "--scenario", "error"]);
+    let answer = client.prompt(1003, "go");
+    assert_eq!(answer["error"]["code"], -32603);
+    assert_eq!(answer["error"]["message"], "the mock was asked to fail");
+    client.finish();
+}
+
+#[test]
+fn tools_plans_and_thoughts() {
+    // TC-01 … TC-09, PL-01, PL-02
+    let mut client = ready(&["acp", "--scenario", "tools"]);
+    client.prompt(1003, "go");
+    client.prompt(1004, "go");
+    let tape = client.finish();
+    let calls = tape.updates("tool_call");
+    assert_eq!(calls.len(), 6);
+    let mut ids: Vec<&Value> = calls.iter().map(|call| &call["toolCallId"]).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 6, "every call has its own id");
+    assert!(
+        calls[0]["locations"][0]["path"]
+            .as_str()
+            .is_some_and(|p| p.starts_with('/'))
+    );
+    assert_eq!(calls[0]["locations"][0]["line"], 1);
+    let ends = tape.updates("tool_call_update");
+    assert_eq!(ends[2]["status"], "failed");
+
+    let mut client = ready(&["acp", "--scenario", "plan"]);
+    client.prompt(1003, "go");
+    let tape = client.finish();
+    assert!(
+        tape.updates("plan")
+            .iter()
+            .all(|p| p["entries"].as_array().is_some_and(|e| e.len() == 3))
+    );
+
+    let mut client = ready(&["acp", "--scenario", "thought"]);
+    client.prompt(1003, "fish");
+    let tape = client.finish();
+    assert_eq!(tape.updates("agent_thought_chunk").len(), 3);
+    assert_eq!(tape.said(), "I thought about: fish");
+}
+
+fn outcome(scenario: &str, service: crate::client::Service) -> Tape {
+    let mut client = ready(&["acp", "--scenario", scenario]);
+    client.service = service;
+    let answer = client.prompt(1003, "go");
+    assert!(answer["result"]["stopReason"].is_string(), "{answer}");
+    client.finish()
+}
+
+#[test]
+fn permissions_are_obeyed() {
+    // PE-01 … PE-04, TC-06
+    let tape = outcome("permission", crate::client::obliging);
+    assert_eq!(tape.said(), "You allowed it.");
+    let request = &tape.calls("session/request_permission")[0]["params"];
+    assert_eq!(request["options"].as_array().map(Vec::len), Some(4));
+    assert_eq!(tape.updates("tool_call_update")[0]["status"], "in_progress");
+    let tape = outcome("permission", |_| {
+        let chosen = json!({ "outcome": "selected", "optionId": "reject-always" });
+        Some(json!({ "result": { "outcome": chosen } }))
+    });
+    assert_eq!(tape.said(), "You did not allow it.");
+    for service in [
+        unable as crate::client::Service,
+        |_| Some(json!({ "result": null })),
+        |_| Some(json!({ "result": { "outcome": { "outcome": "selected", "optionId": "odd" } } })),
+    ] {
+        assert_eq!(
+            outcome("permission", service).said(),
+            "Nobody could be asked."
+        );
+    }
+    let tape = outcome("permission", |_| {
+        Some(json!({ "result": { "outcome": { "outcome": "cancelled" } } }))
+    });
+    assert_eq!(tape.answer(1003)["result"]["stopReason"], "cancelled");
+}
+
+#[test]
+fn files_and_terminals_of_the_client() {
+    // FS-01 … FS-05, TE-01 … TE-05, TC-10
+    let tape = outcome("fs", crate::client::obliging);
+    assert_eq!(tape.said(), "wrote mock-note.txt a line\n");
+    let read = &tape.calls("fs/read_text_file")[0]["params"];
+    assert!(
+        read["path"]
+            .as_str()
+            .is_some_and(|p| p.starts_with('/') && p.ends_with("mock-note.txt"))
+    );
+    assert_eq!((&read["line"], &read["limit"]), (&json!(1), &json!(10)));
+    let tape = outcome("fs", unable);
+    assert!(
+        tape.updates("tool_call_update")
+            .iter()
+            .all(|u| u["status"] == "failed")
+    );
+    assert_eq!(tape.said(), "no such thing here no such thing here");
+
+    let tape = outcome("terminal", crate::client::obliging);
+    let methods: Vec<Value> = tape
+        .messages()
+        .iter()
+        .map(|m| m["method"].clone())
+        .filter(|m| m.as_str().is_some_and(|m| m.starts_with("terminal/")))
+        .collect();
+    let expected = [
+        "terminal/create",
+        "terminal/wait_for_exit",
+        "terminal/output",
+        "terminal/release",
+        "terminal/create",
+        "terminal/kill",
+        "terminal/wait_for_exit",
+        "terminal/output",
+        "terminal/release",
+    ];
+    assert_eq!(methods, expected);
+    let create = &tape.calls("terminal/create")[0]["params"];
+    assert_eq!(create["env"], json!([{ "name": "MOCK", "value": "1" }]));
+    assert_eq!(
+        outcome("terminal", unable).said(),
+        "no such thing hereno such thing here"
+    );
+}
+
+#[test]
+fn services_are_used_only_where_they_are_offered() {
+    // IN-10, IN-11, FS-02, EL-01, NO-01, CO-03
+    let cases = [
+        (json!({}), 0, 0, 0),
+        (json!({ "fs": { "readTextFile": true } }), 1, 0, 0),
+        (json!({ "fs": { "writeTextFile": true } }), 0, 1, 0),
+        (json!({ "terminal": true, "elicitation": {} }), 0, 0, 1),
+        (
+            json!({ "terminal": "yes", "fs": { "readTextFile": 1 } }),
+            0,
+            0,
+            0,
+        ),
+    ];
+    for (offers, reads, writes, terminals) in cases {
+        let mut client = start(&["acp"]);
+        client.initialize(offers.clone());
+        client.new_session(1002);
+        let prompts = ["read a", "write b", "use the terminal", "ask a question"];
+        for (id, prompt) in (1003..).zip(prompts) {
+            let answer = client.prompt(id, prompt);
+            assert_eq!(answer["result"]["stopReason"], "end_turn", "{offers}");
+        }
+        let tape = client.finish();
+        let count = |method: &str| tape.calls(method).len();
+        let counts = (
+            count("fs/read_text_file"),
+            count("fs/write_text_file"),
+            count("terminal/create"),
+        );
+        assert_eq!(counts, (reads, writes, terminals), "{offers}");
+        assert_eq!(count("elicitation/create"), 0, "{offers}");
+        assert!(!tape.text().contains("\"boolean\""));
+    }
+}
+
+#[test]
+fn questions_to_the_user() {
+    // EL-02, EL-03, EL-05
+    let tape = outcome("elicitation", crate::client::obliging);
+    assert_eq!(tape.said(), "3 in red.");
+    let params = &tape.calls("elicitation/create")[0]["params"];
+    assert_eq!(params["mode"], "form");
+    assert!(params["sessionId"].is_string());
+    let tape = outcome("elicitation", |_| {
+        Some(json!({ "result": { "action": "decline" } }))
+    });
+    assert_eq!(tape.said(), "You did not say.");
+    let tape = outcome("elicitation", |_| {
+        Some(json!({ "result": { "action": "cancel" } }))
+    });
+    assert_eq!(tape.said(), "You did not answer.");
+    assert_eq!(outcome("elicitation", unable).said(), "You did not answer.");
+}
+
+#[test]
+fn modes_and_options_stay_in_step() {
+    // MO-01, MO-02, MO-04, CO-01 … CO-08, SL-01
+    let mut client = ready(&["acp", "--scenario", "modes"]);
+    let session = client.session.clone();
+    let set =
+        |id: &str, value: Value| json!({ "sessionId": session, "configId": id, "value": value });
+    let mode = json!({ "sessionId": session, "modeId": "plan" });
+    assert_eq!(
+        client.ask(1003, "session/set_mode", mode)["result"],
+        json!({})
+    );
+    let answer = client.ask(1004, "session/set_config_option", set("mode", json!("act")));
+    assert_eq!(answer["result"]["configOptions"][0]["currentValue"], "act");
+    client.ask(
+        1005,
+        "session/set_config_option",
+        set("model", json!("large")),
+    );
+    let answer = client.ask(
+        1006,
+        "session/set_config_option",
+        set("verbose", json!(false)),
+    );
+    let values: Vec<&Value> = answer["result"]["configOptions"]
+        .as_array()
+        .expect("the full list")
+        .iter()
+        .map(|option| &option["currentValue"])
+        .collect();
+    assert_eq!(
+        values,
+        [&json!("act"), &json!("large"), &json!("low"), &json!(false)]
+    );
+    client.prompt(1007, "say");
+    client.prompt(1008, "switch");
+    let tape = client.finish();
+    assert!(
+        tape.said()
+            .starts_with("mode act, model large, effort low, verbose false")
+    );
+    assert_eq!(tape.updates("current_mode_update").len(), 2);
+    let updates = tape.updates("config_option_update");
+    assert_eq!(updates[0]["configOptions"][0]["currentValue"], "plan");
+    assert!(
+        updates
+            .iter()
+            .all(|u| u["configOptions"].as_array().is_some_and(|o| o.len() == 4))
+    );
+    let commands = &tape.updates("available_commands_update")[0]["availableCommands"];
+    assert_eq!(commands[0]["input"]["hint"], "what to review");
+}
+
+#[test]
+fn sessions_are_listed_in_pages() {
+    // SE-02, LI-01 … LI-07, DE-01, DE-02
+    let mut client = start(&["acp", "--scenario", "rich"]);
+    client.initialize(json!({}));
+    let elsewhere = client.dir.join("elsewhere");
+    for id in 1002..1006 {
+        client.new_session(id);
+    }
+    client.new_session_in(1006, &elsewhere);
+    let last = client.about_session();
+    let mut seen = Vec::new();
+    let mut params = json!({});
+    for id in 1010..1020 {
+        let answer = client.ask(id, "session/list", params);
+        let sessions = answer["result"]["sessions"].as_array().expect("a list");
+        seen.extend(sessions.iter().map(|s| s["sessionId"].to_string()));
+        match answer["result"].get("nextCursor") {
+            Some(cursor) => params = json!({ "cursor": cursor }),
+            None => break,
+        }
+    }
+    let all = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!((all, seen.len()), (5, 5));
+    let here = client.ask(1020, "session/list", json!({ "cwd": elsewhere }));
+    assert_eq!(
+        here["result"]["sessions"][0]["sessionId"],
+        last["sessionId"]
+    );
+    for id in [1021, 1022] {
+        assert_eq!(
+            client.ask(id, "session/delete", last.clone())["result"],
+            json!({})
+        );
+    }
+    let none = client.ask(1023, "session/list", json!({ "cwd": elsewhere }));
+    assert_eq!(none["result"]["sessions"], json!([]));
+    client.finish();
+}
+
+#[test]
+fn sessions_outlive_the_process() {
+    // LD-01, LD-02, LD-04, RS-01, RS-02, AD-01, AD-03
+    let state = tempfile::tempdir().expect("a directory");
+    let state = state.path().join("deep/down");
+    let begin = || {
+        let mut client = start_with(&["acp", "--scenario", "resume"], |command| {
+            command.env("MOCK_STATE_DIR", &state);
+        });
+        client.initialize(json!({}));
+        client
+    };
+    let mut client = begin();
+    let cwd = client.dir.clone();
+    let more = json!({ "cwd": cwd, "mcpServers": [], "additionalDirectories": ["/"] });
+    let answer = client.ask(1002, "session/new", more);
+    client.session = answer["result"]["sessionId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    client.prompt(1003, "one");
+    let session = client.session.clone();
+    client.finish();
+
+    let again = json!({ "sessionId": session, "cwd": "/", "mcpServers": [] });
+    let mut client = begin();
+    let answer = client.ask(1002, "session/load", again.clone());
+    assert!(answer["result"].is_object(), "{answer}");
+    client.session = session.clone();
+    client.prompt(1003, "two");
+    let list = client.ask(1004, "session/list", json!({}));
+    assert_eq!(
+        list["result"]["sessions"][0].get("additionalDirectories"),
+        None
+    );
+    let tape = client.finish();
+    let user = |m: &Value| m["params"]["update"]["sessionUpdate"] == "user_message_chunk";
+    assert!(tape.place(user) < tape.place(|m| m["id"] == 1002));
+    assert_eq!(
+        tape.said(),
+        "Turn 1. Before: . Now: oneTurn 2. Before: one. Now: two"
+    );
+
+    let mut client = begin();
+    client.ask(1002, "session/resume", again);
+    client.session = session;
+    client.prompt(1003, "three");
+    let tape = client.finish();
+    assert!(tape.updates("user_message_chunk").is_empty());
+    assert_eq!(tape.said(), "Turn 3. Before: one | two. Now: three");
+}
+
+#[test]
+fn sessions_do_not_mix() {
+    // SE-13, TR-16, PT-20
+    let mut client = start(&["acp"]);
+    client.initialize(json!({}));
+    client.new_session(1002);
+    let slow = client.prompt_params("be slow");
+    let first = client.session.clone();
+    client.tell(1003, "session/prompt", slow.clone());
+    client.until_called("session/update");
+    let busy = client.ask(1004, "session/prompt", slow);
+    assert_eq!(busy["error"]["code"], -32600);
+    client.new_session(1005);
+    let second = client.session.clone();
+    client.prompt(1006, "hello");
+    client.notify("session/cancel", json!({ "sessionId": first }));
+    assert_eq!(client.wait_for(1003)["result"]["stopReason"], "cancelled");
+    let tape = client.finish();
+    let of = |session: &str| -> String {
+        let calls = tape.calls("session/update").into_iter();
+        let own = calls.filter(|m| m["params"]["sessionId"] == session);
+        own.map(|m| {
+            m["params"]["update"]["content"]["text"]
+                .as_str()
+                .unwrap_or("")
+                .to_owned()
+        })
+        .collect()
+    };
+    assert_eq!(of(&second), "You said: hello");
+    assert!(of(&first).starts_with("tick 1 "));
+}
+
+#[test]
+fn what_the_process_was_given() {
+    let mut client = start_with(&["acp", "--", "--careful", "--model", "large"], |command| {
+        command.env("MOCK_WORD", "blue");
+    });
+    client.initialize(json!({}));
+    client.new_session_in(1002, std::path::Path::new("/"));
+    for (id, prompt) in (1003..).zip([
+        "show argv",
+        "show env MOCK_WORD",
+        "show env NO_SUCH",
+        "show cwd",
+    ]) {
+        client.prompt(id, prompt);
+    }
+    let tape = client.finish();
+    let said = tape.said();
+    assert_eq!(
+        said,
+        "[\"--careful\",\"--model\",\"large\"]MOCK_WORD=blueNO_SUCH is not set/"
+    );
+}
+
+#[test]
+fn notices_and_counts() {
+    // NO-01, PT-19
+    let tape = outcome("updates", crate::client::obliging);
+    assert_eq!(tape.updates("notice")[0]["severity"], "warning");
+    assert_eq!(tape.updates("usage_update")[0]["used"], 500);
+    assert_eq!(tape.updates("session_info_update")[0]["title"], "About go");
+}

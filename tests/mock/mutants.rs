@@ -1,0 +1,103 @@
+//! Each mutant shows its fault on the wire, and the correct mock never does.
+
+use std::time::Duration;
+
+use agentproto::mock::Kind;
+use agentproto::mock::mutants;
+
+use crate::client::{Client, LONG, Tape, start};
+
+/// How a mutant is seen: what is sent, and what is then on the tape.
+pub struct Sight {
+    pub mutant: &'static str,
+    pub scenario: &'static str,
+    pub script: fn(&mut Client),
+    pub seen: fn(&Tape) -> bool,
+    /// The mutant leaves something unanswered, so the script must not wait for it long.
+    pub silent: bool,
+}
+
+pub fn sight(mutant: &'static str, script: fn(&mut Client), seen: fn(&Tape) -> bool) -> Sight {
+    Sight {
+        mutant,
+        scenario: "default",
+        script,
+        seen,
+        silent: false,
+    }
+}
+
+impl Sight {
+    pub fn scenario(mut self, scenario: &'static str) -> Sight {
+        self.scenario = scenario;
+        self
+    }
+    pub fn silent(mut self) -> Sight {
+        self.silent = true;
+        self
+    }
+
+    fn run(&self, kind: Kind, mutant: Option<&str>) -> Tape {
+        let mut args = vec![kind.as_str(), "--scenario", self.scenario];
+        args.extend(mutant.iter().flat_map(|id| ["--mutant", *id]));
+        let mut client = start(&args);
+        if mutant.is_some() && self.silent {
+            client.patience = Duration::from_millis(500);
+        }
+        (self.script)(&mut client);
+        client.patience = LONG;
+        client.finish()
+    }
+}
+
+/// Checks that every mutant that `ours` picks has a sight, and that a sight sees its mutant only.
+pub fn check(kind: Kind, ours: impl Fn(&str) -> bool, sights: &[Sight]) {
+    let ids = mutants::of(kind).map(|mutant| mutant.id);
+    let mut unseen: Vec<&str> = ids.filter(|id| ours(id)).collect();
+    let mut wrong = Vec::new();
+    for sight in sights {
+        let before = unseen.len();
+        unseen.retain(|id| *id != sight.mutant);
+        assert!(
+            unseen.len() < before,
+            "{} is listed twice or unknown",
+            sight.mutant
+        );
+        let mutated = sight.run(kind, Some(sight.mutant));
+        if !(sight.seen)(&mutated) {
+            wrong.push(format!(
+                "{} does not show:\n{}",
+                sight.mutant,
+                mutated.text()
+            ));
+        }
+        let correct = sight.run(kind, None);
+        if (sight.seen)(&correct) {
+            wrong.push(format!(
+                "{}: the correct mock shows it too:\n{}",
+                sight.mutant,
+                correct.text()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(unseen.is_empty(), "no test sees {unseen:?}");
+}
+
+#[test]
+fn there_are_enough_of_them_and_each_names_its_requirement() {
+    let acp: Vec<_> = mutants::of(Kind::Acp).collect();
+    let mcp: Vec<_> = mutants::of(Kind::Mcp).collect();
+    assert!(acp.len() >= 60 && mcp.len() >= 20);
+    for mutant in &acp {
+        // The id starts with the requirement that it breaks.
+        let stem = format!("acp-{}-", mutant.requirement.to_lowercase());
+        assert!(mutant.id.starts_with(&stem), "{}", mutant.id);
+        assert!(mutant.wrong.ends_with('.'), "{}", mutant.id);
+    }
+    let mut ids: Vec<&str> = acp.iter().chain(&mcp).map(|m| m.id).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "two mutants share an id");
+}
