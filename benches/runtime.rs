@@ -50,16 +50,36 @@ fn main() {
     }
     let (bare, ours) = (median(bare), median(ours));
     let each = |t: f64| t * 1e6 / f64::from(EVENTS);
-    println!("     bare {:.2} µs, ours {:.2} µs of processor time per event", each(bare), each(ours));
+    println!(
+        "     bare {:.2} µs, ours {:.2} µs of processor time per event",
+        each(bare),
+        each(ours)
+    );
     let (idle, cancel, close) = runtime.block_on(async {
-        (idle(place.path()).await, cancel(place.path()).await, close(place.path()).await)
+        (
+            idle(place.path()).await,
+            cancel(place.path()).await,
+            close(place.path()).await,
+        )
     });
     let within = [
-        at_most("processor time per event over a bare loop", ours / bare, 3.0),
+        at_most(
+            "processor time per event over a bare loop",
+            ours / bare,
+            3.0,
+        ),
         at_least("events per second of one session", median(rate), 100_000.0),
         at_most("kB per idle session", idle, 100.0),
-        at_most("ms until a cancelled turn ends, the agent silent", cancel, 1000.0),
-        at_most("ms until a session is closed, the agent well-behaved", close, 100.0),
+        at_most(
+            "ms until a cancelled turn ends, the agent silent",
+            cancel,
+            1000.0,
+        ),
+        at_most(
+            "ms until a session is closed, the agent well-behaved",
+            close,
+            100.0,
+        ),
     ];
     if within.contains(&false) {
         std::process::exit(1);
@@ -193,7 +213,10 @@ async fn idle(dir: &Path) -> f64 {
 
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("readable");
-    let line = text.lines().find(|l| l.starts_with("VmRSS:")).expect("there");
+    let line = text
+        .lines()
+        .find(|l| l.starts_with("VmRSS:"))
+        .expect("there");
     let number = line.split_whitespace().nth(1).expect("a number");
     number.parse().expect("a number")
 }

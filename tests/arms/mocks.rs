@@ -190,3 +190,35 @@ async fn a_turn_may_be_cancelled_before_it_runs() {
         arm.stop().await;
     }
 }
+
+/// Whoever drops an arm in the middle of a turn leaves nothing behind.
+#[tokio::test]
+async fn nothing_outlives_a_dropped_arm() {
+    for make in BOTH {
+        let stand = stand();
+        let (arm, context) = make(&stand, None);
+        ready(&*arm, None).await;
+        let marker = stand.path("work").display().to_string();
+        let (sink, mut events) = tokio::sync::mpsc::channel(8);
+        let sink = agentproto::runtime::arm::Events::new(sink, Arc::clone(&context.audit));
+        let mut playing = arm.turn("be slow", sink);
+        tokio::select! {
+            _ = &mut playing => panic!("it is slow"),
+            event = events.recv() => assert!(event.is_some()),
+        }
+        assert!(works_in(&marker), "the agent works in {marker}");
+        drop(playing);
+        drop(arm);
+        while works_in(&marker) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Whether a process, in whatever sandbox, has its working directory there.
+fn works_in(dir: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("proc").flatten();
+    processes
+        .filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok())
+        .any(|cwd| cwd.as_os_str() == dir)
+}

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use super::super::desk::{Asked, Desk};
 use super::super::input::Input;
-use super::super::quote;
 use super::super::slot::{End, Going, Slot};
+use super::super::{in_its_words, quote};
 use super::line::{Given, Line, Order, Said};
 use super::{Shelf, reported, take};
 use crate::runtime::context::Context;
@@ -168,7 +168,10 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
         }
         let quoted = quote(&shared.context, bytes);
         let what = match &said {
-            Said::Error { message, .. } => format!("the adapter failed between turns: {message}"),
+            Said::Error { message, .. } => {
+                let said = quote(&shared.context, message.as_bytes());
+                format!("the adapter failed between turns: {said}")
+            }
             _ if last => format!("the adapter ended a turn that was over: `{quoted}`"),
             _ => format!("the adapter wrote an event outside of a turn: `{quoted}`"),
         };
@@ -218,7 +221,7 @@ async fn hear(shared: &Arc<Shared>, input: &Input, going: &Arc<Going>, said: Sai
                 false => {
                     let mut fault = reported(message, code.or(kind), details);
                     fault.hint = hint;
-                    End::Fault(fault)
+                    End::Fault(in_its_words(&shared.context, fault))
                 }
             });
             return;

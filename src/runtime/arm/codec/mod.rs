@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::input::Input;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
-use super::{Arm, Doing, Events, Negotiated, Open, Spec, quote};
+use super::{Arm, Doing, Events, Negotiated, Open, Spec, in_its_words, json, quote};
 use crate::runtime::bundle::Bundle;
 use crate::runtime::context::Context;
 use crate::runtime::event::{StopReason, StreamEvent};
@@ -231,7 +231,7 @@ impl Print {
             if bytes.is_empty() {
                 continue;
             }
-            let heard = match serde_json::from_slice::<Value>(bytes) {
+            let heard = match json::read::<Value>(bytes) {
                 Ok(line) => codec.line(&line, &mut out),
                 Err(_) => Heard::Unknown,
             };
@@ -254,10 +254,7 @@ impl Print {
                     if let Some(id) = known {
                         self.remember(id, true);
                     }
-                    return Ended::End(end.map_err(|mut fault| {
-                        fault.message = self.context.masks.mask(&fault.message).into_owned();
-                        fault
-                    }));
+                    return Ended::End(end.map_err(|fault| in_its_words(&self.context, fault)));
                 }
             }
         }
@@ -447,6 +444,19 @@ mod tests {
             ["--output-format", "stream-json"]
         );
         assert!(flags(Style::Gemini, &["gemini", "-o", "stream-json"]).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_json_is_survived(lines in proptest::collection::vec(json::any_value(), 1..6)) {
+            for style in [Style::Claude, Style::Gemini] {
+                let mut codec = style.codec();
+                let mut out = Vec::new();
+                for line in &lines {
+                    codec.line(line, &mut out);
+                }
+            }
+        }
     }
 
     #[test]

@@ -343,6 +343,19 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_json_is_survived(value in crate::runtime::arm::json::any_value()) {
+            let wrapped = json!({"message": "m", "requestedSchema": value});
+            for params in [value, wrapped] {
+                let form = Form::new(&params);
+                let first = form.choices().into_iter().next();
+                let id = first.map_or_else(String::new, |choice| choice.id);
+                form.result(Answer::Choice(id));
+            }
+        }
+    }
+
     #[test]
     fn a_page_to_open() {
         let page = Form::new(&json!({"message": "open", "url": "https://example.org/"}));

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::super::input::Input;
+use super::super::json;
 use super::super::slot::{End, Slot};
 use super::translate::Translator;
 use super::turn::session_in;
@@ -46,6 +47,8 @@ pub struct Shared {
     room: Semaphore,
     /// The session's id as the events tell it, for a turn that has no result.
     session: Mutex<Option<String>>,
+    /// The beginning of the last answer, for an error about it.
+    answer: Mutex<String>,
     /// The first line that was no message.
     odd: OnceLock<String>,
 }
@@ -62,6 +65,7 @@ impl Shared {
             last: Mutex::new((i64::MIN, i64::MIN)),
             room: Semaphore::new(MOST_REQUESTS),
             session: Mutex::new(None),
+            answer: Mutex::default(),
             odd: OnceLock::new(),
         }
     }
@@ -70,6 +74,11 @@ impl Shared {
     pub fn session(&self) -> Option<String> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.clone()
+    }
+
+    pub fn last_answer(&self) -> String {
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        answer.clone()
     }
 
     pub fn forget_session(&self) {
@@ -215,6 +224,8 @@ impl Reader {
         if line.is_empty() {
             return;
         }
+        // An escape that no string can hold shows only where it is read, so it is mended first.
+        let line = &*json::mend(line);
         let Ok(envelope) = serde_json::from_slice::<Envelope>(line) else {
             return self.shared.garbage(line);
         };
@@ -229,6 +240,17 @@ impl Reader {
             Ok(message) => {
                 if matches!(message, JsonRpcMessage::Request(_)) && !self.has_room() {
                     return;
+                }
+                if matches!(
+                    message,
+                    JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+                ) {
+                    let quoted = self.shared.quote(line);
+                    *self
+                        .shared
+                        .answer
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = quoted;
                 }
                 // Nobody receives any more when the client was closed.
                 let _ = self.to.send(message).await;

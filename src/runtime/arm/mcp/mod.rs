@@ -23,7 +23,7 @@ use super::desk::Desk;
 use super::input::Input;
 use super::process::{Process, Spawned};
 use super::slot::{Cancel, End, Going};
-use super::{Arm, Doing, Events, Negotiated, Open, Spec};
+use super::{Arm, Doing, Events, Negotiated, Open, Spec, in_its_words};
 use crate::runtime::context::Context;
 use crate::runtime::event::{StopReason, StreamEvent};
 use crate::runtime::fault::{Code, Fault};
@@ -110,7 +110,7 @@ impl Mcp {
         let client = served.map_err(|error| match error {
             ClientInitializeError::ConnectionClosed(_)
             | ClientInitializeError::TransportError { .. } => Failure::End(End::Lost),
-            error => Failure::Fault(self.violation(&format!("the handshake failed: {error}"))),
+            error => Failure::Fault(self.refused(&error)),
         })?;
         let client = self.client.get_or_init(|| client);
         let tools = self.tools(client).await?;
@@ -265,20 +265,51 @@ impl Mcp {
                 Failure::Fault(self.turn_failed(&what, details))
             }
             ServiceError::UnexpectedResponse => Failure::Fault(self.violation(&format!(
-                "the agent's answer to `{call}` is no result of that call"
+                "the agent's answer to `{call}` is no result of that call: `{}`",
+                self.shared.last_answer()
             ))),
             other => Failure::Fault(self.violation(&format!("`{call}` failed: {other}"))),
         }
     }
 
-    fn turn_failed(&self, what: &str, mut details: Value) -> Fault {
-        self.context.masks.mask_value(&mut details);
-        Fault::new(Code::TurnFailed, self.context.masks.mask(what)).details(details)
+    fn turn_failed(&self, what: &str, details: Value) -> Fault {
+        let fault = Fault::new(Code::TurnFailed, what).details(details);
+        in_its_words(&self.context, fault)
     }
 
     fn violation(&self, what: &str) -> Fault {
-        Fault::new(Code::ProtocolViolation, self.context.masks.mask(what))
-            .hint("the binary has to speak MCP on its standard streams (AIP-45, protocol mcp)")
+        let fault = Fault::new(Code::ProtocolViolation, what)
+            .hint("the binary has to speak MCP on its standard streams (AIP-45, protocol mcp)");
+        in_its_words(&self.context, fault)
+    }
+
+    /// Why the handshake failed, in words of the protocol.
+    fn refused(&self, error: &ClientInitializeError) -> Fault {
+        let answer = self.shared.last_answer();
+        self.violation(&match error {
+            ClientInitializeError::JsonRpcError(error) => format!(
+                "the agent refused the handshake with an error {}: {}",
+                error.code.0, error.message
+            ),
+            ClientInitializeError::ExpectedInitResult(_) => format!(
+                "the answer to `initialize` lacks `protocolVersion`, `capabilities` or `serverInfo`: `{answer}`"
+            ),
+            ClientInitializeError::ConflictInitResponseId(..)
+            | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+                format!("the agent answered a request that was not sent: `{answer}`")
+            }
+            ClientInitializeError::NoCompatibleProtocolVersion {
+                server_supported, ..
+            } => {
+                let versions = server_supported.iter().map(ProtocolVersion::as_str);
+                let versions: Vec<&str> = versions.take(10).collect();
+                format!(
+                    "the agent speaks no revision of MCP that this runner knows; it speaks {}",
+                    versions.join(", ")
+                )
+            }
+            other => format!("the handshake failed: {other}"),
+        })
     }
 }
 
