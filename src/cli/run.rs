@@ -571,7 +571,7 @@ impl Face for Machine<'_> {
                     hint: fault.hint.as_deref(),
                 };
                 self.emitter.error(&failure).map_err(io_failure)?;
-                let fields = match fault.details {
+                let fields = match *fault.details {
                     Value::Null => json!({}),
                     details => json!({ "details": details }),
                 };

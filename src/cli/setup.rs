@@ -304,7 +304,7 @@ fn complain(face: Face<'_>, fault: Fault, began: Instant) -> Outcome {
         hint: fault.hint.as_deref(),
     };
     emitter.error(&failure).map_err(io_failure)?;
-    let fields = match &fault.details {
+    let fields = match &*fault.details {
         Value::Null => json!({}),
         details => json!({ "details": details }),
     };

@@ -80,7 +80,7 @@ pub struct Fault {
     pub message: String,
     pub hint: Option<String>,
     /// For programs: pending setup steps, clauses, exit status.
-    pub details: Value,
+    pub details: Box<Value>,
 }
 
 impl Fault {
@@ -89,7 +89,7 @@ impl Fault {
             code,
             message: message.into(),
             hint: None,
-            details: Value::Null,
+            details: Box::default(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Fault {
     }
 
     pub fn details(mut self, details: Value) -> Self {
-        self.details = details;
+        self.details = Box::new(details);
         self
     }
 }

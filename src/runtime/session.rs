@@ -319,7 +319,7 @@ pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
             .hint
             .as_ref()
             .map(|hint| masks.mask(hint).into_owned()),
-        details,
+        details: *details,
     }
 }
 

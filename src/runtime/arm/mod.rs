@@ -106,7 +106,7 @@ fn in_its_words(context: &super::context::Context, mut fault: Fault) -> Fault {
         .hint
         .map(|hint| cut(&context.masks.mask(&hint), LONGEST));
     if fault.details.to_string().len() > LARGEST {
-        fault.details = Value::Null;
+        fault.details = Box::default();
     }
     context.masks.mask_value(&mut fault.details);
     fault
