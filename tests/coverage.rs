@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agentproto::cli::register;
 use agentproto::lint::registry;
 
-/// Rules that need a running host; `doctor` will bring them.
+/// Rules that need a running host: `doctor` decides them.
 const NEED_A_HOST: [&str; 3] = [
     "host-os-mismatch",
     "vc-probe-out-of-range",

@@ -84,16 +84,19 @@ impl Interact for Confirm {
     fn ask<'a>(&'a self, question: &'a Question) -> Answering<'a> {
         Box::pin(async move {
             let message = plain(&question.message).into_owned();
-            let answer = tokio::task::spawn_blocking(move || {
+            let (say, answer) = tokio::sync::oneshot::channel();
+            // Not a thread of the runtime, which would wait for it after a signal.
+            std::thread::spawn(move || {
                 let mut err = io::stderr().lock();
-                write!(err, "{message} [Y/n] ").and_then(|()| err.flush())?;
+                let _ = write!(err, "{message} [Y/n] ").and_then(|()| err.flush());
+                drop(err);
                 let mut line = String::new();
-                let read = io::stdin().read_line(&mut line)?;
-                io::Result::Ok((read, line))
+                let read = io::stdin().read_line(&mut line);
+                let _ = say.send(read.is_ok_and(|n| n > 0).then_some(line));
             });
             let yes = match answer.await {
-                Ok(Ok((0, _))) | Ok(Err(_)) | Err(_) => false,
-                Ok(Ok((_, line))) => matches!(line.trim(), "" | "y" | "Y" | "yes" | "Yes"),
+                Ok(Some(line)) => matches!(line.trim(), "" | "y" | "Y" | "yes" | "Yes"),
+                Ok(None) | Err(_) => false,
             };
             Ok(yes.to_string())
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::OnceCell;
 
 use super::arm::acp::{Acp, Wishes};
 use super::arm::desk::{Desk, Permissions};
@@ -64,6 +65,8 @@ pub struct Agent {
     pub chosen: Chosen,
     protocol: Protocol,
     wishes: Wishlist,
+    /// Looked for and checked once per handle.
+    installed: OnceCell<install::Installed>,
 }
 
 impl Agent {
@@ -94,6 +97,7 @@ impl Agent {
             protocol,
             chosen,
             wishes,
+            installed: OnceCell::new(),
             context: Arc::new(context),
         })
     }
@@ -213,12 +217,16 @@ impl Agent {
     /// Install, version check, setup, auth: each tells its stage itself.
     async fn ready(&self) -> Result<Ready, Fault> {
         let context = &self.context;
-        let installed = install::ensure(context, self.wishes.install).await?;
-        let (_, installed) = version::ensure(context, &installed).await?;
+        let found = self.installed.get_or_try_init(async || {
+            let installed = install::ensure(context, self.wishes.install).await?;
+            let (_, installed) = version::ensure(context, &installed).await?;
+            Ok::<_, Fault>(installed)
+        });
+        let installed = found.await?;
         let mut env = setup::ensure(context, &installed.bin).await?;
         env.extend(auth::ensure(context, &installed.bin).await?);
         Ok(Ready {
-            bin: installed.bin,
+            bin: installed.bin.clone(),
             env,
         })
     }

@@ -211,3 +211,42 @@ async fn a_missing_program_fails_the_handshake() {
     let fault = arm.handshake().await.expect_err("refused");
     assert_eq!(fault.code, Code::ProgramNotFound);
 }
+
+/// A session whose only turn was cancelled may not have been written down.
+#[tokio::test]
+async fn a_session_that_the_agent_lost_begins_anew() {
+    let script = r#"case "$*" in
+    *'--resume s-1'*) echo 'No conversation found' >&2; exit 1 ;;
+    *'--resume'*) echo 'not this one' >&2; exit 1 ;;
+    esac
+    say '{"type":"system","subtype":"init","session_id":"s-1"}'
+    case $prompt in
+    wait) say '{"type":"assistant","message":{"content":[{"type":"text","text":"begun"}]}}'; sleep 60 ;;
+    *) say '{"type":"result","subtype":"success","result":"anew","session_id":"s-2"}' ;;
+    esac"#;
+    let stand = stand("claude-stream-json", script);
+    let (arm, context) = arm(&stand);
+    ready(&*arm, None).await;
+    watched(&*arm, &context, "wait", |_| {
+        let arm = &*arm;
+        async move { arm.cancel().await.expect("cancelled") }
+    })
+    .await
+    .1
+    .expect("an end");
+    assert_eq!(arm.session_id().as_deref(), Some("s-1"));
+    let (events, end) = turn(&*arm, &context, "go").await;
+    end.expect("an end");
+    assert_eq!(events, [text("anew")]);
+    let warnings = stand.ear.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("No conversation found"),
+        "{warnings:?}"
+    );
+    // A session that had a whole turn is not given up so easily.
+    let fault = turn(&*arm, &context, "go").await.1.expect_err("refused");
+    assert_eq!(fault.code, Code::AgentExited);
+    assert!(fault.message.contains("not this one"), "{fault}");
+    arm.stop().await;
+}

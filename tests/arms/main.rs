@@ -5,5 +5,6 @@
 mod adapter;
 mod codec;
 mod mcp;
+mod mocks;
 mod npm;
 mod stand;

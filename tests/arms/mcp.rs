@@ -77,7 +77,7 @@ async fn notifications_become_events_in_their_order() {
         log info '"two"'
         log debug '"not shown"'
         event '{"type":"agent_message_delta","delta":"three"}'
-        event '{"type":"agent_reasoning_delta","delta":"four"}'
+        event '{"type":"agent_reasoning_delta","delta":"four \ud83d"}'
         event '{"type":"exec_command_begin","call_id":"c","command":["ls"]}'
         event '{"type":"exec_command_end","call_id":"c","exit_code":1,"stdout":"five"}'
         event '{"type":"agent_message","message":"three"}'
@@ -93,7 +93,7 @@ async fn notifications_become_events_in_their_order() {
             text("one"),
             text("two"),
             text("three"),
-            thought("four"),
+            thought("four \u{fffd}"),
             call(
                 "c",
                 "exec_command",
@@ -145,7 +145,7 @@ async fn errors_end_the_turn_and_not_the_session() {
         (
             "odd-result",
             Code::ProtocolViolation,
-            "no result of that call",
+            "no result of that call: `{\"jsonrpc\"",
         ),
         (
             "bad-answer",
@@ -385,6 +385,11 @@ async fn a_handshake_that_fails_says_why() {
             "not today",
         ),
         (
+            r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}'; cat"#,
+            Code::ProtocolViolation,
+            "lacks `protocolVersion`, `capabilities` or `serverInfo`: `{\"jsonrpc\"",
+        ),
+        (
             r#"read -r line; echo '{"id":0,"result":{}}'; cat"#,
             Code::ProtocolViolation,
             "no JSON-RPC 2.0 response",
@@ -443,4 +448,55 @@ async fn keys_of_the_manifest_are_checked() {
         assert_eq!(fault.code, Code::ManifestInvalid);
         assert!(fault.message.contains(said), "{fault}");
     }
+}
+
+/// An agent that asks on and never reads the answers does not fill our memory.
+#[tokio::test]
+async fn a_flood_of_requests_ends_the_turn() {
+    let stand = stand(
+        r#"i=0; while [ $i -lt 20000 ]; do
+        say "{\"jsonrpc\":\"2.0\",\"id\":\"p$i\",\"method\":\"ping\"}"; i=$((i+1)); done
+        exec sleep 60"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let fault = turn(&arm, &context, "go").await.1.expect_err("refused");
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(
+        fault.message.contains("without reading the answers"),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_go_on_is_said() {
+    let stand = stand("answer '{\"content\":[{\"type\":\"text\",\"text\":\"ok\"}]}'");
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    for _ in 0..2 {
+        turn(&arm, &context, "go").await.1.expect("an end");
+    }
+    let warnings = stand.ear.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("the next turn begins anew"),
+        "{warnings:?}"
+    );
+    arm.stop().await;
+}
+
+/// What an agent says in an error is kept within bounds, and secrets are not in it.
+#[tokio::test]
+async fn errors_are_short_and_masked() {
+    let stand = stand(
+        r#"many=$(head -c 100000 /dev/zero | tr '\0' x)
+        answer "{\"content\":[{\"type\":\"text\",\"text\":\"hunter22 $many\"}],\"isError\":true}""#,
+    );
+    let (arm, context) = arm(&stand);
+    context.masks.add("hunter22");
+    ready(&arm, None).await;
+    let fault = turn(&arm, &context, "go").await.1.expect_err("failed");
+    assert!(fault.message.contains("[secret] xxx"), "{fault}");
+    assert!(fault.message.len() < 5000 && fault.details.is_null());
+    arm.stop().await;
 }

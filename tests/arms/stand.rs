@@ -109,7 +109,16 @@ impl Stand {
             self.arm_fields
         );
         let path = self.write("bundle/AGENT-CLI.md", &manifest);
-        let bundle = Bundle::load(&path).expect("a bundle");
+        self.context_of(Bundle::load(&path).expect("a bundle"))
+    }
+
+    /// One of the bundles that the binary carries.
+    pub fn mock(&self, name: &str) -> Arc<Context> {
+        let home = Home::new(self.path("home"));
+        self.context_of(Bundle::discover(name, &[], &home).expect("a mock"))
+    }
+
+    fn context_of(&self, bundle: Bundle) -> Arc<Context> {
         let cwd = self.path("work");
         std::fs::create_dir_all(&cwd).expect("made");
         let host_env: Vec<(OsString, OsString)> = vec![

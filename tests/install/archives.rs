@@ -117,7 +117,7 @@ fn nothing_gets_out_of_its_directory() {
     let cases = [
         ("climbs", ended(&[file("../evil", "x")])),
         ("climbs inside", ended(&[file("d/../../evil", "x")])),
-        ("absolute", ended(&[file("/tmp/evil-of-the-archive", "x")])),
+        ("absolute", ended(&[file("/evil-of-the-archive", "x")])),
         ("link up", ended(&[link("l", "../..")])),
         ("absolute link", ended(&[link("l", "/etc")])),
         (
@@ -163,7 +163,6 @@ fn nothing_gets_out_of_its_directory() {
         assert!(result.is_err(), "{name} was unpacked");
         assert_eq!(escaped(dir.path()), [""; 0], "{name}");
     }
-    assert!(!Path::new("/tmp/evil-of-the-archive").exists());
     assert!(!Path::new("/evil-of-the-archive").exists());
 }
 

@@ -68,7 +68,13 @@ fn an_unverified_installer_is_declined_unless_allowed() {
     let declined = world.install(&["--yes"]);
     declined.fails(69, "install_failed", "--allow-unverified");
     assert!(server.asked().is_empty());
-    world.install(&["--yes", "--allow-unverified"]).works();
+    let allowed = world.install(&["--yes", "--allow-unverified"]);
+    assert!(
+        allowed.works().stderr.contains("install_unverified"),
+        "{}",
+        allowed.stderr
+    );
+    assert_eq!(world.audit()[0]["data"]["verified"], false);
 }
 
 #[test]
@@ -223,6 +229,7 @@ fn an_archive_that_reaches_out_is_refused_whole() {
         tar_gz(&[("other", PROGRAM)]),
         b"\x1f\x8bgarbage".to_vec(),
         b"PK\x03\x04garbage".to_vec(),
+        b"\n<!doctype html>".to_vec(),
         Vec::new(),
     ];
     for (number, body) in bodies.into_iter().enumerate() {
@@ -241,4 +248,16 @@ fn an_archive_that_reaches_out_is_refused_whole() {
             .install(&["--yes"])
             .fails(69, "install_failed", "archive");
     }
+}
+
+/// The whole installation is there inside of the sandbox, not the binary alone.
+#[test]
+fn a_program_sees_what_came_with_it() {
+    let (world, server) = (World::new(), Server::new());
+    let tool = "#!/bin/sh\nwhile read -r line; do echo \"demo-tool $line\"; done < \"${0%/*}/../archive/t/share/version\"\n";
+    let tar = tar_gz(&[("t/bin/demo-tool", tool), ("t/share/version", "1.7.0\n")]);
+    let url = server.at("/t.tgz", Answer::ok(tar.clone()));
+    world.manifest(&download(&url, "t/bin/demo-tool", &sha256(&tar)));
+    let ran = world.install(&["--yes"]);
+    assert!(ran.works().stdout.contains("1.7.0"), "{}", ran.stdout);
 }

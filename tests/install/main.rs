@@ -3,8 +3,10 @@
 #![cfg(target_os = "linux")]
 
 mod archives;
+mod asking;
 mod doctor;
 mod fetching;
 mod packages;
+mod runs;
 mod support;
 mod versions;

@@ -11,6 +11,7 @@ mod faults;
 mod mcp;
 mod mcp_mutants;
 mod mutants;
+mod oracle;
 mod repl;
 mod scenarios;
 mod servers;

@@ -6,6 +6,7 @@ pub mod adapter;
 pub mod codec;
 pub mod desk;
 pub mod input;
+mod json;
 pub mod mcp;
 pub mod npm;
 pub mod process;
@@ -93,10 +94,28 @@ pub trait Arm: Send + Sync {
 fn quote(context: &super::context::Context, line: &[u8]) -> String {
     const QUOTED: usize = 200;
     let text = String::from_utf8_lossy(line.get(..64 * QUOTED).unwrap_or(line));
-    let masked = context.masks.mask(&text);
-    match masked.char_indices().nth(QUOTED) {
-        Some((end, _)) => format!("{}…", masked.get(..end).unwrap_or_default()),
-        None => masked.into_owned(),
+    cut(&context.masks.mask(&text), QUOTED)
+}
+
+/// A fault in an agent's words: masked, and no longer than anybody reads.
+fn in_its_words(context: &super::context::Context, mut fault: Fault) -> Fault {
+    const LONGEST: usize = 4000;
+    const LARGEST: usize = 16 << 10;
+    fault.message = cut(&context.masks.mask(&fault.message), LONGEST);
+    fault.hint = fault
+        .hint
+        .map(|hint| cut(&context.masks.mask(&hint), LONGEST));
+    if fault.details.to_string().len() > LARGEST {
+        fault.details = Value::Null;
+    }
+    context.masks.mask_value(&mut fault.details);
+    fault
+}
+
+fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

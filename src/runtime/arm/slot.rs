@@ -29,6 +29,10 @@ impl Cancel {
         self.0.send_replace(true);
     }
 
+    pub fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
     pub async fn wait(&self) {
         let mut told = self.0.subscribe();
         if told.wait_for(|told| *told).await.is_err() {
@@ -109,10 +113,13 @@ impl Going {
         self.events.as_ref()
     }
 
-    /// Waits while the consumer is slow, but not longer than the turn lasts. What cannot be
-    /// recorded ends the turn.
+    /// Waits while the consumer is slow, but not longer than the turn lasts; what comes after
+    /// its end is dropped. What cannot be recorded ends the turn.
     pub async fn emit(&self, event: StreamEvent) {
         let Some(events) = &self.events else { return };
+        if self.end.borrow().is_some() {
+            return;
+        }
         let mut over = self.over.subscribe();
         let emitted = tokio::select! {
             biased;

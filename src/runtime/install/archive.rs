@@ -86,6 +86,9 @@ pub fn unpack(file: &Path, into: &Path, alone: &Path, limits: Limits) -> Result<
             sink.finish()?;
             Ok(Content::Tree)
         }
+        false if first.trim_ascii_start().starts_with(b"<") => {
+            Err("what was fetched is a web page, not an archive".to_owned())
+        }
         false => {
             write_program(whole, alone).map_err(text)?;
             Ok(Content::Program)

@@ -116,6 +116,14 @@ impl Method {
         }
     }
 
+    /// Whether what is fetched has to have a digest; `None` where nothing is fetched.
+    pub fn is_verified(&self) -> Option<bool> {
+        match self {
+            Method::Curl { sha256, .. } | Method::Download { sha256, .. } => Some(sha256.is_some()),
+            Method::Package { .. } | Method::Vendored { .. } => None,
+        }
+    }
+
     /// All that makes two entries the same; an installation remembers where it came from.
     pub fn identity(&self) -> Value {
         match self {

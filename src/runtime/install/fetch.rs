@@ -48,7 +48,7 @@ pub enum FetchError {
         found: String,
         wanted: String,
     },
-    #[error("cannot be written: {0}")]
+    #[error("what was fetched cannot be written: {0}")]
     Disk(#[source] io::Error),
 }
 

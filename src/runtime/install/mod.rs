@@ -61,8 +61,7 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
     }
     let home = ctx.home.clone();
     let name = format!("install-{}", store.identity);
-    let locked = tokio::task::spawn_blocking(move || home.lock(&name)).await;
-    let _lock = locked.map_err(|e| Fault::new(Code::InstallFailed, e.to_string()))??;
+    let _lock = apart(move || home.lock(&name)).await??;
     // Another run may have installed it while we waited.
     if !options.reinstall
         && let Some(found) = find(ctx, &store, bin, &methods)
@@ -75,6 +74,23 @@ pub async fn ensure(ctx: &Context, options: Options) -> Result<Installed, Fault>
             .hint("use a machine that the manifest is for, or a manifest for this one"));
     }
     try_all(ctx, &store, bin, options).await
+}
+
+/// Work that blocks, on a thread that nobody has to wait for when the caller has gone: a
+/// runtime that shuts down would wait for its own.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Fault> {
+    let (done, outcome) = tokio::sync::oneshot::channel();
+    let started = std::thread::Builder::new()
+        .name("install".to_owned())
+        .spawn(move || drop(done.send(work())));
+    started.map_err(|e| Fault::new(Code::InstallFailed, format!("no thread: {e}")))?;
+    let ended = outcome.await;
+    ended.map_err(|_| {
+        Fault::new(
+            Code::InstallFailed,
+            "a thread of the installation broke off",
+        )
+    })
 }
 
 /// Why this machine may install nothing of the bundle (A29-INSTALL-16).
@@ -162,8 +178,15 @@ async fn try_all(
             asked = true;
         }
         let subject = method.subject().to_owned();
-        let what = json!({ "method": method.name(), "subject": subject });
+        let mut what = json!({ "method": method.name(), "subject": subject });
+        if let (Some(verified), Some(what)) = (method.is_verified(), what.as_object_mut()) {
+            what.insert("verified".to_owned(), verified.into());
+        }
         ctx.audit.record("install.attempt", what)?;
+        if method.is_verified() == Some(false) {
+            let text = format!("`{subject}` has no SHA-256: whatever comes is used");
+            ctx.observer.warning("install_unverified", &text);
+        }
         let text = format!("{}: {subject}", method.name());
         ctx.observer.progress(Stage::Install, &text);
         match perform::perform(ctx, store, file_name(bin), &method).await {
@@ -192,10 +215,10 @@ async fn try_all(
 }
 
 fn none_worked(bin: &str, tried: Vec<serde_json::Value>, hints: Vec<String>) -> Fault {
-    let mut message = format!("`{bin}` is not there, and no install method worked");
-    if tried.is_empty() {
-        message = format!("`{bin}` is not there, and the manifest declares nothing to install");
-    }
+    let mut message = match tried.is_empty() {
+        true => format!("`{bin}` is not there, and the manifest declares nothing to install"),
+        false => format!("no install method brought `{bin}`"),
+    };
     for one in &tried {
         let part = |key: &str| one.get(key).and_then(|v| v.as_str()).unwrap_or_default();
         let (how, why) = match one.get("skipped") {

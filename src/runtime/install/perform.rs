@@ -10,7 +10,7 @@ use super::entry::Method;
 use super::fetch::{self, FetchError, Wanted};
 use super::managers::Manager;
 use super::store::{Fresh, Store};
-use super::{on_path, script, vendored};
+use super::{apart, on_path, script, vendored};
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::home::make_dir;
@@ -78,7 +78,6 @@ impl Failed {
 
 impl From<Fault> for Failed {
     fn from(fault: Fault) -> Self {
-        // A disk that is full stays full for the next method.
         let last = (fault.code == Code::StateUnwritable).then(|| fault.clone());
         Failed {
             why: fault.message,
@@ -98,7 +97,12 @@ impl From<FetchError> for Failed {
                 let fault = Fault::new(Code::Sha256Mismatch, &why).hint(hint);
                 Some(fault.details(details))
             }
-            _ => None,
+            // A disk that is full stays full for the next method.
+            FetchError::Disk(_) => Some(
+                Fault::new(Code::StateUnwritable, &why)
+                    .hint("make room, or set AGENTPROTO_HOME to another disk"),
+            ),
+            FetchError::Refused(_) | FetchError::Network(_) => None,
         };
         Failed { why, last }
     }
@@ -219,7 +223,7 @@ async fn download(
     make_dir(&bin).map_err(|e| disk(&bin, &e))?;
     let alone = bin.join(name);
     let wanted = extract_bin.to_owned();
-    let unpacked = tokio::task::spawn_blocking(move || {
+    let unpacked = apart(move || {
         let content = archive::unpack(&file, &into, &alone, Limits::default())?;
         let _ = std::fs::remove_file(&file);
         match content {
@@ -227,8 +231,7 @@ async fn download(
             Content::Tree => archive::program(&into, &wanted).map(Some),
         }
     });
-    let unpacked = unpacked.await.map_err(|e| Failed::new(e.to_string()))?;
-    match unpacked.map_err(Failed::new)? {
+    match unpacked.await?.map_err(Failed::new)? {
         Some(program) => fresh.link(name, &program).map_err(|e| disk(&fresh.dir, &e)),
         None => Ok(()),
     }

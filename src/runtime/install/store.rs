@@ -14,10 +14,9 @@ use super::{Installed, vendored};
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::home::{self, Home};
+use crate::runtime::sandbox::programs::companions::INSTALLED as RECORD;
 use crate::runtime::sandbox::programs::find::is_program;
 
-/// In a generation: where it came from.
-const RECORD: &str = "installed.json";
 /// Longest record that is read back.
 const LONGEST_RECORD: u64 = 64 << 10;
 

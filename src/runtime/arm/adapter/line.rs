@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::desk::Answer;
+use super::super::json;
 use crate::runtime::event::{Choice, StopReason};
 
 /// What an adapter is told.
@@ -126,8 +127,8 @@ struct About {
 
 impl Line {
     pub fn parse(line: &[u8]) -> Result<Line, String> {
-        let said = serde_json::from_slice(line).map_err(|e| why(&e))?;
-        let about: About = serde_json::from_slice(line).map_err(|e| why(&e))?;
+        let said = json::read(line).map_err(|e| why(&e))?;
+        let about: About = json::read(line).map_err(|e| why(&e))?;
         Ok(Line {
             said,
             turn: about.turn_id,
@@ -200,6 +201,13 @@ mod tests {
             assert!(why.contains(said), "{line}: {why}");
         }
         assert!(Line::parse(b"\xff").is_err() && Line::parse(b"").is_err());
+    }
+
+    #[test]
+    fn half_a_character_does_not_end_a_turn() {
+        let line = Line::parse(br#"{"type":"text-delta","text":"\ud83d"}"#).expect("taken");
+        let text = "\u{fffd}".to_owned();
+        assert_eq!(line.said, Said::TextDelta { text });
     }
 
     #[test]

@@ -123,6 +123,10 @@ impl Executable {
     async fn play(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
         let started = self.started()?;
         self.settled(started).await?;
+        if self.cancel.is_set() {
+            // The adapter need not hear of a turn that nobody wants any more.
+            return Ok(StopReason::Cancelled);
+        }
         let number = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
         let turn_id = format!("turn-{number}");
         let turn = self.shared.slot.begin(Some(events));

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use super::super::desk::{Asked, Desk};
 use super::super::input::Input;
-use super::super::quote;
 use super::super::slot::{End, Going, Slot};
+use super::super::{in_its_words, quote};
 use super::line::{Given, Line, Order, Said};
 use super::{Shelf, reported, take};
 use crate::runtime::context::Context;
@@ -168,7 +168,10 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
         }
         let quoted = quote(&shared.context, bytes);
         let what = match &said {
-            Said::Error { message, .. } => format!("the adapter failed between turns: {message}"),
+            Said::Error { message, .. } => {
+                let said = quote(&shared.context, message.as_bytes());
+                format!("the adapter failed between turns: {said}")
+            }
             _ if last => format!("the adapter ended a turn that was over: `{quoted}`"),
             _ => format!("the adapter wrote an event outside of a turn: `{quoted}`"),
         };
@@ -218,7 +221,7 @@ async fn hear(shared: &Arc<Shared>, input: &Input, going: &Arc<Going>, said: Sai
                 false => {
                     let mut fault = reported(message, code.or(kind), details);
                     fault.hint = hint;
-                    End::Fault(fault)
+                    End::Fault(in_its_words(&shared.context, fault))
                 }
             });
             return;
@@ -241,7 +244,7 @@ async fn ask(
     if shared.questions.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
         shared.questions.fetch_sub(1, Ordering::Relaxed);
         return shared.violated(format!(
-            "the adapter asks more than {MOST_QUESTIONS} questions at once"
+            "the adapter asks more than {MOST_QUESTIONS} questions without reading the answers"
         ));
     }
     let asked = Asked {
@@ -264,7 +267,6 @@ async fn ask(
             Ok(shown) => shown.answer().await,
             Err(fault) => Err(fault),
         };
-        shared.questions.fetch_sub(1, Ordering::Relaxed);
         match answered {
             Ok(answer) => {
                 let order = Order::Answer {
@@ -279,6 +281,8 @@ async fn ask(
                 going.finish(End::Fault(fault));
             }
         }
+        // Only now: an adapter that asks and does not read the answers must not pile them up.
+        shared.questions.fetch_sub(1, Ordering::Relaxed);
     });
 }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::input::Input;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
-use super::{Arm, Doing, Events, Negotiated, Open, Spec, quote};
+use super::{Arm, Doing, Events, Negotiated, Open, Spec, in_its_words, json, quote};
 use crate::runtime::bundle::Bundle;
 use crate::runtime::context::Context;
 use crate::runtime::event::{StopReason, StreamEvent};
@@ -98,11 +98,19 @@ enum Heard {
     },
 }
 
+/// A session of the agent.
+#[derive(Clone)]
+struct Known {
+    id: String,
+    /// A turn of it came to its end, or the caller named it.
+    sure: bool,
+}
+
 pub struct Print {
     context: Arc<Context>,
     spec: Spec,
     style: Style,
-    session: Mutex<Option<String>>,
+    session: Mutex<Option<Known>>,
     current: Mutex<Option<Arc<Process>>>,
     /// A process whose turn is over, on its way out.
     ending: tokio::sync::Mutex<Option<JoinHandle<Exit>>>,
@@ -124,14 +132,40 @@ impl Print {
         }
     }
 
+    /// The session of a turn that was cancelled may never have been written down: where the
+    /// agent does not know it, a new one begins.
     async fn play(&self, message: &str, events: &Events) -> Result<StopReason, Fault> {
+        let unsure = locked(&self.session)
+            .as_ref()
+            .is_some_and(|known| !known.sure);
+        match self.attempt(message, events).await {
+            Attempt::Unheard(fault) if unsure => {
+                locked(&self.session).take();
+                let what = format!(
+                    "the session of the cancelled turn is gone, and a new one begins: {fault}"
+                );
+                self.context.observer.warning("session_unknown", &what);
+                match self.attempt(message, events).await {
+                    Attempt::Unheard(fault) => Err(fault),
+                    Attempt::Ended(end) => end,
+                }
+            }
+            Attempt::Unheard(fault) => Err(fault),
+            Attempt::Ended(end) => end,
+        }
+    }
+
+    async fn attempt(&self, message: &str, events: &Events) -> Attempt {
         self.quiet().await;
-        let Spawned { process, wire, .. } = Process::start(
-            Arc::clone(&self.context),
-            &self.command(),
-            Bounds::default(),
-        )
-        .await?;
+        if self.cancel.is_set() {
+            return Attempt::Ended(Ok(StopReason::Cancelled));
+        }
+        let command = self.command();
+        let spawned = Process::start(Arc::clone(&self.context), &command, Bounds::default());
+        let Spawned { process, wire, .. } = match spawned.await {
+            Ok(spawned) => spawned,
+            Err(fault) => return Attempt::Ended(Err(fault)),
+        };
         let process = Arc::new(process);
         *locked(&self.current) = Some(Arc::clone(&process));
         let input = Input::new(wire.stdin);
@@ -149,9 +183,13 @@ impl Print {
         };
         input.close().await;
         match heard {
-            Some(Ended::Lost) => {
+            Some(Ended::Lost { heard }) => {
                 locked(&self.current).take();
-                Err(process.lost("in the turn").await)
+                let fault = process.lost("in the turn").await;
+                match heard {
+                    true => Attempt::Ended(Err(fault)),
+                    false => Attempt::Unheard(fault),
+                }
             }
             Some(Ended::End(end)) => {
                 self.end_later(async move {
@@ -160,12 +198,12 @@ impl Print {
                     process.stop().await
                 })
                 .await;
-                end
+                Attempt::Ended(end)
             }
             None => {
                 process.signal(libc::SIGINT).await;
                 self.end_later(async move { process.stop().await }).await;
-                Ok(StopReason::Cancelled)
+                Attempt::Ended(Ok(StopReason::Cancelled))
             }
         }
     }
@@ -173,6 +211,7 @@ impl Print {
     async fn hear(&self, lines: &mut Lines, events: &Events) -> Ended {
         let mut codec = self.style.codec();
         let mut out = Vec::new();
+        let mut any = false;
         while let Some(piece) = lines.next().await {
             let bytes = match piece {
                 Piece::Line { bytes, .. } => bytes,
@@ -192,10 +231,11 @@ impl Print {
             if bytes.is_empty() {
                 continue;
             }
-            let heard = match serde_json::from_slice::<Value>(bytes) {
+            let heard = match json::read::<Value>(bytes) {
                 Ok(line) => codec.line(&line, &mut out),
                 Err(_) => Heard::Unknown,
             };
+            any |= !matches!(heard, Heard::Unknown);
             for event in out.drain(..) {
                 if let Err(fault) = events.emit(event).await {
                     return Ended::End(Err(fault));
@@ -204,23 +244,21 @@ impl Print {
             match heard {
                 Heard::Known => {}
                 Heard::Unknown => self.odd(bytes),
-                Heard::Session(id) => self.remember(id),
+                Heard::Session(id) => self.remember(id, false),
                 Heard::Warning(text) => {
                     let text = self.context.masks.mask(&text);
                     self.context.observer.warning("agent_warning", &text);
                 }
                 Heard::End { session, end } => {
-                    if let Some(id) = session {
-                        self.remember(id);
+                    let known = session.or_else(|| self.session_id());
+                    if let Some(id) = known {
+                        self.remember(id, true);
                     }
-                    return Ended::End(end.map_err(|mut fault| {
-                        fault.message = self.context.masks.mask(&fault.message).into_owned();
-                        fault
-                    }));
+                    return Ended::End(end.map_err(|fault| in_its_words(&self.context, fault)));
                 }
             }
         }
-        Ended::Lost
+        Ended::Lost { heard: any }
     }
 
     /// The agent's command line; the prompt is never in it.
@@ -253,11 +291,18 @@ impl Print {
         *ending = Some(tokio::spawn(end));
     }
 
-    fn remember(&self, id: String) {
-        match is_id(&id) {
-            true => *locked(&self.session) = Some(id),
-            false => self.odd(id.as_bytes()),
+    fn remember(&self, id: String, sure: bool) {
+        if !is_id(&id) {
+            return self.odd(id.as_bytes());
         }
+        let mut session = locked(&self.session);
+        let known = session
+            .as_ref()
+            .is_some_and(|known| known.sure && known.id == id);
+        *session = Some(Known {
+            id,
+            sure: sure || known,
+        });
     }
 
     /// One warning, however much is odd.
@@ -274,7 +319,16 @@ impl Print {
 
 enum Ended {
     End(Result<StopReason, Fault>),
-    Lost,
+    /// `heard`: the agent had said something that its codec knows.
+    Lost {
+        heard: bool,
+    },
+}
+
+enum Attempt {
+    Ended(Result<StopReason, Fault>),
+    /// The agent went before it said anything.
+    Unheard(Fault),
 }
 
 fn violation(what: String) -> Ended {
@@ -317,7 +371,7 @@ impl Arm for Print {
             match &open.resume {
                 None => Ok(super::provisional_id()),
                 Some(id) if is_id(id) => {
-                    self.remember(id.clone());
+                    self.remember(id.clone(), true);
                     Ok(id.clone())
                 }
                 Some(_) => Err(Fault::new(
@@ -360,7 +414,7 @@ impl Arm for Print {
     }
 
     fn session_id(&self) -> Option<String> {
-        locked(&self.session).clone()
+        locked(&self.session).as_ref().map(|known| known.id.clone())
     }
 }
 
@@ -390,6 +444,19 @@ mod tests {
             ["--output-format", "stream-json"]
         );
         assert!(flags(Style::Gemini, &["gemini", "-o", "stream-json"]).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_json_is_survived(lines in proptest::collection::vec(json::any_value(), 1..6)) {
+            for style in [Style::Claude, Style::Gemini] {
+                let mut codec = style.codec();
+                let mut out = Vec::new();
+                for line in &lines {
+                    codec.line(line, &mut out);
+                }
+            }
+        }
     }
 
     #[test]

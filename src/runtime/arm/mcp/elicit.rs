@@ -200,8 +200,35 @@ impl Form {
     }
 }
 
-/// The words that a field may be, with their titles.
+/// The words that a field may be, with their titles. Words that allow and words that refuse
+/// make it a permission.
 fn words(property: &Value) -> Option<Vec<Choice>> {
+    let mut choices = plain_words(property)?;
+    let kinds: Vec<_> = choices.iter().map(|choice| kind_of(&choice.id)).collect();
+    let any = |start: &str| kinds.iter().flatten().any(|kind| kind.starts_with(start));
+    if any("allow") && any("reject") {
+        for (choice, kind) in choices.iter_mut().zip(kinds) {
+            choice.kind = kind.map(str::to_owned);
+        }
+    }
+    Some(choices)
+}
+
+fn kind_of(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    let mut parts = word.split(|c: char| !c.is_ascii_alphanumeric());
+    let first = parts.next()?;
+    let always = parts.any(|part| part == "always");
+    match (first, always) {
+        ("allow" | "approve" | "approved" | "accept" | "yes", false) => Some("allow_once"),
+        ("allow" | "approve" | "approved" | "accept" | "yes", true) => Some("allow_always"),
+        ("reject" | "deny" | "denied" | "decline" | "no", false) => Some("reject_once"),
+        ("reject" | "deny" | "denied" | "decline" | "no", true) => Some("reject_always"),
+        _ => None,
+    }
+}
+
+fn plain_words(property: &Value) -> Option<Vec<Choice>> {
     let choice = |id: &str, label: &str| Choice {
         id: id.to_owned(),
         label: label.to_owned(),
@@ -281,6 +308,52 @@ mod tests {
         assert_eq!(said.content, Some(json!({"how": "b"})));
         let titled = json!({"properties": {"how": {"oneOf": [{"const": "x", "title": "X"}]}}});
         assert_eq!(ids(&form(titled)), ["x", "accept", "decline"]);
+    }
+
+    #[test]
+    fn words_that_allow_and_refuse_are_a_permission() {
+        let kinds = |words: Value| {
+            let choices =
+                form(json!({"properties": {"p": {"enum": words}}, "required": ["p"]})).choices();
+            choices.into_iter().map(|c| c.kind).collect::<Vec<_>>()
+        };
+        let some = |kind: &str| Some(kind.to_owned());
+        assert_eq!(
+            kinds(json!([
+                "allow-once",
+                "allow-always",
+                "reject-once",
+                "later"
+            ])),
+            [
+                some("allow_once"),
+                some("allow_always"),
+                some("reject_once"),
+                None,
+                some("reject_once")
+            ]
+        );
+        assert_eq!(
+            kinds(json!(["yes", "maybe"])),
+            [None, None, some("reject_once")]
+        );
+        assert_eq!(
+            kinds(json!(["north", "south"])),
+            [None, None, some("reject_once")]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_json_is_survived(value in crate::runtime::arm::json::any_value()) {
+            let wrapped = json!({"message": "m", "requestedSchema": value});
+            for params in [value, wrapped] {
+                let form = Form::new(&params);
+                let first = form.choices().into_iter().next();
+                let id = first.map_or_else(String::new, |choice| choice.id);
+                form.result(Answer::Choice(id));
+            }
+        }
     }
 
     #[test]

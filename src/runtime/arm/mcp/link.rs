@@ -14,11 +14,13 @@ use rmcp::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::super::input::Input;
+use super::super::json;
 use super::super::slot::{End, Slot};
 use super::translate::Translator;
+use super::turn::session_in;
 use crate::runtime::context::Context;
 use crate::runtime::event::StreamEvent;
 use crate::runtime::fault::{Code, Fault};
@@ -26,6 +28,9 @@ use crate::runtime::spawn::{Lines, Piece};
 
 /// Messages that wait for rmcp; what comes beyond waits in the bounded line buffer.
 const WAITING: usize = 64;
+/// Requests of the agent whose answers are not written yet; an agent that asks on and does not
+/// read would make us hold them all.
+const MOST_REQUESTS: usize = 64;
 
 /// What the reader, the handler and the turn share.
 pub struct Shared {
@@ -38,6 +43,12 @@ pub struct Shared {
     past_call: AtomicI64,
     past_token: AtomicI64,
     last: Mutex<(i64, i64)>,
+    /// Requests of the agent that may still come.
+    room: Semaphore,
+    /// The session's id as the events tell it, for a turn that has no result.
+    session: Mutex<Option<String>>,
+    /// The beginning of the last answer, for an error about it.
+    answer: Mutex<String>,
     /// The first line that was no message.
     odd: OnceLock<String>,
 }
@@ -52,8 +63,27 @@ impl Shared {
             past_call: AtomicI64::new(i64::MIN),
             past_token: AtomicI64::new(i64::MIN),
             last: Mutex::new((i64::MIN, i64::MIN)),
+            room: Semaphore::new(MOST_REQUESTS),
+            session: Mutex::new(None),
+            answer: Mutex::default(),
             odd: OnceLock::new(),
         }
+    }
+
+    /// The session's id, where an event told it.
+    pub fn session(&self) -> Option<String> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.clone()
+    }
+
+    pub fn last_answer(&self) -> String {
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        answer.clone()
+    }
+
+    pub fn forget_session(&self) {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        *session = None;
     }
 
     /// What still comes for the calls so far is too late.
@@ -134,8 +164,15 @@ impl Transport<RoleClient> for Link {
             let token = request.request.get_meta().get_progress_token();
             self.shared.called(&request.id, token);
         }
-        let input = self.input.clone();
-        async move { input.line(serde_json::to_vec(&item)?).await }
+        let answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let (input, shared) = (self.input.clone(), Arc::clone(&self.shared));
+        async move {
+            let written = input.line(serde_json::to_vec(&item)?).await;
+            if answer {
+                shared.room.add_permits(1);
+            }
+            written
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
@@ -187,6 +224,8 @@ impl Reader {
         if line.is_empty() {
             return;
         }
+        // An escape that no string can hold shows only where it is read, so it is mended first.
+        let line = &*json::mend(line);
         let Ok(envelope) = serde_json::from_slice::<Envelope>(line) else {
             return self.shared.garbage(line);
         };
@@ -199,10 +238,40 @@ impl Reader {
         }
         match serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(line) {
             Ok(message) => {
+                if matches!(message, JsonRpcMessage::Request(_)) && !self.has_room() {
+                    return;
+                }
+                if matches!(
+                    message,
+                    JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+                ) {
+                    let quoted = self.shared.quote(line);
+                    *self
+                        .shared
+                        .answer
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = quoted;
+                }
                 // Nobody receives any more when the client was closed.
                 let _ = self.to.send(message).await;
             }
             Err(error) => self.unreadable(line, &envelope, &error.to_string()).await,
+        }
+    }
+
+    /// Takes the place of one more request; there are not many.
+    fn has_room(&self) -> bool {
+        match self.shared.room.try_acquire() {
+            Ok(permit) => {
+                permit.forget();
+                true
+            }
+            Err(_) => {
+                self.violated(format!(
+                    "the agent sent more than {MOST_REQUESTS} requests without reading the answers"
+                ));
+                false
+            }
         }
     }
 
@@ -244,7 +313,16 @@ impl Reader {
                     })
             }
             Kind::Log => self.translator.log(params),
-            Kind::Event => self.translator.event(params),
+            Kind::Event => {
+                if let Some(id) = session_in(params) {
+                    *self
+                        .shared
+                        .session
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = Some(id);
+                }
+                self.translator.event(params)
+            }
         };
         let Some(event) = event else { return };
         if matches!(event, StreamEvent::TextDelta { .. }) {
@@ -263,9 +341,15 @@ impl Reader {
                     id.get()
                 );
                 self.shared.garbage(line);
-                let input = self.input.clone();
+                if !self.has_room() {
+                    return;
+                }
+                let (input, shared) = (self.input.clone(), Arc::clone(&self.shared));
                 // An agent that does not read must not keep us from reading.
-                tokio::spawn(async move { input.line(answer.into_bytes()).await });
+                tokio::spawn(async move {
+                    let _ = input.line(answer.into_bytes()).await;
+                    shared.room.add_permits(1);
+                });
             }
             (None, Some(_)) => self.violated(format!(
                 "the agent's answer is no JSON-RPC 2.0 response ({why}): `{}`",

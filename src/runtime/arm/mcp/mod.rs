@@ -7,7 +7,7 @@ mod translate;
 mod turn;
 
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::model::{
@@ -23,7 +23,7 @@ use super::desk::Desk;
 use super::input::Input;
 use super::process::{Process, Spawned};
 use super::slot::{Cancel, End, Going};
-use super::{Arm, Doing, Events, Negotiated, Open, Spec};
+use super::{Arm, Doing, Events, Negotiated, Open, Spec, in_its_words};
 use crate::runtime::context::Context;
 use crate::runtime::event::{StopReason, StreamEvent};
 use crate::runtime::fault::{Code, Fault};
@@ -46,6 +46,8 @@ pub struct Mcp {
     calls: OnceLock<Calls>,
     session: Mutex<Option<String>>,
     cancel: Cancel,
+    /// It was said that turns do not go on.
+    forgot: AtomicBool,
 }
 
 type Client = RunningService<RoleClient, Handler>;
@@ -69,6 +71,7 @@ impl Mcp {
             calls: OnceLock::new(),
             session: Mutex::new(None),
             cancel: Cancel::default(),
+            forgot: AtomicBool::new(false),
         }
     }
 
@@ -107,7 +110,7 @@ impl Mcp {
         let client = served.map_err(|error| match error {
             ClientInitializeError::ConnectionClosed(_)
             | ClientInitializeError::TransportError { .. } => Failure::End(End::Lost),
-            error => Failure::Fault(self.violation(&format!("the handshake failed: {error}"))),
+            error => Failure::Fault(self.refused(&error)),
         })?;
         let client = self.client.get_or_init(|| client);
         let tools = self.tools(client).await?;
@@ -140,14 +143,40 @@ impl Mcp {
         Err(Failure::Fault(self.violation(&what)))
     }
 
+    /// An id that only events told may belong to a session that never came to be: where the
+    /// agent refuses it, the session begins anew.
     async fn play(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
+        let sure = self.confirmed();
+        let unsure = self.shared.session().filter(|_| sure.is_none());
+        let ended = self
+            .attempt(message, events.clone(), sure.or(unsure.clone()))
+            .await;
+        match &ended {
+            Err(fault) if fault.code == Code::TurnFailed && unsure.is_some() => {
+                self.shared.forget_session();
+                let what = format!(
+                    "the session of the cancelled turn is gone, and a new one begins: {fault}"
+                );
+                self.context.observer.warning("session_unknown", &what);
+                self.attempt(message, events, None).await
+            }
+            _ => ended,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        message: &str,
+        events: Events,
+        session: Option<String>,
+    ) -> Result<StopReason, Fault> {
         let (Some(started), Some(client), Some(calls)) =
             (self.started.get(), self.client.get(), self.calls.get())
         else {
             return Err(Fault::new(Code::SessionClosed, "the agent was not started"));
         };
         self.shared.streamed.store(false, Ordering::Relaxed);
-        let (tool, arguments) = calls.next(message, self.session().as_deref());
+        let (tool, arguments) = calls.next(message, session.as_deref());
         let params = CallToolRequestParams::new(tool).with_arguments(arguments);
         let turn = self.shared.slot.begin(Some(events));
         // Dropped on the other ways out, the call tells the server that it is cancelled.
@@ -193,6 +222,17 @@ impl Mcp {
             let what = format!("the agent could not do the turn: {said}");
             return Err(self.turn_failed(&what, json!({ "result": raw })));
         }
+        if calls.can_resume()
+            && self.confirmed().is_none()
+            && !self.forgot.swap(true, Ordering::Relaxed)
+        {
+            let what = format!(
+                "the result of `{}` holds no session id (looked for {}), so the next turn begins anew",
+                calls.start,
+                calls.session_place()
+            );
+            self.context.observer.warning("session_unknown", &what);
+        }
         if !self.shared.streamed.load(Ordering::Relaxed) {
             for text in texts.filter(|text| !text.text.is_empty()) {
                 let text = text.text.clone();
@@ -205,7 +245,8 @@ impl Mcp {
         }
     }
 
-    fn session(&self) -> Option<String> {
+    /// As a result told it, or the caller.
+    fn confirmed(&self) -> Option<String> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.clone()
     }
@@ -224,20 +265,51 @@ impl Mcp {
                 Failure::Fault(self.turn_failed(&what, details))
             }
             ServiceError::UnexpectedResponse => Failure::Fault(self.violation(&format!(
-                "the agent's answer to `{call}` is no result of that call"
+                "the agent's answer to `{call}` is no result of that call: `{}`",
+                self.shared.last_answer()
             ))),
             other => Failure::Fault(self.violation(&format!("`{call}` failed: {other}"))),
         }
     }
 
-    fn turn_failed(&self, what: &str, mut details: Value) -> Fault {
-        self.context.masks.mask_value(&mut details);
-        Fault::new(Code::TurnFailed, self.context.masks.mask(what)).details(details)
+    fn turn_failed(&self, what: &str, details: Value) -> Fault {
+        let fault = Fault::new(Code::TurnFailed, what).details(details);
+        in_its_words(&self.context, fault)
     }
 
     fn violation(&self, what: &str) -> Fault {
-        Fault::new(Code::ProtocolViolation, self.context.masks.mask(what))
-            .hint("the binary has to speak MCP on its standard streams (AIP-45, protocol mcp)")
+        let fault = Fault::new(Code::ProtocolViolation, what)
+            .hint("the binary has to speak MCP on its standard streams (AIP-45, protocol mcp)");
+        in_its_words(&self.context, fault)
+    }
+
+    /// Why the handshake failed, in words of the protocol.
+    fn refused(&self, error: &ClientInitializeError) -> Fault {
+        let answer = self.shared.last_answer();
+        self.violation(&match error {
+            ClientInitializeError::JsonRpcError(error) => format!(
+                "the agent refused the handshake with an error {}: {}",
+                error.code.0, error.message
+            ),
+            ClientInitializeError::ExpectedInitResult(_) => format!(
+                "the answer to `initialize` lacks `protocolVersion`, `capabilities` or `serverInfo`: `{answer}`"
+            ),
+            ClientInitializeError::ConflictInitResponseId(..)
+            | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+                format!("the agent answered a request that was not sent: `{answer}`")
+            }
+            ClientInitializeError::NoCompatibleProtocolVersion {
+                server_supported, ..
+            } => {
+                let versions = server_supported.iter().map(ProtocolVersion::as_str);
+                let versions: Vec<&str> = versions.take(10).collect();
+                format!(
+                    "the agent speaks no revision of MCP that this runner knows; it speaks {}",
+                    versions.join(", ")
+                )
+            }
+            other => format!("the handshake failed: {other}"),
+        })
     }
 }
 
@@ -331,6 +403,6 @@ impl Arm for Mcp {
     }
 
     fn session_id(&self) -> Option<String> {
-        self.session()
+        self.confirmed().or_else(|| self.shared.session())
     }
 }

@@ -183,6 +183,7 @@ fn text_delta(text: &str) -> Option<StreamEvent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::arm::json::any_value as any_json;
     use serde_json::json;
 
     fn text(text: &str) -> Option<StreamEvent> {
@@ -331,6 +332,17 @@ mod tests {
         assert_eq!(t.event(&json!({"delta": "c"})), text("c"));
         assert_eq!(t.event(&json!("d")), text("d"));
         assert_eq!(t.event(&json!(["e"])), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_json_is_survived(values in proptest::collection::vec(any_json(), 1..6)) {
+            let mut t = Translator::default();
+            for value in &values {
+                t.event(value);
+                t.log(value);
+            }
+        }
     }
 
     #[test]

@@ -198,6 +198,12 @@ impl Calls {
         (tool.clone(), arguments)
     }
 
+    /// Where the id is looked for.
+    pub fn session_place(&self) -> &str {
+        let path = self.session_id_path.as_deref();
+        path.unwrap_or("structuredContent.threadId and the like")
+    }
+
     /// The session's id in a result: where the manifest says, or where servers usually put it.
     pub fn session_of(&self, result: &Value) -> Option<String> {
         if let Some(path) = &self.session_id_path {
@@ -208,6 +214,14 @@ impl Calls {
             SESSION_NAMES.iter().find_map(|name| text(place.get(name)?))
         })
     }
+}
+
+/// The session's id in an event, where servers usually put it.
+pub fn session_in(event: &Value) -> Option<String> {
+    let payload = event.get("msg").unwrap_or(event);
+    [payload, event]
+        .iter()
+        .find_map(|place| SESSION_NAMES.iter().find_map(|name| text(place.get(name)?)))
 }
 
 /// A dotted path, or a JSON pointer where it begins with a slash.

@@ -120,6 +120,26 @@ pub fn of_script(script: &Path, home: &Path) -> Companions {
     out
 }
 
+/// The file that marks an installation of ours: `tools/<id>@<major>/<generation>/`.
+pub const INSTALLED: &str = "installed.json";
+
+/// All of what we installed together with a program: an archive is more than its binary.
+pub fn of_installation(real: &Path) -> Companions {
+    let mut out = Companions::default();
+    let ours = |dir: &&Path| {
+        let bundle = dir.parent();
+        let named = bundle.and_then(Path::file_name).and_then(|n| n.to_str());
+        let tools = bundle.and_then(Path::parent).and_then(Path::file_name);
+        named.is_some_and(|n| n.contains('@'))
+            && tools.is_some_and(|n| n == "tools")
+            && dir.join(INSTALLED).is_file()
+    };
+    if let Some(dir) = real.ancestors().skip(1).find(ours) {
+        out.see(dir.to_owned(), true);
+    }
+    out
+}
+
 fn python(out: &mut Companions, site: &Site) {
     let environment = site.called.parent().and_then(Path::parent);
     let mut prefixes = vec![site.prefix];
@@ -245,6 +265,25 @@ mod tests {
             Some((path.to_string_lossy().into_owned(), d.exec))
         };
         found.directories.iter().filter_map(relative).collect()
+    }
+
+    #[test]
+    fn an_installation_is_known_by_its_place_and_its_record() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let seen = |below: &str, record: bool| {
+            let generation = dir.path().join(below);
+            let program = generation.join("archive/bin/tool");
+            std::fs::create_dir_all(program.parent().expect("one")).expect("made");
+            if record {
+                std::fs::write(generation.join(INSTALLED), "{}").expect("written");
+            }
+            let seen = of_installation(&program).directories;
+            seen.iter().any(|d| d.path == generation)
+        };
+        assert!(seen("tools/x@1/one", true));
+        assert!(!seen("tools/x@1/two", false));
+        assert!(!seen("other/x@1/one", true));
+        assert!(!seen("tools/x/one", true));
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl Work<'_> {
             return Ok(real);
         }
         self.program.execute.push(real.clone());
+        self.add_companions(companions::of_installation(&real));
         if let Some(elf) = elf::read(&real).map_err(|e| fail(e.to_string()))? {
             self.add_elf(&elf);
             self.add_companions(companions::of_program(path, &real));
