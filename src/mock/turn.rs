@@ -197,7 +197,10 @@ impl<S: Stage> Player<'_, S> {
                 message: self.fill(message),
             }),
             Step::Stop(reason) => Err(End::Stop(reason.clone())),
-            Step::Mode(mode) => self.stage.mode(mode),
+            Step::Mode(mode) => {
+                let mode = self.fill(mode);
+                self.stage.mode(&mode)
+            }
             Step::Title(title) => {
                 let title = self.fill(title);
                 self.stage.title(&title)

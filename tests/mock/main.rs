@@ -2,7 +2,6 @@
 #![cfg(unix)]
 
 mod acp;
-mod acp_mutants;
 mod bundles;
 mod cancel;
 mod client;
@@ -11,7 +10,11 @@ mod faults;
 mod mcp;
 mod mcp_mutants;
 mod mutants;
+mod mutants_turns;
+mod mutants_wire;
 mod oracle;
 mod repl;
 mod scenarios;
+mod scripts;
 mod servers;
+mod turns;

@@ -30,10 +30,8 @@ fn contained(ours: &Value, theirs: &Value, at: &str) -> Result<(), String> {
             Ok(())
         }
         (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
-            let pairs = ours.iter().zip(theirs).enumerate();
-            pairs
-                .map(|(i, (a, b))| contained(a, b, &format!("{at}/{i}")))
-                .collect()
+            let mut pairs = ours.iter().zip(theirs).enumerate();
+            pairs.try_for_each(|(i, (a, b))| contained(a, b, &format!("{at}/{i}")))
         }
         _ if ours == theirs => Ok(()),
         _ => Err(format!("{at}: {ours} became {theirs}")),

@@ -220,7 +220,7 @@ async fn the_spelling_of_the_reference() {
             (Code::TurnFailed, "overloaded")
         );
         assert_eq!(
-            fault.details,
+            *fault.details,
             json!({"code": "-32000", "details": {"retry": 1}})
         );
         let end = turn(&*arm, &context, "limit").await.1;

@@ -9,6 +9,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::Mutex;
 
 use super::Spec;
+use crate::runtime::auth;
 use crate::runtime::command::Started;
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
@@ -80,6 +81,10 @@ impl Process {
         let child = started.child();
         child.stderr.finish().await;
         let tail = self.tail(&child.stderr.text());
+        // A29-AUTH-11: an agent may say by its exit code that its login has run out.
+        if let Some(expired) = auth::expired(&self.context, exit.status, &tail) {
+            return expired;
+        }
         let how = describe(&exit);
         let what = match tail.is_empty() {
             true => format!("the agent {how} {doing}, and wrote nothing to standard error"),

@@ -1,0 +1,316 @@
+//! What is sent to see a mutant, and how its tape is looked at.
+
+use agentproto::mock::Kind;
+use serde_json::{Value, json};
+
+use crate::client::{Client, Tape, silent, unable};
+use crate::mutants::{Sight, check};
+
+/// The start, a session, a turn, a list, and everything that is wrong with an envelope.
+pub fn basics(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    c.prompt(1003, "hello");
+    c.ask(1004, "session/list", json!({}));
+    c.ask(1005, "session/does_not_exist", json!({}));
+    c.ask(1006, "session/new", json!({}));
+    c.raw(b"{\"jsonrpc\":\"2.0\",\n");
+    c.raw(b"{\"id\":1007,\"method\":\"session/list\",\"params\":{}}\n");
+    c.raw(b"{\"jsonrpc\":\"2.0\",\"id\":\"text-1\",\"method\":\"session/list\"}\n");
+    c.raw(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"session/list\"}\n");
+    c.notify("$/cancel_request", json!({ "requestId": 4711 }));
+    c.ask(1008, "_probe/x", json!({}));
+    let cwd = c.dir.clone();
+    c.ask(
+        1009,
+        "session/new",
+        json!({ "cwd": cwd, "mcpServers": [], "_meta": { "a": 1 } }),
+    );
+    c.notify("_something/unknown", json!({}));
+    c.notify("something/unknown", json!({}));
+    c.ask(1010, "session/list", json!({}));
+}
+
+/// A session and a turn.
+pub fn hello(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    c.prompt(1003, "hello");
+}
+
+/// Every kind of turn, with a client that can do everything.
+pub fn everything(c: &mut Client) {
+    c.initialize_fully();
+    c.new_session(1002);
+    let prompts = [
+        "use a tool",
+        "ask for permission",
+        "read notes.txt",
+        "write notes.txt",
+        "use the terminal",
+        "make a plan",
+        "have a thought",
+        "ask a question",
+    ];
+    for (id, prompt) in (1003..).zip(prompts) {
+        c.prompt(id, prompt);
+    }
+}
+
+/// The same with a client that offers nothing.
+pub fn without_services(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    for (id, prompt) in (1003..).zip(["read a", "write b", "use the terminal", "ask a question"]) {
+        c.prompt(id, prompt);
+    }
+}
+
+pub fn one_turn(c: &mut Client) {
+    c.initialize_fully();
+    c.new_session(1002);
+    c.prompt(1003, "go");
+}
+
+pub fn modest_turn(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    c.prompt(1003, "go");
+}
+
+/// Login, and logout again.
+pub fn login(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    c.ask(1003, "authenticate", json!({ "methodId": "key" }));
+    c.new_session(1004);
+    c.ask(1005, "logout", json!({}));
+    c.new_session(1006);
+}
+
+pub fn starts(c: &mut Client) {
+    c.initialize_fully();
+}
+
+pub fn starts_bare(c: &mut Client) {
+    c.ask(1001, "initialize", json!({ "protocolVersion": 1 }));
+}
+
+/// Two sessions in two places, one with a turn; listed, loaded, resumed, deleted, closed.
+pub fn sessions(c: &mut Client) {
+    c.initialize(json!({}));
+    let here = c.dir.clone();
+    let there = c.dir.join("there");
+    std::fs::create_dir(&there).expect("a directory");
+    c.new_session_in(1003, &there);
+    let second = c.session.clone();
+    c.new_session(1002);
+    c.prompt(1004, "hello");
+    c.ask(1005, "session/list", json!({}));
+    c.ask(1006, "session/list", json!({ "cwd": there }));
+    c.ask(1007, "session/list", json!({ "cwd": "/nowhere/at/all" }));
+    c.ask(1008, "session/list", json!({ "cursor": "bogus" }));
+    let session = c.session.clone();
+    let again = json!({ "sessionId": session, "cwd": here, "mcpServers": [] });
+    c.ask(1009, "session/load", again.clone());
+    c.ask(1010, "session/resume", again);
+    c.ask(1011, "session/delete", json!({ "sessionId": second }));
+    c.ask(1012, "session/delete", json!({ "sessionId": second }));
+    c.ask(1013, "session/list", json!({}));
+    c.ask(1014, "session/close", json!({ "sessionId": session }));
+    c.ask(
+        1015,
+        "session/new",
+        json!({ "cwd": here, "mcpServers": [], "additionalDirectories": [there] }),
+    );
+}
+
+/// A list of three sessions, two on a page.
+pub fn pages(c: &mut Client) {
+    c.initialize(json!({}));
+    for id in 1002..1005 {
+        c.new_session(id);
+    }
+    let first = c.ask(1005, "session/list", json!({}));
+    let cursor = first["result"]["nextCursor"].clone();
+    c.ask(1006, "session/list", json!({ "cursor": cursor }));
+}
+
+pub fn is_chunk(line: &[u8]) -> bool {
+    line.windows(13).any(|part| part == b"message_chunk")
+}
+
+/// Starts a long turn, and waits for its first words.
+pub fn slow_turn(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    let params = c.prompt_params("be slow");
+    c.tell(1003, "session/prompt", params);
+    c.until(is_chunk);
+}
+
+/// Waits for the end of the turn, or five more chunks if it does not end.
+pub fn end_or_more(c: &mut Client) {
+    let mut chunks = 0;
+    c.until(|line| {
+        chunks += usize::from(is_chunk(line));
+        chunks == 5 || line.windows(4).any(|part| part == b"1003")
+    });
+}
+
+pub fn cancel(c: &mut Client) {
+    slow_turn(c);
+    let about = c.about_session();
+    c.notify("session/cancel", about);
+    end_or_more(c);
+}
+
+pub fn close_in_turn(c: &mut Client) {
+    slow_turn(c);
+    let about = c.about_session();
+    c.tell(1004, "session/close", about);
+    end_or_more(c);
+}
+
+pub fn cancel_request(c: &mut Client) {
+    slow_turn(c);
+    c.notify("$/cancel_request", json!({ "requestId": 1003 }));
+    c.wait_for(1003);
+}
+
+pub fn cancel_while_asking(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    c.service = silent;
+    let params = c.prompt_params("ask for permission");
+    c.tell(1003, "session/prompt", params);
+    let request = c.until_called("session/request_permission");
+    let about = c.about_session();
+    c.notify("session/cancel", about);
+    let outcome = json!({ "outcome": { "outcome": "cancelled" } });
+    c.reply(&request.unwrap_or_default(), outcome);
+    c.wait_for(1003);
+}
+
+pub fn reject(request: &Value) -> Option<Value> {
+    let _ = request;
+    let outcome = json!({ "outcome": "selected", "optionId": "reject-once" });
+    Some(json!({ "result": { "outcome": outcome } }))
+}
+
+pub fn rejected(c: &mut Client) {
+    c.service = reject;
+    c.initialize(json!({}));
+    c.new_session(1002);
+    c.prompt(1003, "ask for permission");
+}
+
+pub fn unable_turn(c: &mut Client) {
+    c.service = unable;
+    one_turn(c);
+}
+
+pub fn decline(_: &Value) -> Option<Value> {
+    Some(json!({ "result": { "action": "decline" } }))
+}
+
+pub fn declined(c: &mut Client) {
+    c.service = decline;
+    one_turn(c);
+}
+
+/// Two sessions that ask at the same time.
+pub fn two_questions(c: &mut Client) {
+    c.initialize(json!({}));
+    c.service = silent;
+    for (session, turn) in [(1002, 1004), (1003, 1005)] {
+        c.new_session(session);
+        let params = c.prompt_params("ask for permission");
+        c.tell(turn, "session/prompt", params);
+        c.until_called("session/request_permission");
+    }
+}
+
+pub fn modes(c: &mut Client) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    let session = c.session.clone();
+    let mode = |id: &str| json!({ "sessionId": session, "modeId": id });
+    let option =
+        |id: &str, value: &str| json!({ "sessionId": session, "configId": id, "value": value });
+    c.ask(1003, "session/set_mode", mode("act"));
+    c.ask(1004, "session/set_mode", mode("bogus"));
+    c.ask(1005, "session/set_config_option", option("model", "large"));
+    c.ask(1006, "session/set_config_option", option("model", "bogus"));
+    c.prompt(1007, "switch");
+}
+
+pub fn blocks(c: &mut Client, blocks: Value) {
+    c.initialize(json!({}));
+    c.new_session(1002);
+    let params = json!({ "sessionId": c.session, "prompt": blocks });
+    c.ask(1003, "session/prompt", params);
+}
+
+/// The list of options in an answer or update.
+pub fn options(value: &Value) -> Vec<Value> {
+    value["configOptions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+}
+
+pub fn new_options(tape: &Tape) -> Vec<Value> {
+    options(&tape.answer(1002)["result"])
+}
+
+pub fn first_location(tape: &Tape) -> Vec<Value> {
+    let calls = tape.updates("tool_call").into_iter();
+    calls
+        .filter_map(|call| Some(call["locations"].as_array()?.first()?.clone()))
+        .collect()
+}
+
+pub fn starts_with(value: &Value, start: &str) -> bool {
+    value.as_str().is_some_and(|text| text.starts_with(start))
+}
+
+pub fn has(list: &[Value], fits: impl Fn(&Value) -> bool) -> bool {
+    list.iter().any(fits)
+}
+
+pub fn raw_has(tape: &Tape, part: &str) -> bool {
+    tape.raw
+        .iter()
+        .any(|line| String::from_utf8_lossy(line).contains(part))
+}
+
+pub fn ids(list: &[Value], key: &str) -> (usize, usize) {
+    let mut ids: Vec<String> = list.iter().map(|item| item[key].to_string()).collect();
+    let all = ids.len();
+    ids.sort();
+    ids.dedup();
+    (all, ids.len())
+}
+
+pub fn end_is(tape: &Tape, reason: &str) -> bool {
+    tape.answer(1003)["result"]["stopReason"] == reason
+}
+
+/// Groups are tests of their own, so that they run side by side; MCP servers have theirs.
+pub fn check_group(families: &[&str], sights: Vec<Sight>) {
+    check(
+        Kind::Acp,
+        |id| {
+            let family = id.split('-').nth(1).unwrap_or_default();
+            families.contains(&family)
+                && ![
+                    "acp-se-08-no-servers",
+                    "acp-se-09-no-env",
+                    "acp-se-10-first-server",
+                ]
+                .contains(&id)
+        },
+        &sights,
+    );
+}
