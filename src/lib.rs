@@ -1,7 +1,8 @@
 //! agentproto: lint agent manifests, run the agents they describe, certify what they do.
 //!
 //! Rooms and their doors: `manifest` depends on nothing; `lint` on `manifest`;
-//! `runtime` on `manifest`; `mock` on `manifest`; `report` renders what was found; `cli` calls the rooms.
+//! `runtime` on `manifest`; `mock` on `manifest`, and on nothing that it proves; `report`
+//! renders what was found; `cli` calls the rooms.
 
 pub mod cli;
 pub mod exit;

@@ -97,6 +97,7 @@ fn silence() {
     client.notify("session/cancel", about.clone());
     // A hanging turn keeps neither the list nor a close from being answered, nor the end.
     assert!(client.ask(1004, "session/list", json!({}))["result"].is_object());
+    assert!(client.ask(1005, "session/close", about)["result"].is_object());
     let tape = client.finish();
     assert!(tape.answers(1003).is_empty());
     assert!(tape.status.is_some_and(|s| s.success()));

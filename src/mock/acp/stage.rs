@@ -452,6 +452,8 @@ impl Stage for AcpStage {
         {
             active.hanging = true;
         }
+        // A close may be waiting already.
+        self.server.turn_over.notify_all();
         End::Silence
     }
 
