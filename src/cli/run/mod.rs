@@ -1,21 +1,23 @@
 //! `agentproto run`: one turn of an agent, from its manifest to its end.
 
+mod face;
+
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use self::face::{Face, Human, Machine};
 use super::args::Global;
-use super::ask::Terminal;
 use super::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::report::aoi::{self, Category, Emitter, object};
-use crate::report::text::{plain, speech};
+use crate::report::aoi::Emitter;
+use crate::report::text::plain;
 use crate::runtime::agent::{Agent, Wishlist};
 use crate::runtime::arm::desk::{Answer, Decision, Permissions, Rule};
 use crate::runtime::bundle::Bundle;
@@ -105,7 +107,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// What happens beside the events of a turn.
-enum Note {
+pub enum Note {
     Stage(Stage, String),
     Progress(Stage, String),
     Warning(String, String),
@@ -156,7 +158,7 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
 }
 
 /// What came of it.
-struct Ended {
+pub struct Ended {
     session: Option<String>,
     reason: Option<StopReason>,
     interrupted: Option<u8>,
@@ -411,7 +413,7 @@ fn at_terminal(args: &Run) -> bool {
 
 fn interact(args: &Run) -> Arc<dyn Interact> {
     match at_terminal(args) {
-        true => Arc::new(Terminal),
+        true => Arc::new(super::ask::Terminal),
         false => Arc::new(Headless),
     }
 }
@@ -468,252 +470,5 @@ impl Signals {
             },
             None => std::future::pending().await,
         }
-    }
-}
-
-/// Who is told: a person or a program.
-trait Face {
-    fn note(&mut self, note: Option<Note>) -> Result<(), Fault>;
-    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault>;
-    fn sessions(&mut self, list: &Value) -> Result<(), Fault>;
-    /// Whether questions can be put to a person.
-    fn asks(&self) -> bool;
-    fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome;
-}
-
-fn unwritten(error: std::io::Error) -> Fault {
-    Fault::new(
-        Code::StateUnwritable,
-        format!("the output cannot be written: {error}"),
-    )
-}
-
-struct Machine<'w> {
-    emitter: Emitter<'w>,
-    began: Instant,
-}
-
-impl Face for Machine<'_> {
-    fn note(&mut self, note: Option<Note>) -> Result<(), Fault> {
-        let done = match note {
-            Some(Note::Stage(stage, detail)) => {
-                let fields = json!({ "stage": stage.as_str(), "message": detail });
-                self.emitter.event("progress", &object(fields))
-            }
-            Some(Note::Progress(stage, text)) => {
-                let fields = json!({ "stage": stage.as_str(), "message": text });
-                self.emitter.event("progress", &object(fields))
-            }
-            Some(Note::Warning(code, message)) => self.emitter.warning(&code, &message, None),
-            None => Ok(()),
-        };
-        done.map_err(unwritten)
-    }
-
-    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault> {
-        if let StreamEvent::Error {
-            code,
-            message,
-            hint,
-            ..
-        } = event
-        {
-            let failure = aoi::Failure {
-                code,
-                category: category(code),
-                message,
-                retryable: code == Code::TurnTimeout.as_str(),
-                hint: hint.as_deref(),
-            };
-            return self.emitter.error(&failure).map_err(unwritten);
-        }
-        let mut fields = object(serde_json::to_value(event).unwrap_or_default());
-        let kind = match fields.shift_remove("type") {
-            Some(Value::String(kind)) => kind,
-            _ => return Ok(()),
-        };
-        self.emitter.event(&kind, &fields).map_err(unwritten)
-    }
-
-    fn sessions(&mut self, list: &Value) -> Result<(), Fault> {
-        for session in list.as_array().into_iter().flatten() {
-            self.emitter
-                .event("session", &object(session.clone()))
-                .map_err(unwritten)?;
-        }
-        Ok(())
-    }
-
-    fn asks(&self) -> bool {
-        false
-    }
-
-    fn finish(mut self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {
-        let elapsed = self.began.elapsed();
-        match ended {
-            Ok(ended) => {
-                let code = ended.told.or(ended.interrupted).unwrap_or(exit::CLEAN);
-                let mut fields = json!({ "session_id": ended.session, "reason": ended.reason });
-                if ended.interrupted.is_some() {
-                    fields["interrupted"] = true.into();
-                }
-                self.emitter
-                    .summary(code == exit::CLEAN, elapsed, object(fields))
-                    .map_err(io_failure)?;
-                Ok(code)
-            }
-            Err(fault) => {
-                let failure = aoi::Failure {
-                    code: fault.code.as_str(),
-                    category: category(fault.code.as_str()),
-                    message: &fault.message,
-                    retryable: fault.code.exit() == exit::TEMPORARY,
-                    hint: fault.hint.as_deref(),
-                };
-                self.emitter.error(&failure).map_err(io_failure)?;
-                let fields = match *fault.details {
-                    Value::Null => json!({}),
-                    details => json!({ "details": details }),
-                };
-                self.emitter
-                    .summary(false, elapsed, object(fields))
-                    .map_err(io_failure)?;
-                eprintln!(
-                    "agentproto: {}: {}",
-                    fault.code.as_str(),
-                    plain(&fault.message)
-                );
-                Ok(fault.code.exit())
-            }
-        }
-    }
-}
-
-fn category(code: &str) -> Category {
-    let known = Code::ALL.iter().find(|c| c.as_str() == code);
-    match known.map_or(exit::FINDINGS, |c| c.exit()) {
-        exit::USAGE => Category::Usage,
-        exit::DATA => Category::Validation,
-        exit::NO_INPUT => Category::NotFound,
-        exit::NO_PERMISSION => Category::Authn,
-        exit::TEMPORARY => Category::Timeout,
-        exit::UNAVAILABLE => Category::Temporary,
-        exit::CONFIG => Category::Config,
-        exit::CANT_CREATE => Category::Io,
-        _ => Category::Internal,
-    }
-}
-
-struct Human<'w> {
-    out: &'w mut dyn Write,
-    verbose: bool,
-    quiet: bool,
-    /// The agent's text did not end its line.
-    midline: bool,
-    /// Questions are put to the person at the terminal.
-    asks: bool,
-}
-
-impl Human<'_> {
-    fn aside(&mut self, text: &str) {
-        if self.midline {
-            let _ = writeln!(self.out);
-            let _ = self.out.flush();
-            self.midline = false;
-        }
-        eprintln!("{}", speech(text.trim_end()));
-    }
-}
-
-impl Face for Human<'_> {
-    fn note(&mut self, note: Option<Note>) -> Result<(), Fault> {
-        match note {
-            Some(Note::Stage(stage, detail)) if self.verbose => {
-                self.aside(&format!("[{}] {detail}", stage.as_str()));
-            }
-            Some(Note::Progress(_, text)) if !self.quiet => self.aside(&text),
-            Some(Note::Warning(_, message)) => self.aside(&format!("warning: {message}")),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, event: &StreamEvent) -> Result<(), Fault> {
-        match event {
-            StreamEvent::TextDelta { text } => {
-                // The agent is not trusted with the terminal.
-                let text = speech(text);
-                self.midline = !text.ends_with('\n');
-                let written = write!(self.out, "{text}").and_then(|()| self.out.flush());
-                match written {
-                    Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
-                    written => written.map_err(unwritten)?,
-                }
-            }
-            StreamEvent::Thought { text } if self.verbose => {
-                self.aside(&format!("thought: {text}"))
-            }
-            StreamEvent::ToolCall { name, .. } if !self.quiet => {
-                self.aside(&format!("tool: {name}"))
-            }
-            StreamEvent::ToolResult { id, ok: false, .. } if !self.quiet => {
-                self.aside(&format!("tool {id} failed"));
-            }
-            StreamEvent::AgentPrompt { message, .. } => self.aside(message),
-            StreamEvent::TurnEnd { reason } if *reason != StopReason::EndTurn => {
-                let reason = serde_json::to_value(reason).unwrap_or_default();
-                self.aside(&format!(
-                    "the turn ended: {}",
-                    reason.as_str().unwrap_or_default()
-                ));
-            }
-            StreamEvent::Error {
-                code,
-                message,
-                hint,
-                ..
-            } => {
-                self.aside(&format!("agentproto: {code}: {message}"));
-                if let Some(hint) = hint {
-                    self.aside(&format!("  {hint}"));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn sessions(&mut self, list: &Value) -> Result<(), Fault> {
-        for session in list.as_array().into_iter().flatten() {
-            let text = |key: &str| {
-                plain(session.get(key).and_then(Value::as_str).unwrap_or("-")).into_owned()
-            };
-            writeln!(
-                self.out,
-                "{}  {}  {}",
-                text("sessionId"),
-                text("updatedAt"),
-                text("title")
-            )
-            .map_err(unwritten)?;
-        }
-        Ok(())
-    }
-
-    fn asks(&self) -> bool {
-        self.asks
-    }
-
-    fn finish(self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {
-        if self.midline {
-            writeln!(self.out).map_err(io_failure)?;
-        }
-        let ended = ended?;
-        if self.verbose
-            && let Some(session) = &ended.session
-        {
-            eprintln!("session: {}", plain(session));
-        }
-        Ok(ended.told.or(ended.interrupted).unwrap_or(exit::CLEAN))
     }
 }
