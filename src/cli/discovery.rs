@@ -133,6 +133,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
                 true,
             ),
             command("audit verify", &["audit-log"], false),
+            command("mock", &["scenario", "mutant"], false),
             command("sandbox explain", &["clause"], false),
             command("sandbox run", &["output", "egress"], true),
             command("mock", &["scenario", "mutant"], true),

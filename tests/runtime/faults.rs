@@ -192,3 +192,33 @@ fn a_state_that_cannot_be_written() {
     let ran = super::place::Ran::new(output);
     assert_eq!((ran.code, ran.error().0.as_str()), (73, "STATE_UNWRITABLE"));
 }
+
+/// A file system with hardly any room, in a mount namespace of its own: runs until it is full.
+#[test]
+fn a_disk_that_is_full() {
+    let place = Place::new();
+    let script = "mount -t tmpfs -o size=$ROOM none \"$AGENTPROTO_HOME\" || exit 98
+        while \"$0\" run mock-acp --prompt 'use a tool' --output jsonl; do :; done
+        code=$?
+        [ $ROOM = 16k ] || \"$0\" audit verify >&2 || exit 99
+        exit $code";
+    for room in ["16k", "160k"] {
+        let inner = place.command(&[]);
+        let mut command = std::process::Command::new("unshare");
+        command
+            .args(["-Urm", "sh", "-c", script, super::place::BINARY])
+            .current_dir(place.path("work"))
+            .env("ROOM", room)
+            .envs(
+                inner
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
+        let ran = super::place::Ran::new(command.output().expect("unshare of util-linux"));
+        assert_eq!(ran.code, 73, "{room}: {}{}", ran.stdout, ran.stderr);
+        let (code, message) = ran.error();
+        assert_eq!(code, "STATE_UNWRITABLE", "{message}");
+        assert!(message.contains("No space left"), "{message}");
+        assert_eq!(place.survivors(), Vec::<String>::new(), "{room}");
+    }
+}

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::audit::Audit;
 use super::event::{StopReason, StreamEvent};
@@ -167,7 +168,10 @@ impl Events {
                 .record("agent.prompt", json!({ "id": id, "message": message }))?,
             _ => {}
         }
-        let _ = self.sink.send(event).await;
+        // Mostly there is room, and nothing has to wait.
+        if let Err(TrySendError::Full(event)) = self.sink.try_send(event) {
+            let _ = self.sink.send(event).await;
+        }
         Ok(())
     }
 

@@ -26,6 +26,9 @@ impl Default for Bounds {
     }
 }
 
+/// Lines that a reader takes at a time.
+const BATCH: usize = 64;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Without its line feed; `ended` is false for a last line that has none.
@@ -53,6 +56,24 @@ struct Queue {
     over: bool,
 }
 
+impl Queue {
+    fn add(&mut self, piece: Piece, bounds: Bounds) {
+        let size = piece.size();
+        if self.size + size > bounds.waiting {
+            self.dropped.0 += 1;
+            self.dropped.1 += size as u64;
+            return;
+        }
+        if self.dropped.0 > 0 {
+            let (lines, bytes) = std::mem::take(&mut self.dropped);
+            self.pieces.push_back(Piece::Gap { lines, bytes });
+            self.size += 64;
+        }
+        self.size += size;
+        self.pieces.push_back(piece);
+    }
+}
+
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
@@ -64,22 +85,12 @@ impl Shared {
         work(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn push(&self, piece: Piece, bounds: Bounds) {
-        self.with(|queue| {
-            let size = piece.size();
-            if queue.size + size > bounds.waiting {
-                queue.dropped.0 += 1;
-                queue.dropped.1 += size as u64;
-                return;
-            }
-            if queue.dropped.0 > 0 {
-                let (lines, bytes) = std::mem::take(&mut queue.dropped);
-                queue.pieces.push_back(Piece::Gap { lines, bytes });
-                queue.size += 64;
-            }
-            queue.size += size;
-            queue.pieces.push_back(piece);
-        });
+    /// All lines of one read at once: locks and wakes are what small lines cost most.
+    fn push(&self, pieces: &mut Vec<Piece>, bounds: Bounds) {
+        if pieces.is_empty() {
+            return;
+        }
+        self.with(|queue| pieces.drain(..).for_each(|piece| queue.add(piece, bounds)));
         self.changed.notify_one();
     }
 
@@ -98,6 +109,8 @@ impl Shared {
 /// The lines of one stream, in order.
 pub struct Lines {
     shared: Arc<Shared>,
+    /// Taken from the queue, and not given out yet.
+    taken: VecDeque<Piece>,
 }
 
 impl Lines {
@@ -109,34 +122,44 @@ impl Lines {
         tokio::spawn(async move {
             let mut buffer = vec![0; 64 << 10];
             let mut line = Splitter::new(bounds);
+            let mut pieces = Vec::new();
             while let Ok(read) = pipe.read(&mut buffer).await {
                 if read == 0 {
                     break;
                 }
-                line.take(buffer.get(..read).unwrap_or_default(), |p| {
-                    to.push(p, bounds);
-                });
+                line.take(buffer.get(..read).unwrap_or_default(), |p| pieces.push(p));
+                to.push(&mut pieces, bounds);
             }
-            line.finish(|p| to.push(p, bounds));
+            line.finish(|p| pieces.push(p));
+            to.push(&mut pieces, bounds);
             to.finish();
         });
-        Ok(Self { shared })
+        Ok(Self {
+            shared,
+            taken: VecDeque::new(),
+        })
     }
 
     /// The next piece; `None` when the stream has ended. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Piece> {
         loop {
-            let (piece, over) = self.shared.with(|queue| {
-                let piece = queue.pieces.pop_front();
-                if let Some(piece) = &piece {
-                    queue.size = queue.size.saturating_sub(piece.size());
-                }
-                (piece, queue.over)
-            });
-            if piece.is_some() || over {
-                return piece;
+            if let Some(piece) = self.taken.pop_front() {
+                return Some(piece);
             }
-            self.shared.changed.notified().await;
+            let over = self.shared.with(|queue| {
+                // A batch at a time; the rest stays where its size is counted.
+                let many = queue.pieces.len().min(BATCH);
+                self.taken.extend(queue.pieces.drain(..many));
+                let size: usize = self.taken.iter().map(Piece::size).sum();
+                queue.size = queue.size.saturating_sub(size);
+                queue.over
+            });
+            if self.taken.is_empty() {
+                if over {
+                    return None;
+                }
+                self.shared.changed.notified().await;
+            }
         }
     }
 }
@@ -297,7 +320,7 @@ mod tests {
             waiting: 140,
         };
         for _ in 0..4 {
-            shared.push(line("aaaa", true), bounds);
+            shared.push(&mut vec![line("aaaa", true)], bounds);
         }
         shared.finish();
         let pieces: Vec<_> = shared.with(|q| q.pieces.drain(..).collect());

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
-use super::updates::{Params, Tools};
+use super::updates::{Chunk, Params, Tools};
 use crate::runtime::arm::Events;
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::observe::Observer;
@@ -35,7 +35,7 @@ struct Envelope<'l> {
 /// What the arm and the tap share.
 pub struct Shared {
     /// The session whose updates count, and where they go; `None` between turns.
-    turn: Mutex<Option<(String, Events)>>,
+    turn: Mutex<Option<Arc<(String, Events)>>>,
     /// Why nothing more can come; the reason stands once it is set.
     over: watch::Sender<Option<Over>>,
     first_odd: Mutex<Option<String>>,
@@ -60,7 +60,7 @@ impl Shared {
     }
 
     pub fn begin_turn(&self, session: &str, events: Events) {
-        *self.turn() = Some((session.to_owned(), events));
+        *self.turn() = Some(Arc::new((session.to_owned(), events)));
     }
 
     pub fn end_turn(&self) {
@@ -69,7 +69,7 @@ impl Shared {
 
     /// Where events of the turn go, for what comes beside the updates.
     pub fn events(&self) -> Option<Events> {
-        self.turn().as_ref().map(|(_, events)| events.clone())
+        self.turn().as_ref().map(|turn| turn.1.clone())
     }
 
     /// Waits until nothing more can come.
@@ -89,7 +89,7 @@ impl Shared {
             .clone()
     }
 
-    fn turn(&self) -> std::sync::MutexGuard<'_, Option<(String, Events)>> {
+    fn turn(&self) -> std::sync::MutexGuard<'_, Option<Arc<(String, Events)>>> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,6 +164,10 @@ impl Reader {
             self.odd("a line that is not UTF-8");
             return Ok(None);
         };
+        if let Some(chunk) = Chunk::read(&line) {
+            self.chunk(chunk).await?;
+            return Ok(None);
+        }
         let Ok(envelope) = serde_json::from_str::<Envelope>(&line) else {
             self.odd(&line);
             return Ok(None);
@@ -185,27 +189,41 @@ impl Reader {
                 return Ok(());
             }
         };
-        // Outside of a turn: a replay, or something that came too late.
-        let sink = match &*self.shared.turn() {
-            Some((session, events)) if *session == params.session => events.clone(),
-            Some(_) => {
-                self.shared.observer.warning(
-                    "session_unknown",
-                    "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
-                );
-                return Ok(());
-            }
-            None => return Ok(()),
+        let Some(turn) = self.turn_of(&params.session) else {
+            return Ok(());
         };
         match self.tools.translate(&params.update) {
             Ok(events) => {
                 for event in events.into_iter().flatten() {
-                    sink.emit(event).await?;
+                    turn.1.emit(event).await?;
                 }
             }
             Err(why) => self.odd(&format!("session/update: {why}")),
         }
         Ok(())
+    }
+
+    async fn chunk(&mut self, chunk: Chunk<'_>) -> Result<(), Fault> {
+        if let Some(turn) = self.turn_of(chunk.session()) {
+            turn.1.emit(chunk.into_event()).await?;
+        }
+        Ok(())
+    }
+
+    /// The turn that an update belongs to.
+    fn turn_of(&self, session: &str) -> Option<Arc<(String, Events)>> {
+        match &*self.shared.turn() {
+            Some(turn) if turn.0 == session => Some(Arc::clone(turn)),
+            Some(_) => {
+                self.shared.observer.warning(
+                    "session_unknown",
+                    "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
+                );
+                None
+            }
+            // Outside of a turn: a replay, or something that came too late.
+            None => None,
+        }
     }
 
     /// Something that is no message, told a few times and then counted.

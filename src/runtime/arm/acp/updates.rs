@@ -67,6 +67,69 @@ struct PlanEntry {
     status: String,
 }
 
+/// A line with a piece of text, read in one go: the most frequent message by far.
+#[derive(Deserialize)]
+pub struct Chunk<'l> {
+    #[serde(borrow)]
+    method: Cow<'l, str>,
+    #[serde(borrow)]
+    params: ChunkParams<'l>,
+    #[serde(borrow, default)]
+    id: Option<&'l RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ChunkParams<'l> {
+    #[serde(borrow, rename = "sessionId")]
+    session: Cow<'l, str>,
+    #[serde(borrow)]
+    update: ChunkUpdate<'l>,
+}
+
+#[derive(Deserialize)]
+struct ChunkUpdate<'l> {
+    #[serde(borrow, rename = "sessionUpdate")]
+    kind: Cow<'l, str>,
+    #[serde(borrow)]
+    content: TextBlock<'l>,
+}
+
+#[derive(Deserialize)]
+struct TextBlock<'l> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'l, str>,
+    text: String,
+}
+
+impl<'l> Chunk<'l> {
+    /// `None` for every other message, however it is made.
+    pub fn read(line: &'l str) -> Option<Self> {
+        memchr::memmem::find(line.as_bytes(), b"_chunk\"")?;
+        let chunk: Chunk = serde_json::from_str(line).ok()?;
+        let known = matches!(
+            &*chunk.params.update.kind,
+            "agent_message_chunk" | "agent_thought_chunk"
+        );
+        let plain = chunk.method == "session/update"
+            && chunk.id.is_none()
+            && chunk.params.update.content.kind == "text";
+        (known && plain).then_some(chunk)
+    }
+
+    pub fn session(&self) -> &str {
+        &self.params.session
+    }
+
+    pub fn into_event(self) -> StreamEvent {
+        let update = self.params.update;
+        let text = update.content.text;
+        match &*update.kind {
+            "agent_thought_chunk" => StreamEvent::Thought { text },
+            _ => StreamEvent::TextDelta { text },
+        }
+    }
+}
+
 /// What became of the tool calls of a session.
 #[derive(Default)]
 pub struct Tools {
@@ -238,6 +301,38 @@ mod tests {
         );
         assert!(events(&mut tools, json!({"sessionUpdate":"agent_message_chunk"})).is_err());
         assert!(events(&mut tools, chunk("agent_message_chunk", json!("text"))).is_err());
+    }
+
+    #[test]
+    fn the_short_way_gives_what_the_long_way_gives() {
+        let line = |method: &str, update: Value| {
+            json!({"jsonrpc":"2.0","method":method,"params":{"sessionId":"s","update":update}})
+                .to_string()
+        };
+        let chunk = |kind: &str, content: Value| json!({"sessionUpdate": kind, "content": content, "messageId": "m"});
+        for kind in ["agent_message_chunk", "agent_thought_chunk"] {
+            let update = chunk(
+                kind,
+                json!({"type":"text","text":"a \"b\" \u{1f600}","annotations":null}),
+            );
+            let text = line("session/update", update.clone());
+            let read = Chunk::read(&text).expect("a chunk");
+            assert_eq!(read.session(), "s");
+            assert_eq!(
+                Ok(vec![read.into_event()]),
+                events(&mut Tools::default(), update)
+            );
+        }
+        for other in [
+            line("session/update", chunk("user_message_chunk", json!({"type":"text","text":"x"}))),
+            line("session/update", chunk("agent_message_chunk", json!({"type":"image","data":"","text":"x"}))),
+            line("session/update", chunk("agent_message_chunk", json!([]))),
+            line("session/other", chunk("agent_message_chunk", json!({"type":"text","text":"x"}))),
+            json!({"jsonrpc":"2.0","id":1,"method":"session/update","params":{"sessionId":"s","update":chunk("agent_message_chunk", json!({"type":"text","text":"x"}))}}).to_string(),
+            "{\"_chunk\":".to_owned(),
+        ] {
+            assert!(Chunk::read(&other).is_none(), "{other}");
+        }
     }
 
     #[test]
