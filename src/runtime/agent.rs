@@ -12,7 +12,7 @@ use super::arm::acp::{Acp, Wishes};
 use super::arm::desk::{Desk, Permissions};
 use super::arm::mcp::{self, Mcp};
 
-use super::arm::{Arm, Negotiated, Open, Spec, proprietary};
+use super::arm::{Arm, Negotiated, Open, Spec, in_its_words, proprietary};
 use super::auth;
 use super::bundle::Bundle;
 use super::choices::{self, Chosen, Strategy, Wanted};
@@ -106,17 +106,11 @@ impl Agent {
     /// handshake, session (A45-SETUP-05).
     pub async fn start(&self, resume: Option<&str>) -> Result<Session, Fault> {
         let context = &self.context;
-        let stage = |stage, detail: &str| {
-            context.observer.stage(stage, detail);
-            context.audit.record(
-                &format!("stage.{}", stage.as_str()),
-                json!({ "detail": detail }),
-            )
-        };
+        let stage = |stage, detail: &str| context.observer.stage(stage, detail);
         stage(
             Stage::Discover,
             &context.bundle.path().display().to_string(),
-        )?;
+        );
         if context.sandboxing == Sandboxing::Off {
             context.observer.warning(
                 "sandbox_off",
@@ -125,7 +119,7 @@ impl Agent {
             context.audit.record("sandbox.off", json!({}))?;
         }
         let ready = self.ready().await?;
-        stage(Stage::Spawn, &ready.bin.display().to_string())?;
+        stage(Stage::Spawn, &ready.bin.display().to_string());
         let desk = Desk::new(self.wishes.permissions.clone());
         let arm = self.arm(&ready, &desk)?;
         let opened = self.open(&*arm, resume, &stage).await;
@@ -143,6 +137,8 @@ impl Agent {
             }
             Err(fault) => {
                 arm.stop().await;
+                // The agent's own words may hold what it was given.
+                let fault = in_its_words(context, fault);
                 let details = json!({ "code": fault.code.as_str(), "message": fault.message });
                 context.audit.record("session.failed", details)?;
                 Err(fault)
@@ -154,7 +150,7 @@ impl Agent {
         &self,
         arm: &dyn Arm,
         resume: Option<&str>,
-        stage: &impl Fn(Stage, &str) -> Result<(), Fault>,
+        stage: &impl Fn(Stage, &str),
     ) -> Result<(String, Negotiated), Fault> {
         let limit = self.wishes.handshake_timeout;
         let late = async |what: &str| {
@@ -166,7 +162,7 @@ impl Agent {
             )
             .hint("check `bin_args`: an unknown subcommand often starts something else; `--handshake-timeout` gives it longer")
         };
-        stage(Stage::Handshake, self.context.bundle.text("protocol")?)?;
+        stage(Stage::Handshake, self.context.bundle.text("protocol")?);
         let negotiated = match tokio::time::timeout(limit, arm.handshake()).await {
             Ok(negotiated) => negotiated?,
             Err(_) => return Err(late("the handshake").await),
@@ -175,7 +171,7 @@ impl Agent {
         let open = Open {
             resume: resume.map(str::to_owned),
         };
-        stage(Stage::Session, resume.unwrap_or("new"))?;
+        stage(Stage::Session, resume.unwrap_or("new"));
         match tokio::time::timeout(limit, arm.open(&open)).await {
             Ok(id) => Ok((id?, negotiated)),
             Err(_) => Err(late("when a session was opened").await),

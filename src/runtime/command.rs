@@ -13,7 +13,7 @@ use super::fault::{Code, Fault};
 use super::sandbox::confined::{self, Confined, Prepared, StartError};
 use super::sandbox::egress::{AuditSink, SystemResolver, audit::Entry};
 use super::sandbox::plan::{Kind, Plan, Raw, Resource};
-use super::sandbox::policy::{self, Policy, Target};
+use super::sandbox::policy::{self, Exec, Policy, Target};
 use super::sandbox::{Standing, backend};
 use super::spawn::{self, Bounds, Child, Exit, Options, Piece, Stdio};
 
@@ -179,33 +179,70 @@ impl Context {
         let resolved = Target::load(self.bundle.path())
             .and_then(|target| policy::resolve(&target, &around, &argv));
         match self.sandboxing {
-            Sandboxing::Auto => {
-                let mut policy = resolved?;
-                if let Some(cwd) = &self.inner_cwd {
-                    policy.cwd.clone_from(cwd);
-                }
-                let backend = backend::choose(None);
-                let prepared = confined::prepare(&policy, &argv, &backend).map_err(not_started)?;
-                Ok(Launch {
-                    what: What::Confined(Box::new(prepared)),
-                    cwd: policy.cwd.clone(),
-                    policy: Some(policy),
-                })
-            }
+            Sandboxing::Auto => confine(resolved?, &argv),
             Sandboxing::Off => {
                 let env = match resolved {
                     Ok(policy) => policy.env,
                     Err(_) => policy::basic_environment(&around),
                 };
-                let cwd = self.inner_cwd.as_ref().unwrap_or(&self.cwd);
-                let plan = unconfined(&argv, &env, cwd);
-                Ok(Launch {
-                    what: What::Open(Box::new(plan)),
-                    cwd: cwd.clone(),
-                    policy: None,
-                })
+                Ok(open(&argv, &env, &self.cwd))
             }
         }
+    }
+
+    /// A command that a confined agent asks for: under the agent's own policy, which it cannot
+    /// widen by what it names. The program is looked for where the agent itself could run it.
+    pub fn prepare_within(
+        &self,
+        policy: &Policy,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+    ) -> Result<Launch, Fault> {
+        let mut policy = policy.clone();
+        let Some((name, rest)) = argv.split_first() else {
+            return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
+        };
+        if let Exec::Listed {
+            fork: false,
+            clause,
+            ..
+        } = &policy.exec
+        {
+            let what = format!("the sandbox forbids new processes: `{}`", clause.text);
+            return Err(Fault::new(Code::SpawnFailed, what));
+        }
+        let program = policy.program(name, cwd).ok_or_else(|| {
+            let what = format!(
+                "`{}` is no program that the sandbox lets run",
+                name.to_string_lossy()
+            );
+            Fault::new(Code::ProgramNotFound, what)
+        })?;
+        let argv: Vec<OsString> = [program.into_os_string()]
+            .into_iter()
+            .chain(rest.iter().cloned())
+            .collect();
+        for (name, value) in env {
+            policy.env.retain(|(known, _)| known != name);
+            policy.env.push((name.clone(), value.clone()));
+        }
+        policy.cwd = cwd.to_owned();
+        confine(policy, &argv)
+    }
+
+    /// As `prepare_within`, for an agent that runs without a sandbox.
+    pub fn prepare_open(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+    ) -> Result<Launch, Fault> {
+        let mut launch = self.prepare(argv, env)?;
+        if let What::Open(plan) = &mut launch.what {
+            plan.cwd = Raw::from(cwd);
+        }
+        Ok(launch)
     }
 
     /// Starts what was prepared.
@@ -321,6 +358,24 @@ pub(super) async fn finish(
         exit,
         stdout,
         stderr: child.stderr.text(),
+    }
+}
+
+fn confine(policy: Policy, argv: &[OsString]) -> Result<Launch, Fault> {
+    let backend = backend::choose(None);
+    let prepared = confined::prepare(&policy, argv, &backend).map_err(not_started)?;
+    Ok(Launch {
+        what: What::Confined(Box::new(prepared)),
+        cwd: policy.cwd.clone(),
+        policy: Some(policy),
+    })
+}
+
+fn open(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Launch {
+    Launch {
+        what: What::Open(Box::new(unconfined(argv, env, cwd))),
+        cwd: cwd.to_owned(),
+        policy: None,
     }
 }
 

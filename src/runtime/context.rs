@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::audit::Audit;
 use super::bundle::Bundle;
 use super::fault::{Code, Fault};
@@ -30,8 +32,6 @@ pub struct Context {
     pub home: Home,
     /// The workspace: where the agent works.
     pub cwd: PathBuf,
-    /// Another directory below it for one command, as the child sees it.
-    pub inner_cwd: Option<PathBuf>,
     /// The caller's environment.
     pub host_env: Vec<(OsString, OsString)>,
     pub sandboxing: Sandboxing,
@@ -58,7 +58,7 @@ impl Context {
     pub fn new(bundle: Bundle, setting: Setting) -> Result<Self, Fault> {
         let masks = Masks::default();
         let entity = format!("local:{}", bundle.path().display());
-        let audit = Audit::open(&setting.home, &entity, masks.clone())?;
+        let audit = Arc::new(Audit::open(&setting.home, &entity, masks.clone())?);
         let cwd = setting.cwd.canonicalize().map_err(|e| {
             let what = format!("the working directory `{}`: {e}", setting.cwd.display());
             Fault::new(Code::TargetUnknown, what)
@@ -67,17 +67,17 @@ impl Context {
             bundle,
             home: setting.home,
             cwd,
-            inner_cwd: None,
             host_env: setting.host_env,
             sandboxing: setting.sandboxing,
             yes: setting.yes,
             observer: Arc::new(Masked {
                 inner: setting.observer,
                 masks: masks.clone(),
+                audit: Arc::clone(&audit),
             }),
             interact: setting.interact,
             masks,
-            audit: Arc::new(audit),
+            audit,
         })
     }
 
@@ -106,14 +106,18 @@ impl Context {
     }
 }
 
-/// Secrets do not reach whoever watches.
+/// Secrets do not reach whoever watches; every transition reaches the audit log.
 struct Masked {
     inner: Arc<dyn Observer>,
     masks: Masks,
+    audit: Arc<Audit>,
 }
 
 impl Observer for Masked {
     fn stage(&self, stage: Stage, detail: &str) {
+        // A log that cannot be written stops the run at its next step, which is told.
+        let event = format!("stage.{}", stage.as_str());
+        let _ = self.audit.record(&event, json!({ "detail": detail }));
         self.inner.stage(stage, &self.masks.mask(detail));
     }
 

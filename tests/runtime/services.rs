@@ -146,3 +146,67 @@ async fn a_workspace_that_cannot_be_escaped_by_its_name() {
     assert!(text.contains(&work.display().to_string()), "{text}");
     session.close().await.expect("closed");
 }
+
+/// An AIP-29 block in place of the mock's own sandbox.
+fn under(place: &Place, name: &str, exec: &str) -> String {
+    let block = format!(
+        "sandbox:\n  network: {{ egress: [] }}\n  fs: {{ read: [\"./**\"], write: [\"./**\"], deny: [\"./.env\"] }}\n  exec: {exec}\n"
+    );
+    let dir = place.changed(name, "AGENT-CLI.md", |text| {
+        text.replace("sandbox: ./SANDBOX.md\n", &block)
+    });
+    dir.to_str().expect("a path").to_owned()
+}
+
+#[test]
+fn a_denied_file_stays_denied_through_the_file_service() {
+    let place = Place::new();
+    std::fs::write(place.path("work/.env"), "TOPSECRET").expect("written");
+    std::fs::write(place.path("work/open.txt"), "for all").expect("written");
+    std::os::unix::fs::symlink(".env", place.path("work/link")).expect("linked");
+    std::os::unix::fs::symlink("open.txt", place.path("work/fine")).expect("linked");
+    let target = under(&place, "denier", "{ allow: true, spawn: [ls] }");
+    let read = |path: &str| {
+        let ran = place.run(&target, &["--yes", "--prompt", &format!("read {path}")]);
+        assert_eq!(ran.code, 0, "{path}: {}{}", ran.stdout, ran.stderr);
+        ran.text()
+    };
+    assert!(read("open.txt").contains("for all"));
+    assert!(read("fine").contains("for all"));
+    for path in [".env", "link"] {
+        assert!(!read(path).contains("TOPSECRET"), "{path}");
+    }
+    let ran = place.run(&target, &["--yes", "--prompt", "write link"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let kept = std::fs::read_to_string(place.path("work/.env")).expect("there");
+    assert_eq!(kept, "TOPSECRET");
+}
+
+#[test]
+fn a_terminal_runs_nothing_that_the_agent_could_not() {
+    let place = Place::new();
+    std::fs::write(place.path("work/here.txt"), "inside").expect("written");
+    let target = under(&place, "lister", "{ allow: true, spawn: [ls] }");
+    let run = |target: &str, command: &str| {
+        let ran = place.run(target, &["--yes", "--prompt", &format!("run {command}")]);
+        assert_eq!(ran.code, 0, "{command}: {}{}", ran.stdout, ran.stderr);
+        ran.text()
+    };
+    assert!(run(&target, "/bin/ls").contains("here.txt"));
+    assert!(run(&target, "ls").contains("here.txt"));
+    assert!(!run(&target, "/bin/cat here.txt").contains("inside"));
+    assert!(!run(&target, "cat here.txt").contains("inside"));
+    let none = under(&place, "loner", "{ allow: false }");
+    assert!(!run(&none, "/bin/ls").contains("here.txt"));
+    // AIP-36: a program outside of what is shown does not bring its neighbours with it.
+    let outside = place.path("outside/bin");
+    std::fs::create_dir_all(&outside).expect("made");
+    std::fs::copy("/bin/ls", outside.join("tool")).expect("copied");
+    std::fs::write(place.path("outside/neighbour"), "").expect("written");
+    let command = format!(
+        "{} {}",
+        outside.join("tool").display(),
+        place.path("outside").display()
+    );
+    assert!(!run("mock-acp", &command).contains("neighbour"));
+}

@@ -99,7 +99,7 @@ fn quote(context: &super::context::Context, line: &[u8]) -> String {
 }
 
 /// A fault in an agent's words: masked, and no longer than anybody reads.
-fn in_its_words(context: &super::context::Context, mut fault: Fault) -> Fault {
+pub(super) fn in_its_words(context: &super::context::Context, mut fault: Fault) -> Fault {
     const LONGEST: usize = 4000;
     const LARGEST: usize = 16 << 10;
     fault.message = cut(&context.masks.mask(&fault.message), LONGEST);

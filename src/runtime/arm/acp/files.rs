@@ -1,17 +1,20 @@
-//! Files for the agent: inside its working directory and its sandbox, whatever links say.
+//! Files for the agent: inside its working directory and its sandbox, whatever links say and
+//! whatever it renames.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::runtime::sandbox::Policy;
 use crate::runtime::sandbox::policy::Access;
 
 /// A larger file is no text for a prompt.
-const LARGEST: u64 = 16 << 20;
+const LARGEST: u64 = 8 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Trouble {
@@ -21,71 +24,144 @@ pub enum Trouble {
     Other(String),
 }
 
+/// Files and directories that keep their protection under every name: the agent can rename
+/// the directories above them, and we stand outside of its sandbox.
+#[derive(Default)]
+pub struct Guarded {
+    hidden: HashSet<(u64, u64)>,
+    read_only: HashSet<(u64, u64)>,
+}
+
+impl Guarded {
+    pub fn of(policy: &Policy) -> Self {
+        let identity = |path: &Path| {
+            let meta = std::fs::symlink_metadata(path).ok()?;
+            Some((meta.dev(), meta.ino()))
+        };
+        let hidden = policy.denials.iter().filter_map(|denial| {
+            let grants = policy
+                .grants
+                .iter()
+                .filter(|g| denial.path.starts_with(&g.at));
+            let grant = grants.max_by_key(|g| g.at.components().count())?;
+            let below = denial.path.strip_prefix(&grant.at).ok()?;
+            identity(&grant.source.join(below))
+        });
+        let read_only = policy.grants.iter().filter(|g| g.access == Access::Read);
+        Guarded {
+            hidden: hidden.collect(),
+            read_only: read_only.filter_map(|g| identity(&g.source)).collect(),
+        }
+    }
+
+    fn check(&self, file: &File, access: Access) -> Result<(), Trouble> {
+        let meta = file.metadata().map_err(failed)?;
+        let identity = (meta.dev(), meta.ino());
+        if self.hidden.contains(&identity) {
+            return Err(no("the sandbox denies it"));
+        }
+        if access == Access::Write && self.read_only.contains(&identity) {
+            return Err(no("the sandbox grants reading only"));
+        }
+        Ok(())
+    }
+}
+
 /// The agent's working directory: where it sees it, and where it is.
 pub struct Files<'p> {
     pub seen: PathBuf,
     pub host: PathBuf,
     pub policy: Option<&'p Policy>,
+    pub guarded: &'p Guarded,
+}
+
+/// A directory on the host, and a path below it without links.
+struct Way {
+    root: PathBuf,
+    below: PathBuf,
 }
 
 impl Files<'_> {
     pub fn read(&self, path: &Path) -> Result<String, Trouble> {
-        let below = self.below(path, Access::Read)?;
-        let root = self.root()?;
-        let file = open_below(root.as_fd(), &below, libc::O_RDONLY | libc::O_NONBLOCK, 0)
-            .map_err(failed)?;
+        let way = self.way(path, Access::Read)?;
+        let (dir, name) = self.walk(&way, Access::Read)?;
+        let flags = libc::O_RDONLY | libc::O_NONBLOCK;
+        let file = open_below(dir.as_fd(), &name, flags, 0).map_err(failed)?;
+        self.guarded.check(&file, Access::Read)?;
         let meta = file.metadata().map_err(failed)?;
         if !meta.is_file() {
-            return Err(Trouble::Params("this is no regular file".to_owned()));
+            return Err(no("this is no regular file"));
         }
         if meta.len() > LARGEST {
-            return Err(Trouble::Params(format!(
-                "the file has {} bytes, more than {LARGEST}",
-                meta.len()
-            )));
+            let what = format!("the file has {} bytes, more than {LARGEST}", meta.len());
+            return Err(Trouble::Params(what));
         }
         let mut bytes = Vec::new();
         file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
-        String::from_utf8(bytes)
-            .map_err(|_| Trouble::Params("the file is no UTF-8 text".to_owned()))
+        String::from_utf8(bytes).map_err(|_| no("the file is no UTF-8 text"))
     }
 
     /// Writes a file whole; it and its directories are made where they are missing.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
-        let below = self.below(path, Access::Write)?;
-        let mut dir = self.root()?;
-        let name = below.file_name().map(PathBuf::from).unwrap_or_default();
-        for part in below.parent().into_iter().flat_map(Path::components) {
-            let part = Path::new(part.as_os_str());
-            let flags = libc::O_PATH | libc::O_DIRECTORY;
-            let next = match open_below(dir.as_fd(), part, flags, 0) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                    make_directory(dir.as_fd(), part).map_err(failed)?;
-                    open_below(dir.as_fd(), part, flags, 0)
-                }
-                other => other,
-            };
-            dir = next.map_err(failed)?.into();
-        }
+        let way = self.way(path, Access::Write)?;
+        let (dir, name) = self.walk(&way, Access::Write)?;
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK;
         let mut file = open_below(dir.as_fd(), &name, flags, 0o644).map_err(failed)?;
+        self.guarded.check(&file, Access::Write)?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(Trouble::Params("this is no regular file".to_owned()));
+            return Err(no("this is no regular file"));
         }
         file.set_len(0).map_err(failed)?;
         file.write_all(bytes).map_err(failed)
     }
 
-    fn root(&self) -> Result<OwnedFd, Trouble> {
-        File::open(&self.host).map(Into::into).map_err(failed)
+    /// The directory of the file, opened name by name; for writing it is made where missing.
+    fn walk(&self, way: &Way, access: Access) -> Result<(OwnedFd, PathBuf), Trouble> {
+        let root = File::open(&way.root).map_err(failed)?;
+        self.guarded.check(&root, access)?;
+        let mut dir = OwnedFd::from(root);
+        let name = way.below.file_name().map(PathBuf::from).unwrap_or_default();
+        for part in way.below.parent().into_iter().flat_map(Path::components) {
+            let part = Path::new(part.as_os_str());
+            let flags = libc::O_PATH | libc::O_DIRECTORY;
+            let next = match open_below(dir.as_fd(), part, flags, 0) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound && access == Access::Write => {
+                    make_directory(dir.as_fd(), part).map_err(failed)?;
+                    open_below(dir.as_fd(), part, flags, 0)
+                }
+                other => other,
+            };
+            let next = next.map_err(failed)?;
+            self.guarded.check(&next, access)?;
+            dir = next.into();
+        }
+        Ok((dir, name))
     }
 
-    /// The path below the working directory, where the sandbox grants it.
-    fn below(&self, path: &Path, access: Access) -> Result<PathBuf, Trouble> {
-        let no = |what: &str| Trouble::Params(what.to_owned());
+    /// Where a path leads, where the sandbox grants that. Links are followed here, once, and
+    /// what they lead to is judged like any other path; afterwards none is followed.
+    fn way(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
         if !path.is_absolute() {
             return Err(no("the path is not absolute (ACP, file system)"));
         }
+        let first = self.granted(path, access)?;
+        let host = first.root.join(&first.below);
+        let real = real(&host).map_err(failed)?;
+        if real == host {
+            return Ok(first);
+        }
+        let home = first.root.canonicalize().map_err(failed)?;
+        let Ok(below) = real.strip_prefix(&home) else {
+            return Err(no("a link on the way leads out of the working directory"));
+        };
+        let inside = match self.policy.and_then(|p| p.on_host(path)) {
+            Some((grant, _)) if first.root == grant.source => grant.at.join(below),
+            _ => self.seen.join(below),
+        };
+        self.granted(&inside, access)
+    }
+
+    fn granted(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
         let Ok(below) = path.strip_prefix(&self.seen) else {
             return Err(no(
                 "the path lies outside of the session's working directory",
@@ -96,36 +172,71 @@ impl Files<'_> {
             return Err(no("the path is no plain path to a file"));
         }
         let Some(policy) = self.policy else {
-            return Ok(below.to_owned());
+            return Ok(Way {
+                root: self.host.clone(),
+                below: below.to_owned(),
+            });
         };
-        match policy.access(path) {
-            Some(grant) if access == Access::Read || grant.access == Access::Write => {
-                Ok(below.to_owned())
-            }
-            Some(_) => Err(no("the sandbox grants reading only")),
-            None => Err(no("the sandbox does not grant it")),
+        let Some((grant, _)) = policy.on_host(path) else {
+            return Err(no("the sandbox does not grant it"));
+        };
+        if access == Access::Write && grant.access != Access::Write {
+            return Err(no("the sandbox grants reading only"));
         }
+        let below = path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
+        if below.as_os_str().is_empty() {
+            // The grant is the file itself.
+            let root = grant.source.parent().unwrap_or(Path::new("/"));
+            let name = grant.source.file_name().unwrap_or_default();
+            return Ok(Way {
+                root: root.to_owned(),
+                below: name.into(),
+            });
+        }
+        Ok(Way {
+            root: grant.source.clone(),
+            below: below.to_owned(),
+        })
+    }
+}
+
+fn no(what: &str) -> Trouble {
+    Trouble::Params(what.to_owned())
+}
+
+/// Without links, as far as it exists.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            // A link that leads nowhere would be followed when the file is made.
+            if path.is_symlink() {
+                return Err(io::Error::from_raw_os_error(libc::ELOOP));
+            }
+            match (path.parent(), path.file_name()) {
+                (Some(parent), Some(name)) => Ok(real(parent)?.join(name)),
+                _ => Err(e),
+            }
+        }
+        other => other,
     }
 }
 
 fn failed(error: io::Error) -> Trouble {
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, _) => Trouble::Missing,
-        (_, Some(libc::EXDEV | libc::ELOOP)) => {
-            Trouble::Params("a link on the way leads out of the working directory".to_owned())
-        }
+        (_, Some(libc::EXDEV | libc::ELOOP)) => no("a link stands on the way"),
         _ => Trouble::Other(error.to_string()),
     }
 }
 
-/// Opens a path; no link on it leads out, not even for a moment.
+/// Opens one name or plain path below a directory; no link is followed.
 fn open_below(dir: BorrowedFd, path: &Path, flags: i32, mode: u64) -> io::Result<File> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: plain data; all zero is a valid value.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = (flags | libc::O_CLOEXEC) as u64;
     how.mode = mode;
-    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS;
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
     loop {
         // SAFETY: a C string and a structure of the size given; the descriptor is new.
         let fd = unsafe {
@@ -162,18 +273,20 @@ fn make_directory(dir: BorrowedFd, name: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn files(dir: &Path) -> Files<'static> {
+    fn files<'g>(dir: &Path, guarded: &'g Guarded) -> Files<'g> {
         Files {
             seen: "/workspace".into(),
-            host: dir.to_owned(),
+            host: dir.canonicalize().expect("there"),
             policy: None,
+            guarded,
         }
     }
 
     #[test]
     fn files_are_read_and_written_below_the_directory() {
         let dir = tempfile::tempdir().expect("a directory");
-        let files = files(dir.path());
+        let guarded = Guarded::default();
+        let files = files(dir.path(), &guarded);
         let path = Path::new("/workspace/a/b/c.txt");
         assert_eq!(files.read(path), Err(Trouble::Missing));
         assert_eq!(files.write(path, b"long text"), Ok(()));
@@ -193,8 +306,10 @@ mod tests {
         link(outside.path(), "dir");
         link(Path::new("../.."), "up");
         link(Path::new("inside"), "good");
+        link(&outside.path().join("new"), "dangling");
         std::fs::write(dir.path().join("inside"), "ok").expect("written");
-        let files = files(dir.path());
+        let guarded = Guarded::default();
+        let files = files(dir.path(), &guarded);
         for path in [
             "relative",
             "/etc/passwd",
@@ -203,15 +318,17 @@ mod tests {
             "/workspace/file",
             "/workspace/dir/secret",
             "/workspace/up/x",
+            "/workspace/dangling",
             "/workspacex/a",
         ] {
+            let path = Path::new(path);
             assert!(
-                matches!(files.read(Path::new(path)), Err(Trouble::Params(_))),
-                "{path}"
+                matches!(files.read(path), Err(Trouble::Params(_))),
+                "{path:?}"
             );
             assert!(
-                matches!(files.write(Path::new(path), b""), Err(Trouble::Params(_))),
-                "{path}"
+                matches!(files.write(path, b""), Err(Trouble::Params(_))),
+                "{path:?}"
             );
         }
         assert_eq!(
@@ -222,5 +339,27 @@ mod tests {
             std::fs::read(outside.path().join("secret")).expect("read"),
             b"x"
         );
+        assert!(!outside.path().join("new").exists());
+    }
+
+    #[test]
+    fn what_is_denied_stays_denied_under_another_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("sub")).expect("made");
+        std::fs::write(dir.path().join("sub/.env"), "x").expect("written");
+        let identity = |name: &str| {
+            let meta = std::fs::metadata(dir.path().join(name)).expect("there");
+            (meta.dev(), meta.ino())
+        };
+        let guarded = Guarded {
+            hidden: [identity("sub/.env")].into(),
+            read_only: [identity("sub")].into(),
+        };
+        std::fs::rename(dir.path().join("sub"), dir.path().join("other")).expect("renamed");
+        let files = files(dir.path(), &guarded);
+        let denied = files.read(Path::new("/workspace/other/.env"));
+        assert_eq!(denied, Err(no("the sandbox denies it")));
+        let written = files.write(Path::new("/workspace/other/new"), b"x");
+        assert_eq!(written, Err(no("the sandbox grants reading only")));
     }
 }

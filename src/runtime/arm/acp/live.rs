@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    AuthMethod, AuthenticateRequest, ContentBlock, InitializeResponse, LoadSessionRequest,
-    NewSessionRequest, PromptRequest, ResumeSessionRequest, SessionConfigOption, SessionModeState,
-    StopReason as Stop, TextContent,
+    AuthMethod, AuthenticateRequest, CancelNotification, ContentBlock, InitializeResponse,
+    LoadSessionRequest, NewSessionRequest, PromptRequest, ResumeSessionRequest,
+    SessionConfigOption, SessionModeState, StopReason as Stop, TextContent,
 };
 use agent_client_protocol::{Agent, Error};
 use serde_json::json;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::services::Services;
@@ -20,6 +20,7 @@ use super::tap::{Over, Shared};
 use super::{LAST_WORD, locked};
 use crate::runtime::arm::Open;
 use crate::runtime::arm::process::Process;
+use crate::runtime::arm::slot::Cancel;
 use crate::runtime::context::Context;
 use crate::runtime::event::StopReason;
 use crate::runtime::fault::{Code, Fault};
@@ -39,8 +40,8 @@ pub struct Live {
     pub cwd: PathBuf,
     pub initialized: Mutex<Option<InitializeResponse>>,
     pub session: Mutex<Option<String>>,
-    /// Counts the cancellations that were asked for.
-    pub cancels: watch::Sender<u64>,
+    /// Whether the turn is to end; asked for at any time, also before the turn runs.
+    pub cancel: Cancel,
     /// A cancelled turn that the agent has not ended yet.
     pub stale: Mutex<Option<JoinHandle<()>>>,
     pub hang_up: Mutex<Option<oneshot::Sender<()>>>,
@@ -219,11 +220,11 @@ impl Live {
             .send_request(PromptRequest::new(session.to_owned(), prompt))
             .block_task();
         let mut answer = Box::pin(answer);
-        let mut cancels = self.cancels.subscribe();
         let cancelled = async {
-            if cancels.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            self.cancel.wait().await;
+            // Where the wish came before the prompt went out, the agent has not heard it.
+            let notice = CancelNotification::new(session.to_owned());
+            let _ = self.agent.send_notification(notice);
             tokio::time::sleep(AFTER_CANCEL).await;
         };
         let answered = tokio::select! {

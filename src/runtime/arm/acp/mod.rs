@@ -14,21 +14,21 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ClientCapabilities, CloseSessionRequest, FileSystemCapabilities,
-    Implementation, InitializeRequest, ListSessionsRequest, SetSessionConfigOptionRequest,
-    SetSessionModeRequest,
+    ClientCapabilities, CloseSessionRequest, FileSystemCapabilities, Implementation,
+    InitializeRequest, ListSessionsRequest, SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use agent_client_protocol::{Agent, Client, Lines as LineTransport};
 use futures::SinkExt;
 use futures::channel::mpsc;
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use self::live::{Live, Opened, Refused};
 use self::services::Services;
 use self::tap::Shared;
 use super::desk::Desk;
 use super::process::{Process, Spawned};
+use super::slot::Cancel;
 use super::{Arm, Doing, Events, Negotiated, Open, Spec};
 use crate::runtime::context::Context;
 use crate::runtime::event::StopReason;
@@ -87,7 +87,7 @@ impl Acp {
         let (onward, incoming) = mpsc::unbounded();
         let (outgoing, lines) = mpsc::unbounded::<String>();
         let reading = tokio::spawn(tap::read(wire.stdout, Arc::clone(&shared), onward));
-        let writing = tokio::spawn(tap::write(wire.stdin, lines));
+        let writing = tokio::spawn(tap::write(wire.stdin, lines, Arc::clone(&services)));
         let transport = LineTransport::new(
             outgoing.sink_map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe)),
             incoming,
@@ -123,7 +123,7 @@ impl Acp {
             cwd,
             initialized: Mutex::new(None),
             session: Mutex::new(None),
-            cancels: watch::channel(0).0,
+            cancel: Cancel::default(),
             stale: Mutex::new(None),
             hang_up: Mutex::new(Some(hang_up)),
             tasks: Mutex::new(vec![connection, writing, reading]),
@@ -250,6 +250,7 @@ impl Acp {
         live.shared.begin_turn(&session, events);
         let ended = live.turn(&session, message).await;
         live.shared.end_turn();
+        live.cancel.reset();
         self.desk.cancel_all();
         ended
     }
@@ -309,14 +310,8 @@ impl Arm for Acp {
     fn cancel(&self) -> Doing<'_, ()> {
         Box::pin(async {
             let live = self.live()?;
-            let session = locked(&live.session).clone();
             self.desk.cancel_all();
-            if let Some(session) = session {
-                let _ = live
-                    .agent
-                    .send_notification(CancelNotification::new(session));
-            }
-            live.cancels.send_modify(|count| *count += 1);
+            live.cancel.set();
             Ok(())
         })
     }

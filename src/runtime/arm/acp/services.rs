@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use agent_client_protocol::v1::Builder;
 use agent_client_protocol::v1::schema::{
@@ -17,7 +17,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Client, Error, HandleDispatchFrom, on_receive_request};
 use serde_json::{Value, json};
 
-use super::files::{Files, Trouble};
+use super::files::{Files, Guarded, Trouble};
 use super::tap::Shared;
 use super::terminals::Terminals;
 use crate::runtime::arm::desk::{Answer, Asked, Desk};
@@ -30,18 +30,26 @@ pub struct Services {
     policy: Option<Policy>,
     /// The session's directory, as the agent sees it.
     cwd: PathBuf,
+    guarded: Guarded,
     terminals: Terminals,
     questions: AtomicU64,
+    /// Requests of the agent that it has not read the answer of.
+    owed: AtomicUsize,
 }
+
+/// An agent that asks without reading the answers shall not fill our memory with them.
+const MOST_OWED: usize = 32;
 
 impl Services {
     pub fn new(context: Arc<Context>, policy: Option<Policy>, cwd: PathBuf) -> Self {
         Services {
+            guarded: policy.as_ref().map(Guarded::of).unwrap_or_default(),
+            terminals: Terminals::new(Arc::clone(&context), policy.clone(), cwd.clone()),
             cwd,
-            terminals: Terminals::new(Arc::clone(&context)),
             context,
             policy,
             questions: AtomicU64::new(1),
+            owed: AtomicUsize::new(0),
         }
     }
 
@@ -54,7 +62,21 @@ impl Services {
             seen: self.cwd.clone(),
             host: self.context.cwd.clone(),
             policy: self.policy.as_ref(),
+            guarded: &self.guarded,
         }
+    }
+
+    /// Takes a request on; false where too many wait for their answers.
+    fn owe(&self) -> bool {
+        self.owed.fetch_add(1, Ordering::Relaxed) < MOST_OWED
+    }
+
+    /// An answer has gone out.
+    pub fn answered(&self) {
+        let less = |owed: usize| Some(owed.saturating_sub(1));
+        let _ = self
+            .owed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     fn record(&self, event: &str, data: Value) -> Result<(), Error> {
@@ -180,6 +202,10 @@ pub fn serve(
             $builder.on_receive_request(
                 async move |request: $request, responder, agent| {
                     let services = Arc::clone(&services);
+                    if !services.owe() {
+                        let error = internal("too many requests wait for their answers: read them");
+                        return responder.respond_with_error(error);
+                    }
                     agent.spawn(async move {
                         let method = $method;
                         let answered = method(&services, request).await;
@@ -207,7 +233,7 @@ pub fn serve(
             )?;
             let id = s
                 .terminals
-                .create(r, &s.cwd)
+                .create(r)
                 .await
                 .map_err(|what| internal(&what))?;
             Ok(CreateTerminalResponse::new(id))

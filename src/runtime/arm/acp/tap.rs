@@ -11,6 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
+use super::services::Services;
 use super::updates::{Chunk, Params, Tools};
 use crate::runtime::arm::Events;
 use crate::runtime::fault::{Code, Fault};
@@ -271,12 +272,20 @@ fn broken(what: String) -> Fault {
 }
 
 /// Writes what the library says, line by line, until it has nothing more to say.
-pub async fn write(mut stdin: pipe::Sender, mut lines: mpsc::UnboundedReceiver<String>) {
+pub async fn write(
+    mut stdin: pipe::Sender,
+    mut lines: mpsc::UnboundedReceiver<String>,
+    services: Arc<Services>,
+) {
     use futures::StreamExt;
     while let Some(mut line) = lines.next().await {
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() {
             return;
+        }
+        let answer = serde_json::from_str::<Envelope>(&line).is_ok_and(|e| e.method.is_none());
+        if answer {
+            services.answered();
         }
     }
 }

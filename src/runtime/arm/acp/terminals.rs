@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_client_protocol::v1::schema::CreateTerminalRequest;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::runtime::context::Context;
+use crate::runtime::sandbox::Policy;
 use crate::runtime::spawn::{Bounds, Options, Piece};
 
 /// Output that is kept where the agent names no limit, and at most.
@@ -22,7 +23,12 @@ type Ended = (Option<i32>, Option<i32>);
 
 pub struct Terminals {
     context: Arc<Context>,
+    /// The agent's own: a command of it gets nothing more.
+    policy: Option<Policy>,
+    /// The session's directory, as the agent sees it.
+    cwd: PathBuf,
     next: AtomicU64,
+    free: Arc<Semaphore>,
     open: Mutex<HashMap<String, Terminal>>,
 }
 
@@ -31,6 +37,7 @@ struct Terminal {
     output: Arc<Mutex<Output>>,
     ended: watch::Receiver<Option<Ended>>,
     kill: mpsc::Sender<()>,
+    _slot: Arc<OwnedSemaphorePermit>,
 }
 
 struct Output {
@@ -55,35 +62,28 @@ impl Output {
 }
 
 impl Terminals {
-    pub fn new(context: Arc<Context>) -> Self {
+    pub fn new(context: Arc<Context>, policy: Option<Policy>, cwd: PathBuf) -> Self {
         Terminals {
             context,
+            policy,
+            cwd,
             next: AtomicU64::new(1),
+            free: Arc::new(Semaphore::new(MOST)),
             open: Mutex::default(),
         }
     }
 
     /// Starts a command; its id. AIP-36 `limits.timeout_ms` bounds it.
-    pub async fn create(
-        &self,
-        request: CreateTerminalRequest,
-        cwd: &Path,
-    ) -> Result<String, String> {
-        if self.locked(|open| open.len()) >= MOST {
-            return Err(format!("{MOST} terminals are open: release some"));
-        }
-        let mut context = Context::clone(&self.context);
-        if let Some(wanted) = &request.cwd
-            && wanted != cwd
-        {
-            let below = wanted
-                .strip_prefix(cwd)
-                .map_err(|_| "the terminal's directory lies outside of the session's".to_owned())?;
-            let plain = |c: std::path::Component| matches!(c, std::path::Component::Normal(_));
-            if !below.components().all(plain) {
-                return Err("the terminal's directory is no plain path".to_owned());
-            }
-            context.inner_cwd = Some(wanted.clone());
+    pub async fn create(&self, request: CreateTerminalRequest) -> Result<String, String> {
+        let slot = Arc::clone(&self.free).try_acquire_owned();
+        let slot = slot.map_err(|_| format!("{MOST} terminals are open: release some"))?;
+        let cwd = request.cwd.clone().unwrap_or_else(|| self.cwd.clone());
+        let below = cwd
+            .strip_prefix(&self.cwd)
+            .map_err(|_| "the terminal's directory lies outside of the session's".to_owned())?;
+        let plain = |c: std::path::Component| matches!(c, std::path::Component::Normal(_));
+        if !below.components().all(plain) {
+            return Err("the terminal's directory is no plain path".to_owned());
         }
         let argv: Vec<OsString> = [&request.command]
             .into_iter()
@@ -95,9 +95,12 @@ impl Terminals {
             .iter()
             .map(|v| (OsString::from(&v.name), OsString::from(&v.value)))
             .collect();
-        let launch = context
-            .prepare(&argv, &env)
-            .map_err(|fault| fault.message)?;
+        let context = &self.context;
+        let launch = match &self.policy {
+            Some(policy) => context.prepare_within(policy, &argv, &env, &cwd),
+            None => context.prepare_open(&argv, &env, &cwd),
+        };
+        let launch = launch.map_err(|fault| fault.message)?;
         let limit = request
             .output_byte_limit
             .map_or(KEPT, |l| usize::try_from(l).unwrap_or(KEPT).min(KEPT));
@@ -161,6 +164,7 @@ impl Terminals {
             output,
             ended,
             kill,
+            _slot: Arc::new(slot),
         };
         self.locked(|open| open.insert(id.clone(), terminal));
         Ok(id)

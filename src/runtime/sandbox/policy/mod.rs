@@ -19,11 +19,12 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::clause::Clause;
+use super::programs::find;
 pub use refusal::{Place, Refusal};
 pub use surroundings::Surroundings;
 pub use target::Target;
@@ -54,6 +55,51 @@ fn real(path: &Path) -> PathBuf {
 }
 
 impl Policy {
+    /// Where a path inside lies on the host, by the grant that shows it.
+    pub fn on_host(&self, path: &Path) -> Option<(&Grant, PathBuf)> {
+        let grant = self.access(path)?;
+        let below = path.strip_prefix(&grant.at).ok()?;
+        Some((
+            grant,
+            match below.as_os_str().is_empty() {
+                true => grant.source.clone(),
+                false => grant.source.join(below),
+            },
+        ))
+    }
+
+    /// The program (inside) that a name means to the child: through its own PATH, or by a path
+    /// from a directory; only what it could execute itself.
+    pub fn program(&self, name: &OsStr, cwd: &Path) -> Option<PathBuf> {
+        let path = self.env.iter().find(|(known, _)| known == "PATH");
+        let path = path.map_or(OsStr::new(surroundings::DEFAULT_PATH), |(_, value)| value);
+        let candidates: Vec<PathBuf> = match name.as_encoded_bytes().contains(&b'/') {
+            true => vec![cwd.join(name)],
+            false => std::env::split_paths(path)
+                .filter(|dir| dir.is_absolute())
+                .map(|dir| dir.join(name))
+                .collect(),
+        };
+        candidates
+            .into_iter()
+            .find(|inside| self.may_execute(inside))
+    }
+
+    fn may_execute(&self, inside: &Path) -> bool {
+        // `/bin` is a link on most systems; what it leads to is what is granted.
+        let host = self.on_host(inside).map(|(_, host)| host);
+        let real = real(&host.unwrap_or_else(|| inside.to_owned()));
+        let shown = |g: &Grant| g.exec && real.starts_with(&g.source);
+        let hidden = |d: &Denial| inside.starts_with(&d.path) || real.starts_with(&d.path);
+        find::is_program(&real)
+            && self.grants.iter().any(shown)
+            && !self.denials.iter().any(hidden)
+            && match &self.exec {
+                Exec::Visible => true,
+                Exec::Listed { programs, .. } => programs.contains(&real),
+            }
+    }
+
     /// What the child may do with a path inside: the innermost grant decides, unless the
     /// path is hidden.
     pub fn access(&self, path: &Path) -> Option<&Grant> {
