@@ -1,5 +1,5 @@
 //! npm adapters in a real Node. Node is not everywhere, so these run only when they are asked
-//! for: `cargo test --test npm -- --ignored`.
+//! for: `tests/npm/run`.
 #![cfg(target_os = "linux")]
 
 #[path = "../arms/stand.rs"]
