@@ -129,6 +129,7 @@ impl Session {
         Ok(Turn {
             events,
             masked: Masked::new(&inner.context.masks),
+            over: false,
         })
     }
 
@@ -327,6 +328,8 @@ pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
 pub struct Turn {
     events: mpsc::Receiver<StreamEvent>,
     masked: Masked,
+    /// The last event was given out: who else holds the sink has nothing more to say.
+    over: bool,
 }
 
 impl Turn {
@@ -340,13 +343,18 @@ impl Stream for Turn {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<StreamEvent>> {
         let this = self.get_mut();
+        if this.over {
+            return Poll::Ready(None);
+        }
         loop {
             if let Some(event) = this.masked.ready.pop_front() {
+                this.over = event.is_last();
                 return Poll::Ready(Some(event));
             }
             match this.events.poll_recv(cx) {
                 Poll::Ready(Some(event)) => {
                     if let Some(event) = this.masked.take(event) {
+                        this.over = event.is_last();
                         return Poll::Ready(Some(event));
                     }
                 }
@@ -408,5 +416,39 @@ impl Masked {
         let mut value = serde_json::to_value(&event).unwrap_or_default();
         self.masks.mask_value(&mut value);
         serde_json::from_value(value).unwrap_or(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_turn_is_over_with_its_last_event_whoever_holds_the_sink() {
+        let text = |text: &str| StreamEvent::TextDelta { text: text.into() };
+        for secret in [None, Some("hunter22")] {
+            let masks = Masks::default();
+            secret.into_iter().for_each(|secret| masks.add(secret));
+            let (sink, events) = mpsc::channel(WAITING);
+            let mut turn = Turn {
+                events,
+                masked: Masked::new(&masks),
+                over: false,
+            };
+            let reason = StopReason::EndTurn;
+            for event in [text("a hunt"), StreamEvent::TurnEnd { reason }, text("late")] {
+                sink.send(event).await.expect("room");
+            }
+            let mut said = String::new();
+            let mut ends = 0;
+            while let Some(event) = turn.next().await {
+                match event {
+                    StreamEvent::TextDelta { text } => said.push_str(&text),
+                    other => ends += usize::from(other.is_last()),
+                }
+            }
+            assert_eq!((said.as_str(), ends), ("a hunt", 1));
+            assert!(turn.next().await.is_none() && !sink.is_closed());
+        }
     }
 }
