@@ -215,19 +215,27 @@ impl Inner {
                 .record("turn.end", told.clone())
                 .map(|()| reason)
         });
+        let mut broken = false;
         let last = match ended {
             Ok(reason) => StreamEvent::TurnEnd { reason },
             Err(fault) => {
                 let _ = self.context.audit.record("turn.end", told);
-                if matches!(fault.code, Code::AgentExited | Code::ProtocolViolation) {
+                broken = matches!(fault.code, Code::AgentExited | Code::ProtocolViolation);
+                if broken {
                     self.closed.store(true, Ordering::Release);
                 }
                 error_event(&fault, &self.context.masks)
             }
         };
-        self.busy.store(false, Ordering::Release);
         self.stir();
-        let _ = sink.send(last).await;
+        self.busy.store(false, Ordering::Release);
+        if !broken {
+            let _ = sink.send(last).await;
+            return;
+        }
+        // Nobody can talk to this agent any more, so it must not stay; its last event does
+        // not wait for that, nor that for a slow reader.
+        let _ = tokio::join!(sink.send(last), self.close("broken"));
     }
 
     async fn bounded(
