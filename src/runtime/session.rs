@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -54,12 +54,20 @@ struct Inner {
     turns: AtomicU64,
     busy: AtomicBool,
     closed: AtomicBool,
-    /// When a turn last began or ended.
+    /// When a turn last began or ended. Held while a turn is let in, and while the session
+    /// is found idle: never both.
     stirred: Mutex<Instant>,
-    /// The task of the turn in flight.
-    working: Mutex<Option<AbortHandle>>,
+    /// The newest turn.
+    working: Mutex<Option<Working>>,
     /// One closes, others wait for it.
     closing: tokio::sync::Mutex<Option<Closed>>,
+}
+
+/// A turn's task, and the wish to end it: its own, so that a late one is not taken for the
+/// next turn's.
+struct Working {
+    task: AbortHandle,
+    cancel: watch::Sender<bool>,
 }
 
 impl Session {
@@ -99,9 +107,17 @@ impl Session {
         self.inner.closed.load(Ordering::Acquire)
     }
 
+    /// Whether it has had all turns that it may have, and the last one is over.
+    pub fn is_spent(&self) -> bool {
+        let taken = self.inner.turns.load(Ordering::Acquire);
+        let most = self.inner.rules.most_turns;
+        most.is_some_and(|most| taken >= most) && !self.inner.busy.load(Ordering::Acquire)
+    }
+
     /// Begins a turn. One at a time (`session_busy`), no more than `max_turns`.
     pub fn send(&self, message: impl Into<String>) -> Result<Turn, Fault> {
         let inner = &self.inner;
+        let mut stirred = inner.stirred.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_closed() {
             return Err(Fault::new(Code::SessionClosed, "the session is closed"));
         }
@@ -121,11 +137,17 @@ impl Session {
             .hint("start a new session"));
         }
         inner.turns.store(taken + 1, Ordering::Release);
+        *stirred = Instant::now();
+        drop(stirred);
         let (sink, events) = mpsc::channel(WAITING);
+        let (cancel, cancelled) = watch::channel(false);
         let worker = Arc::clone(inner);
         let message = message.into();
-        let task = tokio::spawn(async move { worker.turn(message, sink, taken + 1).await });
-        *inner.working.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
+        let task =
+            tokio::spawn(async move { worker.turn(message, sink, cancelled, taken + 1).await });
+        let task = task.abort_handle();
+        *inner.working.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Working { task, cancel });
         Ok(Turn {
             events,
             masked: Masked::new(&inner.context.masks),
@@ -141,7 +163,11 @@ impl Session {
                 .context
                 .audit
                 .record("turn.cancel", json!({ "session": self.inner.id }))?;
-            self.inner.arm.cancel().await?;
+            let working = &self.inner.working;
+            let working = working.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(working) = &*working {
+                working.cancel.send_replace(true);
+            }
         }
         Ok(busy)
     }
@@ -178,7 +204,7 @@ impl Drop for Session {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(working) = working {
-            working.abort();
+            working.task.abort();
         }
     }
 }
@@ -188,8 +214,13 @@ impl Inner {
         *self.stirred.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    async fn turn(&self, message: String, sink: mpsc::Sender<StreamEvent>, number: u64) {
-        self.stir();
+    async fn turn(
+        &self,
+        message: String,
+        sink: mpsc::Sender<StreamEvent>,
+        cancelled: watch::Receiver<bool>,
+        number: u64,
+    ) {
         self.context
             .observer
             .stage(Stage::Turn, &number.to_string());
@@ -199,7 +230,7 @@ impl Inner {
             json!({ "session": self.id, "turn": number, "bytes": message.len() }),
         );
         let ended = match begun {
-            Ok(()) => self.bounded(self.arm.turn(&message, events)).await,
+            Ok(()) => self.bounded(&message, events, cancelled).await,
             Err(fault) => Err(fault),
         };
         let told = match &ended {
@@ -238,19 +269,51 @@ impl Inner {
         let _ = tokio::join!(sink.send(last), self.close("broken"));
     }
 
+    /// The arm hears of a cancel only here, beside its own turn: after the end of the turn
+    /// it would keep it for the next one.
     async fn bounded(
         &self,
-        turn: impl Future<Output = Result<StopReason, Fault>>,
+        message: &str,
+        events: Events,
+        mut cancelled: watch::Receiver<bool>,
     ) -> Result<StopReason, Fault> {
-        let Some(limit) = self.rules.turn_timeout else {
-            return turn.await;
-        };
-        tokio::pin!(turn);
-        if let Ok(ended) = tokio::time::timeout(limit, &mut turn).await {
-            return ended;
+        if *cancelled.borrow() {
+            return Ok(StopReason::Cancelled);
         }
-        let _ = self.arm.cancel().await;
+        let late = async {
+            match self.rules.turn_timeout {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let wish = async {
+            if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let mut turn = self.arm.turn(message, events);
+        tokio::pin!(late, wish);
+        tokio::select! {
+            biased;
+            ended = &mut turn => return ended,
+            () = &mut wish => {
+                let cancelling = async {
+                    let _ = self.arm.cancel().await;
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    biased;
+                    () = cancelling => {}
+                    ended = &mut turn => return ended,
+                    () = &mut late => {}
+                }
+            }
+            () = &mut late => {
+                let _ = self.arm.cancel().await;
+            }
+        }
         let _ = turn.await;
+        let limit = self.rules.turn_timeout.unwrap_or_default();
         Err(Fault::new(
             Code::TurnTimeout,
             format!(
@@ -259,6 +322,21 @@ impl Inner {
             ),
         )
         .hint("give `--turn-timeout` more time"))
+    }
+
+    /// When to look again; `None` where the session takes no more turns from now on.
+    fn close_if_idle(&self, limit: Duration) -> Option<Instant> {
+        let stirred = self.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let due = *stirred + limit;
+        if self.busy.load(Ordering::Acquire) {
+            return Some(now + limit);
+        }
+        if due > now {
+            return Some(due);
+        }
+        self.closed.store(true, Ordering::Release);
+        None
     }
 
     async fn close(&self, why: &str) -> Result<Closed, Fault> {
@@ -299,12 +377,8 @@ async fn idle(session: Weak<Inner>, limit: Duration) {
         if inner.closed.load(Ordering::Acquire) {
             return;
         }
-        let now = Instant::now();
-        let due = *inner.stirred.lock().unwrap_or_else(PoisonError::into_inner) + limit;
-        if inner.busy.load(Ordering::Acquire) {
-            wake = now + limit;
-        } else if due > now {
-            wake = due;
+        if let Some(later) = inner.close_if_idle(limit) {
+            wake = later;
         } else {
             let observer = &inner.context.observer;
             observer.warning(
