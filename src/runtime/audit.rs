@@ -467,7 +467,9 @@ mod tests {
             audit.record("tool.call", data).expect("written");
         }
         let id = "y".repeat(MOST_DATA);
-        audit.record("tool.result", json!({ "id": id, "ok": true })).expect("written");
+        audit
+            .record("tool.result", json!({ "id": id, "ok": true }))
+            .expect("written");
         let small = json!({ "id": "t2", "args": { "list": [[["kept"]]] } });
         audit.record("tool.call", small.clone()).expect("written");
         drop(audit);

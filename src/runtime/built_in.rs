@@ -55,7 +55,9 @@ mod tests {
         let home = Home::new(dir.path());
         assert_eq!(unpack("nobody", &home).expect("no fault"), None);
         for bundle in mock::bundles() {
-            let at = unpack(bundle.name, &home).expect("unpacked").expect("there");
+            let at = unpack(bundle.name, &home)
+                .expect("unpacked")
+                .expect("there");
             for (path, bytes, executable) in bundle.files {
                 let file = at.join(path);
                 let mode = if *executable { 0o700 } else { 0o600 };

@@ -7,7 +7,7 @@ use super::agent::Agent;
 use super::choices::Strategy;
 use super::event::StreamEvent;
 use super::fault::{Code, Fault};
-use super::session::{Session, Turn};
+use super::session::{Session, Turn, carries_over};
 
 /// One message of a conversation, with what the caller knows of the ones before.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,17 @@ impl Pins {
             Strategy::NativeResume => {
                 fleeting(agent.start(ask.resume.as_deref()).await?, ask.message)
             }
-            Strategy::PinnedSession => self.pinned(agent, ask).await,
+            Strategy::PinnedSession if carries_over(&agent.context) => {
+                self.pinned(agent, ask).await
+            }
+            // A45-SESS-04: what must not be remembered is not pinned.
+            Strategy::PinnedSession => {
+                agent.context.observer.warning(
+                    "context_not_carried",
+                    "`session.context_carryover` is false: each turn gets a session of its own, nothing is pinned",
+                );
+                fleeting(agent.start(None).await?, ask.message)
+            }
         }
     }
 

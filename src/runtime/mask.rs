@@ -176,7 +176,12 @@ mod tests {
 
     #[test]
     fn a_secret_as_it_stands_in_json() {
-        for secret in ["pa\"ss\\wo", "two\nlines", "  spaced \n", "caf\u{e9}-\u{1f600}"] {
+        for secret in [
+            "pa\"ss\\wo",
+            "two\nlines",
+            "  spaced \n",
+            "caf\u{e9}-\u{1f600}",
+        ] {
             let masks = Masks::default();
             masks.add(secret);
             let line = json!({ "key": secret }).to_string();

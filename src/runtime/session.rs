@@ -76,8 +76,12 @@ impl Session {
         arm: Box<dyn Arm>,
         desk: Desk,
         id: String,
-        rules: Rules,
+        mut rules: Rules,
     ) -> Self {
+        // A second turn would know the first one (A45-SESS-04).
+        if !carries_over(&context) {
+            rules.most_turns = Some(rules.most_turns.map_or(1, |most| most.min(1)));
+        }
         let inner = Arc::new(Inner {
             context,
             arm,
@@ -130,9 +134,13 @@ impl Session {
         let taken = inner.turns.load(Ordering::Acquire);
         if inner.rules.most_turns.is_some_and(|most| taken >= most) {
             inner.busy.store(false, Ordering::Release);
+            let key = match carries_over(&inner.context) {
+                true => "session.max_turns",
+                false => "session.context_carryover: false",
+            };
             return Err(Fault::new(
                 Code::TurnsSpent,
-                format!("the session has had its {taken} turns (`session.max_turns`, AIP-45)"),
+                format!("the session has had its turns, {taken} in all (`{key}`, AIP-45)"),
             )
             .hint("start a new session"));
         }
@@ -365,6 +373,12 @@ impl Inner {
     }
 }
 
+/// Whether the manifest lets one turn know of another; it does unless it says no.
+pub(super) fn carries_over(context: &Context) -> bool {
+    let session = context.bundle.agent().and_then(|agent| agent.session());
+    session.and_then(|session| session.context_carryover()) != Some(false)
+}
+
 /// Closes a session that nobody uses (A45-SESS-02). Weak: a session that nobody holds is not
 /// kept alive by its own clock.
 async fn idle(session: Weak<Inner>, limit: Duration) {
@@ -502,35 +516,4 @@ impl Masked {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_turn_is_over_with_its_last_event_whoever_holds_the_sink() {
-        let text = |text: &str| StreamEvent::TextDelta { text: text.into() };
-        for secret in [None, Some("hunter22")] {
-            let masks = Masks::default();
-            secret.into_iter().for_each(|secret| masks.add(secret));
-            let (sink, events) = mpsc::channel(WAITING);
-            let mut turn = Turn {
-                events,
-                masked: Masked::new(&masks),
-                over: false,
-            };
-            let reason = StopReason::EndTurn;
-            for event in [text("a hunt"), StreamEvent::TurnEnd { reason }, text("late")] {
-                sink.send(event).await.expect("room");
-            }
-            let mut said = String::new();
-            let mut ends = 0;
-            while let Some(event) = turn.next().await {
-                match event {
-                    StreamEvent::TextDelta { text } => said.push_str(&text),
-                    other => ends += usize::from(other.is_last()),
-                }
-            }
-            assert_eq!((said.as_str(), ends), ("a hunt", 1));
-            assert!(turn.next().await.is_none() && !sink.is_closed());
-        }
-    }
-}
+mod tests;

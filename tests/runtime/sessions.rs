@@ -224,6 +224,30 @@ async fn a_spent_pin_is_replaced() {
 }
 
 #[tokio::test]
+async fn no_context_is_carried_where_the_manifest_says_so() {
+    let place = Place::new();
+    let dir = place.changed("forgetful", "AGENT-CLI.md", |t| {
+        t.replace("  context_carryover: true", "  context_carryover: false")
+    });
+    let (agent, watch) = place
+        .agent(dir.to_str().expect("a path"), by("pinned-session"))
+        .expect("loaded");
+    let pins = Pins::default();
+    say(&pins, &agent, "apple", |_| {}).await;
+    let said = say(&pins, &agent, BEFORE, |_| {}).await;
+    assert!(!said.contains("apple"), "{said}");
+    assert!(pins.is_empty() && watch.warned("context_not_carried"));
+    // A session by itself has one turn.
+    let session = agent.start(None).await.expect("started");
+    collect(&mut session.send("apple").expect("sent")).await;
+    let spent = session.send(BEFORE).err().expect("no second turn");
+    assert_eq!(spent.code, Code::TurnsSpent);
+    assert!(spent.message.contains("context_carryover"), "{spent:?}");
+    session.close().await.expect("closed");
+    assert_eq!(place.survivors(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_transcript_is_put_before_the_message() {
     let place = Place::new();
     let (agent, _) = place.agent("mock-acp", by("transcript")).expect("loaded");
