@@ -432,6 +432,15 @@ impl Turn {
     pub async fn next(&mut self) -> Option<StreamEvent> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
+
+    /// After the last event nobody waits for room among these any more.
+    fn seen(&mut self, event: StreamEvent) -> StreamEvent {
+        if event.is_last() {
+            self.over = true;
+            self.events.close();
+        }
+        event
+    }
 }
 
 impl Stream for Turn {
@@ -444,14 +453,12 @@ impl Stream for Turn {
         }
         loop {
             if let Some(event) = this.masked.ready.pop_front() {
-                this.over = event.is_last();
-                return Poll::Ready(Some(event));
+                return Poll::Ready(Some(this.seen(event)));
             }
             match this.events.poll_recv(cx) {
                 Poll::Ready(Some(event)) => {
                     if let Some(event) = this.masked.take(event) {
-                        this.over = event.is_last();
-                        return Poll::Ready(Some(event));
+                        return Poll::Ready(Some(this.seen(event)));
                     }
                 }
                 Poll::Ready(None) => return Poll::Ready(None),

@@ -185,6 +185,6 @@ async fn a_turn_is_over_with_its_last_event_whoever_holds_the_sink() {
             }
         }
         assert_eq!((said.as_str(), ends), ("a hunt", 1));
-        assert!(turn.next().await.is_none() && !sink.is_closed());
+        assert!(turn.next().await.is_none() && sink.is_closed());
     }
 }
