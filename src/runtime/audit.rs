@@ -20,6 +20,10 @@ pub const SCHEMA: &str = "agentgovernance/v1";
 const GENESIS: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 /// No line of ours is longer; a longer one is not read whole into memory.
 const LONGEST_LINE: u64 = 8 << 20;
+/// An agent decides what stands in `data`: beyond these it is named, not kept, or its line
+/// could not be read again.
+const MOST_DATA: usize = 64 << 10;
+const DEEPEST: usize = 32;
 
 /// Writes events. Several processes may write to one log: each append holds its lock.
 pub struct Audit {
@@ -88,6 +92,7 @@ impl Audit {
     pub fn record(&self, event: &str, data: Value) -> Result<(), Fault> {
         let mut data = data;
         self.masks.mask_value(&mut data);
+        bound(&mut data);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let locked = Locked::new(&log.file).map_err(|e| unwritable(&self.path, &e))?;
         let appended = self.append(&mut log, event, data);
@@ -167,6 +172,49 @@ fn unwritable(path: &Path, error: &io::Error) -> Fault {
     );
     Fault::new(Code::StateUnwritable, what)
         .hint("nothing runs without its audit (AIP-7): make room, or set AGENTPROTO_HOME")
+}
+
+/// Puts size and hash in the place of what is too deep or too long, the longest first.
+fn bound(data: &mut Value) {
+    flatten(data, DEEPEST);
+    let mut total = data.to_string().len();
+    if let Value::Object(members) = data
+        && total > MOST_DATA
+    {
+        let mut sizes: Vec<(usize, String)> = members
+            .iter()
+            .map(|(key, value)| (value.to_string().len(), key.clone()))
+            .collect();
+        sizes.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+        for (size, key) in sizes {
+            if total <= MOST_DATA {
+                break;
+            }
+            if let Some(value) = members.get_mut(&key) {
+                *value = digest(value);
+                total = total.saturating_sub(size) + value.to_string().len();
+            }
+        }
+    }
+    if total > MOST_DATA {
+        *data = digest(data);
+    }
+}
+
+fn flatten(value: &mut Value, levels: usize) {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => *value = digest(value),
+        Value::Array(items) => items.iter_mut().for_each(|item| flatten(item, levels - 1)),
+        Value::Object(map) => map.values_mut().for_each(|item| flatten(item, levels - 1)),
+        _ => {}
+    }
+}
+
+/// What is left of a value that is not kept.
+fn digest(value: &Value) -> Value {
+    let text = value.to_string();
+    let hash = format!("{:x}", Sha256::digest(text.as_bytes()));
+    json!({ "bytes": text.len(), "sha256": hash })
 }
 
 /// Over the entry without its hash, keys in order of their names.
@@ -405,6 +453,40 @@ mod tests {
         let mut repeated = all.clone();
         repeated.push(all[5].clone());
         assert_eq!(changed(&repeated), 7);
+    }
+
+    #[test]
+    fn what_an_agent_sends_cannot_break_the_log() {
+        let (dir, path) = log();
+        let home = Home::new(dir.path());
+        let audit = Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        let deep = (0..126).fold(json!(1), |inner, _| json!([inner]));
+        let long = "x".repeat(9 << 20);
+        for args in [deep, json!({ "text": long })] {
+            let data = json!({ "id": "t1", "name": "Edit", "args": args });
+            audit.record("tool.call", data).expect("written");
+        }
+        let id = "y".repeat(MOST_DATA);
+        audit
+            .record("tool.result", json!({ "id": id, "ok": true }))
+            .expect("written");
+        let small = json!({ "id": "t2", "args": { "list": [[["kept"]]] } });
+        audit.record("tool.call", small.clone()).expect("written");
+        drop(audit);
+        let audit = Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        audit.record("next.run", json!({})).expect("still writable");
+        assert_eq!(verify(&path).expect("whole").events, 11);
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let entries: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert!(text.len() < 2 * MOST_DATA);
+        assert_eq!(entries[7]["data"]["name"], "Edit");
+        // {"text":"…"} is eleven bytes and its text.
+        assert_eq!(entries[7]["data"]["args"]["bytes"], (9 << 20) + 11);
+        assert_eq!(entries[8]["data"]["ok"], true);
+        assert_eq!(entries[9]["data"], small);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::agent::Agent;
 use super::choices::Strategy;
 use super::event::StreamEvent;
 use super::fault::{Code, Fault};
-use super::session::{Session, Turn};
+use super::session::{Session, Turn, carries_over};
 
 /// One message of a conversation, with what the caller knows of the ones before.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,8 @@ struct Pin {
 #[derive(Default)]
 pub struct Pins {
     pins: Mutex<HashMap<String, Pin>>,
+    /// One per key, held while its process is looked for and started.
+    starting: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Pins {
@@ -89,7 +91,17 @@ impl Pins {
             Strategy::NativeResume => {
                 fleeting(agent.start(ask.resume.as_deref()).await?, ask.message)
             }
-            Strategy::PinnedSession => self.pinned(agent, ask).await,
+            Strategy::PinnedSession if carries_over(&agent.context) => {
+                self.pinned(agent, ask).await
+            }
+            // A45-SESS-04: what must not be remembered is not pinned.
+            Strategy::PinnedSession => {
+                agent.context.observer.warning(
+                    "context_not_carried",
+                    "`session.context_carryover` is false: each turn gets a session of its own, nothing is pinned",
+                );
+                fleeting(agent.start(None).await?, ask.message)
+            }
         }
     }
 
@@ -97,23 +109,27 @@ impl Pins {
     async fn pinned(&self, agent: &Agent, ask: Ask) -> Result<Running, Fault> {
         let key = key(agent, &ask)?;
         let patch = agent.chosen.patch();
-        let known = self.locked(|pins| match pins.get(&key) {
-            Some(pin) if pin.session.is_closed() => {
-                pins.remove(&key);
-                None
-            }
-            Some(pin) if pin.patch == patch => Some(Ok(Arc::clone(&pin.session))),
-            Some(_) => pins.remove(&key).map(|pin| Err(pin.session)),
-            None => None,
+        let turnstile = self.turnstile(&key);
+        let _alone = turnstile.lock().await;
+        let known = self.locked(|pins| {
+            pins.retain(|_, pin| !pin.session.is_closed());
+            let why = match pins.get(&key)? {
+                pin if pin.patch != patch => "mode or options have changed",
+                pin if pin.session.is_spent() => {
+                    "the session has had its turns (`session.max_turns`)"
+                }
+                pin => return Some(Ok(Arc::clone(&pin.session))),
+            };
+            pins.remove(&key).map(|pin| Err((pin.session, why)))
         });
         let session = match known {
             Some(Ok(session)) => session,
             other => {
-                if let Some(Err(old)) = other {
-                    agent.context.observer.warning(
-                        "pin_replaced",
-                        "mode or options have changed: the pinned process is closed, and with it what it remembered",
+                if let Some(Err((old, why))) = other {
+                    let what = format!(
+                        "{why}: the pinned process is closed, and with it what it remembered"
                     );
+                    agent.context.observer.warning("pin_replaced", &what);
                     old.close().await?;
                 }
                 let session = Arc::new(agent.start(None).await?);
@@ -148,6 +164,13 @@ impl Pins {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The lock of a key; those that nobody holds are forgotten.
+    fn turnstile(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        starting.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(starting.entry(key.to_owned()).or_default())
     }
 
     fn locked<T>(&self, work: impl FnOnce(&mut HashMap<String, Pin>) -> T) -> T {

@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::fault::{Code, Fault};
@@ -115,6 +115,11 @@ pub fn make_dir(path: &Path) -> io::Result<()> {
 
 /// Written beside, then put in place: a reader sees the old file or the new one.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, 0o600)
+}
+
+/// The mode is set before the file is in place: who is killed in between leaves no half of it.
+pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     make_dir(dir)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,6 +131,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
             .mode(0o600)
             .open(&beside)?;
         file.write_all(bytes)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_all()?;
         fs::rename(&beside, path)
     })();
@@ -145,7 +151,6 @@ pub fn unique() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn state_is_private_and_replaced_whole() {

@@ -17,16 +17,19 @@ pub struct Masks {
 }
 
 impl Masks {
+    /// As it is, without the spaces around it, and as both stand in JSON: errors quote lines
+    /// as they came.
     pub fn add(&self, secret: &str) {
-        if secret.len() < SHORTEST {
-            return;
-        }
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
-        if !values.iter().any(|v| v == secret) {
-            values.push(secret.to_owned());
-            // A secret that holds another one goes first, whole.
-            values.sort_by_key(|v| std::cmp::Reverse(v.len()));
+        for form in [secret, secret.trim()] {
+            for form in [form.to_owned(), in_json(form), in_ascii(&in_json(form))] {
+                if form.len() >= SHORTEST && !values.contains(&form) {
+                    values.push(form);
+                }
+            }
         }
+        // A secret that holds another one goes first, whole.
+        values.sort_by_key(|v| std::cmp::Reverse(v.len()));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -99,6 +102,28 @@ impl Masks {
     }
 }
 
+/// What stands between the quotes.
+fn in_json(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    let inner = quoted.get(1..quoted.len().saturating_sub(1));
+    inner.unwrap_or_default().to_owned()
+}
+
+/// As writers do that keep JSON to ASCII.
+fn in_ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            out.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
+}
+
 /// Masks a text in pieces; holds back what may become a secret.
 pub struct MaskedStream {
     masks: Masks,
@@ -147,6 +172,28 @@ mod tests {
         let mut value = json!({"hunter22": ["x hunter22", 1]});
         masks().mask_value(&mut value);
         assert_eq!(value, json!({"[secret]": ["x [secret]", 1]}));
+    }
+
+    #[test]
+    fn a_secret_as_it_stands_in_json() {
+        for secret in [
+            "pa\"ss\\wo",
+            "two\nlines",
+            "  spaced \n",
+            "caf\u{e9}-\u{1f600}",
+        ] {
+            let masks = Masks::default();
+            masks.add(secret);
+            let line = json!({ "key": secret }).to_string();
+            for text in [&line, &super::in_ascii(&line), secret] {
+                let masked = masks.mask(text);
+                assert!(masked.contains(MASK), "{masked}");
+                let left = ["ss", "lines", "spaced", "caf"];
+                assert!(!left.iter().any(|l| masked.contains(l)), "{masked}");
+            }
+            let trimmed = format!("got [{}]", secret.trim());
+            assert_eq!(masks.mask(&trimmed), "got [[secret]]");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::Stream;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -54,12 +54,20 @@ struct Inner {
     turns: AtomicU64,
     busy: AtomicBool,
     closed: AtomicBool,
-    /// When a turn last began or ended.
+    /// When a turn last began or ended. Held while a turn is let in, and while the session
+    /// is found idle: never both.
     stirred: Mutex<Instant>,
-    /// The task of the turn in flight.
-    working: Mutex<Option<AbortHandle>>,
+    /// The newest turn.
+    working: Mutex<Option<Working>>,
     /// One closes, others wait for it.
     closing: tokio::sync::Mutex<Option<Closed>>,
+}
+
+/// A turn's task, and the wish to end it: its own, so that a late one is not taken for the
+/// next turn's.
+struct Working {
+    task: AbortHandle,
+    cancel: watch::Sender<bool>,
 }
 
 impl Session {
@@ -68,8 +76,12 @@ impl Session {
         arm: Box<dyn Arm>,
         desk: Desk,
         id: String,
-        rules: Rules,
+        mut rules: Rules,
     ) -> Self {
+        // A second turn would know the first one (A45-SESS-04).
+        if !carries_over(&context) {
+            rules.most_turns = Some(rules.most_turns.map_or(1, |most| most.min(1)));
+        }
         let inner = Arc::new(Inner {
             context,
             arm,
@@ -99,9 +111,17 @@ impl Session {
         self.inner.closed.load(Ordering::Acquire)
     }
 
+    /// Whether it has had all turns that it may have, and the last one is over.
+    pub fn is_spent(&self) -> bool {
+        let taken = self.inner.turns.load(Ordering::Acquire);
+        let most = self.inner.rules.most_turns;
+        most.is_some_and(|most| taken >= most) && !self.inner.busy.load(Ordering::Acquire)
+    }
+
     /// Begins a turn. One at a time (`session_busy`), no more than `max_turns`.
     pub fn send(&self, message: impl Into<String>) -> Result<Turn, Fault> {
         let inner = &self.inner;
+        let mut stirred = inner.stirred.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_closed() {
             return Err(Fault::new(Code::SessionClosed, "the session is closed"));
         }
@@ -114,21 +134,32 @@ impl Session {
         let taken = inner.turns.load(Ordering::Acquire);
         if inner.rules.most_turns.is_some_and(|most| taken >= most) {
             inner.busy.store(false, Ordering::Release);
+            let key = match carries_over(&inner.context) {
+                true => "session.max_turns",
+                false => "session.context_carryover: false",
+            };
             return Err(Fault::new(
                 Code::TurnsSpent,
-                format!("the session has had its {taken} turns (`session.max_turns`, AIP-45)"),
+                format!("the session has had its turns, {taken} in all (`{key}`, AIP-45)"),
             )
             .hint("start a new session"));
         }
         inner.turns.store(taken + 1, Ordering::Release);
+        *stirred = Instant::now();
+        drop(stirred);
         let (sink, events) = mpsc::channel(WAITING);
+        let (cancel, cancelled) = watch::channel(false);
         let worker = Arc::clone(inner);
         let message = message.into();
-        let task = tokio::spawn(async move { worker.turn(message, sink, taken + 1).await });
-        *inner.working.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
+        let task =
+            tokio::spawn(async move { worker.turn(message, sink, cancelled, taken + 1).await });
+        let task = task.abort_handle();
+        *inner.working.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Working { task, cancel });
         Ok(Turn {
             events,
             masked: Masked::new(&inner.context.masks),
+            over: false,
         })
     }
 
@@ -140,7 +171,11 @@ impl Session {
                 .context
                 .audit
                 .record("turn.cancel", json!({ "session": self.inner.id }))?;
-            self.inner.arm.cancel().await?;
+            let working = &self.inner.working;
+            let working = working.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(working) = &*working {
+                working.cancel.send_replace(true);
+            }
         }
         Ok(busy)
     }
@@ -177,7 +212,7 @@ impl Drop for Session {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(working) = working {
-            working.abort();
+            working.task.abort();
         }
     }
 }
@@ -187,8 +222,13 @@ impl Inner {
         *self.stirred.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    async fn turn(&self, message: String, sink: mpsc::Sender<StreamEvent>, number: u64) {
-        self.stir();
+    async fn turn(
+        &self,
+        message: String,
+        sink: mpsc::Sender<StreamEvent>,
+        cancelled: watch::Receiver<bool>,
+        number: u64,
+    ) {
         self.context
             .observer
             .stage(Stage::Turn, &number.to_string());
@@ -198,7 +238,7 @@ impl Inner {
             json!({ "session": self.id, "turn": number, "bytes": message.len() }),
         );
         let ended = match begun {
-            Ok(()) => self.bounded(self.arm.turn(&message, events)).await,
+            Ok(()) => self.bounded(&message, events, cancelled).await,
             Err(fault) => Err(fault),
         };
         let told = match &ended {
@@ -214,34 +254,74 @@ impl Inner {
                 .record("turn.end", told.clone())
                 .map(|()| reason)
         });
+        let mut broken = false;
         let last = match ended {
             Ok(reason) => StreamEvent::TurnEnd { reason },
             Err(fault) => {
                 let _ = self.context.audit.record("turn.end", told);
-                if matches!(fault.code, Code::AgentExited | Code::ProtocolViolation) {
+                broken = matches!(fault.code, Code::AgentExited | Code::ProtocolViolation);
+                if broken {
                     self.closed.store(true, Ordering::Release);
                 }
                 error_event(&fault, &self.context.masks)
             }
         };
-        self.busy.store(false, Ordering::Release);
         self.stir();
-        let _ = sink.send(last).await;
+        self.busy.store(false, Ordering::Release);
+        if !broken {
+            let _ = sink.send(last).await;
+            return;
+        }
+        // Nobody can talk to this agent any more, so it must not stay; its last event does
+        // not wait for that, nor that for a slow reader.
+        let _ = tokio::join!(sink.send(last), self.close("broken"));
     }
 
+    /// The arm hears of a cancel only here, beside its own turn: after the end of the turn
+    /// it would keep it for the next one.
     async fn bounded(
         &self,
-        turn: impl Future<Output = Result<StopReason, Fault>>,
+        message: &str,
+        events: Events,
+        mut cancelled: watch::Receiver<bool>,
     ) -> Result<StopReason, Fault> {
-        let Some(limit) = self.rules.turn_timeout else {
-            return turn.await;
-        };
-        tokio::pin!(turn);
-        if let Ok(ended) = tokio::time::timeout(limit, &mut turn).await {
-            return ended;
+        if *cancelled.borrow() {
+            return Ok(StopReason::Cancelled);
         }
-        let _ = self.arm.cancel().await;
+        let late = async {
+            match self.rules.turn_timeout {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let wish = async {
+            if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let mut turn = self.arm.turn(message, events);
+        tokio::pin!(late, wish);
+        tokio::select! {
+            biased;
+            ended = &mut turn => return ended,
+            () = &mut wish => {
+                let cancelling = async {
+                    let _ = self.arm.cancel().await;
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    biased;
+                    () = cancelling => {}
+                    ended = &mut turn => return ended,
+                    () = &mut late => {}
+                }
+            }
+            () = &mut late => {
+                let _ = self.arm.cancel().await;
+            }
+        }
         let _ = turn.await;
+        let limit = self.rules.turn_timeout.unwrap_or_default();
         Err(Fault::new(
             Code::TurnTimeout,
             format!(
@@ -250,6 +330,21 @@ impl Inner {
             ),
         )
         .hint("give `--turn-timeout` more time"))
+    }
+
+    /// When to look again; `None` where the session takes no more turns from now on.
+    fn close_if_idle(&self, limit: Duration) -> Option<Instant> {
+        let stirred = self.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let due = *stirred + limit;
+        if self.busy.load(Ordering::Acquire) {
+            return Some(now + limit);
+        }
+        if due > now {
+            return Some(due);
+        }
+        self.closed.store(true, Ordering::Release);
+        None
     }
 
     async fn close(&self, why: &str) -> Result<Closed, Fault> {
@@ -278,6 +373,12 @@ impl Inner {
     }
 }
 
+/// Whether the manifest lets one turn know of another; it does unless it says no.
+pub(super) fn carries_over(context: &Context) -> bool {
+    let session = context.bundle.agent().and_then(|agent| agent.session());
+    session.and_then(|session| session.context_carryover()) != Some(false)
+}
+
 /// Closes a session that nobody uses (A45-SESS-02). Weak: a session that nobody holds is not
 /// kept alive by its own clock.
 async fn idle(session: Weak<Inner>, limit: Duration) {
@@ -290,12 +391,8 @@ async fn idle(session: Weak<Inner>, limit: Duration) {
         if inner.closed.load(Ordering::Acquire) {
             return;
         }
-        let now = Instant::now();
-        let due = *inner.stirred.lock().unwrap_or_else(PoisonError::into_inner) + limit;
-        if inner.busy.load(Ordering::Acquire) {
-            wake = now + limit;
-        } else if due > now {
-            wake = due;
+        if let Some(later) = inner.close_if_idle(limit) {
+            wake = later;
         } else {
             let observer = &inner.context.observer;
             observer.warning(
@@ -327,11 +424,22 @@ pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
 pub struct Turn {
     events: mpsc::Receiver<StreamEvent>,
     masked: Masked,
+    /// The last event was given out: who else holds the sink has nothing more to say.
+    over: bool,
 }
 
 impl Turn {
     pub async fn next(&mut self) -> Option<StreamEvent> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// After the last event nobody waits for room among these any more.
+    fn seen(&mut self, event: StreamEvent) -> StreamEvent {
+        if event.is_last() {
+            self.over = true;
+            self.events.close();
+        }
+        event
     }
 }
 
@@ -340,14 +448,17 @@ impl Stream for Turn {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<StreamEvent>> {
         let this = self.get_mut();
+        if this.over {
+            return Poll::Ready(None);
+        }
         loop {
             if let Some(event) = this.masked.ready.pop_front() {
-                return Poll::Ready(Some(event));
+                return Poll::Ready(Some(this.seen(event)));
             }
             match this.events.poll_recv(cx) {
                 Poll::Ready(Some(event)) => {
                     if let Some(event) = this.masked.take(event) {
-                        return Poll::Ready(Some(event));
+                        return Poll::Ready(Some(this.seen(event)));
                     }
                 }
                 Poll::Ready(None) => return Poll::Ready(None),
@@ -410,3 +521,6 @@ impl Masked {
         serde_json::from_value(value).unwrap_or(event)
     }
 }
+
+#[cfg(test)]
+mod tests;

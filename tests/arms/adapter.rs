@@ -153,6 +153,18 @@ async fn two_ends_of_a_turn() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_turn_that_nobody_knows() {
+    let stand = stand(r#"say '{"type":"turn-end","reason":"end_turn","turnId":"turn-7"}'"#);
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (_, end) = turn(&arm, &context, "hi").await;
+    let fault = end.expect_err("it would hang");
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(fault.message.contains("turn-7"), "{}", fault.message);
+    arm.stop().await;
+}
+
+#[tokio::test]
 async fn errors_of_the_adapter_keep_their_words() {
     let stand = stand(
         r#"case $line in

@@ -371,6 +371,34 @@ async fn the_caller_may_answer_or_cancel() {
     arm.stop().await;
 }
 
+/// The server does not wait for the answer to its own question.
+#[tokio::test]
+async fn a_question_does_not_outlive_its_turn() {
+    let call = r#"mkfifo gate
+        say '{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"may I?","requestedSchema":{"type":"object","properties":{}}}}'
+        read -r seen < gate
+        text done"#;
+    let stand = stand(call).asking(Permissions::Ask);
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = watched(&arm, &context, "go", |event| {
+        let stand = &stand;
+        async move {
+            if let StreamEvent::AgentPrompt { id, .. } = event {
+                assert!(stand.desk.is_open(&id));
+                std::fs::write(stand.path("work/gate"), "seen\n").expect("told");
+            }
+        }
+    })
+    .await;
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let Some(StreamEvent::AgentPrompt { id, .. }) = events.first() else {
+        panic!("{events:?}");
+    };
+    assert!(!stand.desk.is_open(id));
+    arm.stop().await;
+}
+
 #[tokio::test]
 async fn a_handshake_that_fails_says_why() {
     for (script, code, said) in [

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::place::{Place, allowing, collect, with_option};
 use agentproto::runtime::agent::{Agent, Wishlist};
 use agentproto::runtime::continuation::{Ask, Exchange, Pins, Running};
+use agentproto::runtime::observe::Stage;
 use agentproto::runtime::{Code, StreamEvent};
 
 fn by(strategy: &str) -> Wishlist {
@@ -165,6 +166,85 @@ async fn a_pinned_process_is_evicted_when_idle() {
     }
     assert!(!say(&pins, &agent, BEFORE, |_| {}).await.contains("apple"));
     pins.close().await.expect("closed");
+}
+
+#[tokio::test]
+async fn two_first_messages_at_once_are_one_process() {
+    let place = Place::new();
+    let (agent, watch) = place
+        .agent("mock-acp", by("pinned-session"))
+        .expect("loaded");
+    let pins = Pins::default();
+    let ask = || Ask {
+        message: "apple".into(),
+        conversation: "c1".into(),
+        ..Ask::default()
+    };
+    let (one, other) = tokio::join!(pins.send(&agent, ask()), pins.send(&agent, ask()));
+    // The second one finds the first one's process, at work or not.
+    let mut answered = 0;
+    for sent in [one, other] {
+        match sent {
+            Ok(running) => {
+                text(running).await;
+                answered += 1;
+            }
+            Err(fault) => assert_eq!(fault.code, Code::SessionBusy),
+        }
+    }
+    assert!(answered > 0);
+    let stages = watch.stages.lock().expect("whole").clone();
+    let sessions = stages.iter().filter(|s| **s == Stage::Session).count();
+    assert_eq!((sessions, pins.len()), (1, 1));
+    pins.close().await.expect("closed");
+}
+
+#[tokio::test]
+async fn a_spent_pin_is_replaced() {
+    let place = Place::new();
+    let dir = place.changed("spent", "AGENT-CLI.md", |t| {
+        t.replace(
+            "  idle_timeout_ms: 600000\n  context",
+            "  max_turns: 2\n  context",
+        )
+    });
+    let (agent, watch) = place
+        .agent(dir.to_str().expect("a path"), by("pinned-session"))
+        .expect("loaded");
+    let pins = Pins::default();
+    say(&pins, &agent, "apple", |_| {}).await;
+    assert!(say(&pins, &agent, BEFORE, |_| {}).await.contains("apple"));
+    assert!(!watch.warned("pin_replaced"));
+    let fresh = say(&pins, &agent, BEFORE, |_| {}).await;
+    assert!(!fresh.contains("apple"), "{fresh}");
+    assert!(watch.warned("pin_replaced"));
+    assert_eq!(pins.len(), 1);
+    pins.close().await.expect("closed");
+    assert_eq!(place.survivors(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn no_context_is_carried_where_the_manifest_says_so() {
+    let place = Place::new();
+    let dir = place.changed("forgetful", "AGENT-CLI.md", |t| {
+        t.replace("  context_carryover: true", "  context_carryover: false")
+    });
+    let (agent, watch) = place
+        .agent(dir.to_str().expect("a path"), by("pinned-session"))
+        .expect("loaded");
+    let pins = Pins::default();
+    say(&pins, &agent, "apple", |_| {}).await;
+    let said = say(&pins, &agent, BEFORE, |_| {}).await;
+    assert!(!said.contains("apple"), "{said}");
+    assert!(pins.is_empty() && watch.warned("context_not_carried"));
+    // A session by itself has one turn.
+    let session = agent.start(None).await.expect("started");
+    collect(&mut session.send("apple").expect("sent")).await;
+    let spent = session.send(BEFORE).err().expect("no second turn");
+    assert_eq!(spent.code, Code::TurnsSpent);
+    assert!(spent.message.contains("context_carryover"), "{spent:?}");
+    session.close().await.expect("closed");
+    assert_eq!(place.survivors(), Vec::<String>::new());
 }
 
 #[tokio::test]

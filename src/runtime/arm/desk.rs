@@ -1,13 +1,13 @@
 //! Where questions of the agent are decided: permissions and elicitations (A45-SEC-03).
 
 use std::collections::HashMap;
+use std::str::Chars;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::Events;
-use crate::manifest::globs;
 use crate::runtime::event::{Choice, StreamEvent};
 use crate::runtime::fault::Fault;
 
@@ -25,7 +25,7 @@ pub enum Permissions {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// A glob on the tool's name (ACP title); `*` fits all.
+    /// A pattern on the tool's name (ACP title): `*` fits any text, `?` one character.
     pub tool: String,
     /// The tool's kind, where only one is meant.
     pub kind: Option<String>,
@@ -130,7 +130,7 @@ impl Desk {
             Permissions::Deny => Decision::Deny,
             Permissions::Rules(rules) => {
                 let fits = |rule: &&Rule| {
-                    globs::matches(&rule.tool, &asked.tool)
+                    wildcard(&rule.tool, &asked.tool)
                         && (rule.kind.is_none() || rule.kind == asked.kind)
                 };
                 rules
@@ -190,5 +190,93 @@ fn pick(choices: &[Choice], kinds: &[&str]) -> Answer {
     match kinds.iter().find_map(of) {
         Some(choice) => Answer::Choice(choice.id.clone()),
         None => Answer::Declined,
+    }
+}
+
+/// A title is no path: `*` fits slashes, too. Only the last `*` is ever tried again, so that
+/// the time is bounded by the product of the lengths.
+fn wildcard(pattern: &str, text: &str) -> bool {
+    let (mut pattern, mut text) = (pattern.chars(), text.chars());
+    let mut star: Option<(Chars, Chars)> = None;
+    loop {
+        let (mut wanted, mut rest) = (pattern.clone(), text.clone());
+        match (wanted.next(), rest.next()) {
+            (Some('*'), _) => {
+                star = Some((wanted.clone(), text.clone()));
+                pattern = wanted;
+                continue;
+            }
+            (None, None) => return true,
+            (Some(_), None) => return false,
+            (Some(want), Some(have)) if want == '?' || want == have => {
+                (pattern, text) = (wanted, rest);
+                continue;
+            }
+            _ => {}
+        }
+        let Some((after, from)) = &mut star else {
+            return false;
+        };
+        from.next();
+        (pattern, text) = (after.clone(), from.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards() {
+        for (pattern, text) in [
+            ("*", ""),
+            ("*", "Edit src/main.rs"),
+            ("Edit*", "Edit src/main.rs"),
+            ("Edit*.rs", "Edit src/a.rs/main.rs"),
+            ("*main*", "Edit src/main.rs"),
+            ("Edit ?", "Edit \u{e9}"),
+            ("a*b*c", "a/b/b/c"),
+            ("[x]", "[x]"),
+            ("", ""),
+        ] {
+            assert!(wildcard(pattern, text), "{pattern} fits {text}");
+        }
+        for (pattern, text) in [
+            ("Edit*", "Read src/main.rs"),
+            ("Edit", "Edit src/main.rs"),
+            ("*.rs", "Edit main.rs.bak"),
+            ("Edit ?", "Edit "),
+            ("a*b*c", "a/c/b"),
+            ("", "x"),
+            ("[x]", "x"),
+        ] {
+            assert!(!wildcard(pattern, text), "{pattern} does not fit {text}");
+        }
+        let stars = "*a".repeat(50);
+        assert!(!wildcard(&format!("{stars}b"), &"a".repeat(20_000)));
+    }
+
+    #[test]
+    fn a_rule_looks_at_the_whole_title() {
+        let rule = |tool: &str, decision| Rule {
+            tool: tool.into(),
+            kind: None,
+            decision,
+        };
+        let desk = Desk::new(Permissions::Rules(vec![
+            rule("Edit*", Decision::Deny),
+            rule("*", Decision::Allow),
+        ]));
+        let decided = |tool: &str| {
+            desk.decide(&Asked {
+                id: "1".into(),
+                message: tool.into(),
+                choices: Vec::new(),
+                tool: tool.into(),
+                kind: None,
+            })
+        };
+        assert_eq!(decided("Edit src/main.rs"), Decision::Deny);
+        assert_eq!(decided("Read src/main.rs"), Decision::Allow);
     }
 }

@@ -144,10 +144,14 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
     let last = matches!(said, Said::TurnEnd { .. } | Said::Error { .. });
     let named = turn.as_deref().map(|turn| shared.is_of_this_turn(turn));
     match named {
-        // Of a turn that was cancelled and left.
+        // Of a turn that was cancelled and left; or of none at all, and then the turn that
+        // waits for its end would wait for ever.
         Some(false) => {
-            if last {
-                shared.owed.send_replace(false);
+            if last && !shared.owed.send_replace(false) {
+                let quoted = quote(&shared.context, bytes);
+                shared.violated(format!(
+                    "the adapter ended a turn that nobody waits for: `{quoted}`"
+                ));
             }
             return;
         }

@@ -191,14 +191,13 @@ impl Mcp {
         };
         let ended = match answered {
             Ok(Some(result)) => self.result(calls, result, &turn.going).await,
-            Ok(None) => {
-                self.desk.cancel_all();
-                Ok(StopReason::Cancelled)
-            }
+            Ok(None) => Ok(StopReason::Cancelled),
             Err(Failure::Fault(fault) | Failure::End(End::Fault(fault))) => Err(fault),
             Err(Failure::End(_)) => Err(started.process.lost("in the turn").await),
         };
         self.shared.turn_over();
+        // A server may answer while its own question is open.
+        self.desk.cancel_all();
         ended
     }
 
