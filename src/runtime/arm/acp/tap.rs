@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::updates::{Chunk, Params, Tools};
 use crate::runtime::arm::Events;
 use crate::runtime::fault::{Code, Fault};
+use crate::runtime::mask::Masks;
 use crate::runtime::observe::Observer;
 use crate::runtime::spawn::{Lines, Piece};
 
@@ -40,6 +41,7 @@ pub struct Shared {
     over: watch::Sender<Option<Over>>,
     first_odd: Mutex<Option<String>>,
     observer: Arc<dyn Observer>,
+    masks: Masks,
 }
 
 #[derive(Clone, Debug)]
@@ -50,12 +52,13 @@ pub enum Over {
 }
 
 impl Shared {
-    pub fn new(observer: Arc<dyn Observer>) -> Arc<Self> {
+    pub fn new(observer: Arc<dyn Observer>, masks: Masks) -> Arc<Self> {
         Arc::new(Shared {
             turn: Mutex::new(None),
             over: watch::channel(None).0,
             first_odd: Mutex::new(None),
             observer,
+            masks,
         })
     }
 
@@ -100,11 +103,7 @@ pub async fn read(
     shared: Arc<Shared>,
     onward: mpsc::UnboundedSender<std::io::Result<String>>,
 ) {
-    let mut reader = Reader {
-        shared: Arc::clone(&shared),
-        tools: Tools::default(),
-        odd: 0,
-    };
+    let mut reader = Reader::new(Arc::clone(&shared));
     let over = loop {
         let Some(piece) = lines.next().await else {
             break Over::Ended;
@@ -138,6 +137,14 @@ struct Reader {
 }
 
 impl Reader {
+    fn new(shared: Arc<Shared>) -> Self {
+        Reader {
+            shared,
+            tools: Tools::default(),
+            odd: 0,
+        }
+    }
+
     /// A line for the library; `None` where it was dealt with.
     async fn take(&mut self, piece: Piece) -> Result<Option<String>, Fault> {
         let bytes = match piece {
@@ -228,8 +235,12 @@ impl Reader {
 
     /// Something that is no message, told a few times and then counted.
     fn odd(&mut self, what: &str) {
-        self.odd += 1;
-        let cut = cut(what);
+        self.odd = self.odd.saturating_add(1);
+        if self.odd > TOLD {
+            return;
+        }
+        // Half a secret would not be known as one: masked first, cut afterwards.
+        let cut = cut(&self.shared.masks.mask(what));
         let mut first = self
             .shared
             .first_odd
@@ -237,12 +248,10 @@ impl Reader {
             .unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| cut.clone());
         drop(first);
-        if self.odd <= TOLD {
-            self.shared.observer.warning(
-                "protocol_garbage",
-                &format!("the agent wrote something to standard output that is no ACP message (ACP, transports): {cut}"),
-            );
-        }
+        self.shared.observer.warning(
+            "protocol_garbage",
+            &format!("the agent wrote something to standard output that is no ACP message (ACP, transports): {cut}"),
+        );
     }
 
     fn finish(&self) {
@@ -277,6 +286,60 @@ pub async fn write(mut stdin: pipe::Sender, mut lines: mpsc::UnboundedReceiver<S
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::observe::Stage;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<(String, String)>>);
+
+    impl Observer for Heard {
+        fn stage(&self, _: Stage, _: &str) {}
+        fn progress(&self, _: Stage, _: &str) {}
+        fn warning(&self, code: &str, message: &str) {
+            let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.push((code.to_owned(), message.to_owned()));
+        }
+    }
+
+    impl Heard {
+        fn of(&self, code: &str) -> Vec<String> {
+            let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let fitting = heard.iter().filter(|(known, _)| known == code);
+            fitting.map(|(_, message)| message.clone()).collect()
+        }
+    }
+
+    fn reader(masks: Masks) -> (Reader, Arc<Heard>) {
+        let heard = Arc::new(Heard::default());
+        (Reader::new(Shared::new(heard.clone(), masks)), heard)
+    }
+
+    fn line(text: &str) -> Piece {
+        Piece::Line {
+            bytes: text.as_bytes().to_vec(),
+            ended: true,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_at_the_cut_is_masked_whole() {
+        let masks = Masks::default();
+        masks.add("hunter22-very-long");
+        for lead in (QUOTED - 20)..=QUOTED {
+            let (mut reader, heard) = reader(masks.clone());
+            let text = format!("{}hunter22-very-long{}", "x".repeat(lead), "y".repeat(50));
+            assert!(matches!(reader.take(line(&text)).await, Ok(None)));
+            let told = heard.of("protocol_garbage");
+            assert_eq!(told.len(), 1);
+            for text in told.iter().chain(reader.shared.first_odd().iter()) {
+                assert!(!text.contains("xh"), "{lead}: {text}");
+            }
         }
     }
 }
