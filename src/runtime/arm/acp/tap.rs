@@ -134,6 +134,8 @@ struct Reader {
     shared: Arc<Shared>,
     tools: Tools,
     odd: u32,
+    /// Updates for a session that is not ours.
+    strange: u32,
 }
 
 impl Reader {
@@ -142,6 +144,7 @@ impl Reader {
             shared,
             tools: Tools::default(),
             odd: 0,
+            strange: 0,
         }
     }
 
@@ -218,19 +221,20 @@ impl Reader {
     }
 
     /// The turn that an update belongs to.
-    fn turn_of(&self, session: &str) -> Option<Arc<(String, Events)>> {
-        match &*self.shared.turn() {
-            Some(turn) if turn.0 == session => Some(Arc::clone(turn)),
-            Some(_) => {
-                self.shared.observer.warning(
-                    "session_unknown",
-                    "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
-                );
-                None
-            }
-            // Outside of a turn: a replay, or something that came too late.
-            None => None,
+    fn turn_of(&mut self, session: &str) -> Option<Arc<(String, Events)>> {
+        // Outside of a turn: a replay, or something that came too late.
+        let turn = self.shared.turn().clone()?;
+        if turn.0 == session {
+            return Some(turn);
         }
+        self.strange = self.strange.saturating_add(1);
+        if self.strange <= TOLD {
+            self.shared.observer.warning(
+                "session_unknown",
+                "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
+            );
+        }
+        None
     }
 
     /// Something that is no message, told a few times and then counted.
@@ -258,6 +262,10 @@ impl Reader {
         if self.odd > TOLD {
             let text = format!("{} lines of the agent were no ACP messages", self.odd);
             self.shared.observer.warning("protocol_garbage", &text);
+        }
+        if self.strange > TOLD {
+            let text = format!("{} updates were for another session", self.strange);
+            self.shared.observer.warning("session_unknown", &text);
         }
     }
 }
@@ -341,5 +349,38 @@ mod tests {
                 assert!(!text.contains("xh"), "{lead}: {text}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn updates_for_another_session_are_told_a_few_times_and_counted() {
+        let (mut reader, heard) = reader(Masks::default());
+        let home = tempfile::tempdir().expect("a directory");
+        let home = crate::runtime::home::Home::new(home.path());
+        let audit = crate::runtime::audit::Audit::open(&home, "x", Masks::default());
+        let (sink, mut events) = tokio::sync::mpsc::channel(8);
+        let sink = Events::new(sink, Arc::new(audit.expect("a log")));
+        reader.shared.begin_turn("ours", sink);
+        let update = |session: &str| {
+            let update = serde_json::json!({
+                "sessionUpdate": "agent_message_chunk",
+                "content": { "type": "text", "text": "x" }
+            });
+            let params = serde_json::json!({ "sessionId": session, "update": update });
+            let message = serde_json::json!({
+                "jsonrpc": "2.0", "method": "session/update", "params": params
+            });
+            line(&message.to_string())
+        };
+        for _ in 0..100 {
+            assert!(matches!(reader.take(update("theirs")).await, Ok(None)));
+        }
+        assert!(matches!(reader.take(update("ours")).await, Ok(None)));
+        assert!(events.try_recv().is_ok() && events.try_recv().is_err());
+        let told = TOLD as usize;
+        assert_eq!(heard.of("session_unknown").len(), told);
+        reader.finish();
+        let all = heard.of("session_unknown");
+        assert_eq!(all.len(), told + 1);
+        assert!(all.last().is_some_and(|text| text.starts_with("100 ")));
     }
 }
