@@ -36,7 +36,8 @@ pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
         None => audit::default_path(&Home::from_env()?),
     };
     let verified = audit::verify(&path)?;
-    let facts = json!({ "file": path, "events": verified.events, "head": verified.head });
+    let facts =
+        json!({ "file": path.to_string_lossy(), "events": verified.events, "head": verified.head });
     match args.output.as_str() {
         "json" => writeln!(out, "{facts:#}"),
         "jsonl" => {
@@ -54,4 +55,31 @@ pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
     }
     .map_err(io_failure)?;
     Ok(exit::CLEAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_not_utf8_is_told() {
+        use std::os::unix::ffi::OsStringExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let name = std::ffi::OsString::from_vec(b"home-\xff".to_vec());
+        let home = Home::new(dir.path().join(name));
+        audit::Audit::open(&home, "x", crate::runtime::mask::Masks::default())
+            .and_then(|log| log.record("x", json!({})))
+            .expect("written");
+        let path = audit::default_path(&home);
+        for output in ["json", "jsonl", "human"] {
+            let action = AuditAction::Verify(Verify {
+                file: Some(path.clone()),
+                output: output.to_owned(),
+            });
+            let mut out = Vec::new();
+            assert!(matches!(run(&action, &mut out), Ok(exit::CLEAN)));
+            let text = String::from_utf8(out).expect("UTF-8");
+            assert_eq!(text.contains("home-\u{fffd}"), output != "human", "{text}");
+        }
+    }
 }

@@ -162,6 +162,7 @@ impl Agent {
             )
             .hint("check `bin_args`: an unknown subcommand often starts something else; `--handshake-timeout` gives it longer")
         };
+        arm.prepare().await?;
         stage(Stage::Handshake, self.context.bundle.text("protocol")?);
         let negotiated = match tokio::time::timeout(limit, arm.handshake()).await {
             Ok(negotiated) => negotiated?,

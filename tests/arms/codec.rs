@@ -88,6 +88,31 @@ say '{"type":"result","status":"success","stats":{}}'
 "#;
 
 #[tokio::test]
+async fn a_flood_of_warnings_is_counted() {
+    let script = r#"
+say '{"type":"init","session_id":"g-1","model":"x"}'
+n=0
+while [ $n -lt 50 ]; do
+    n=$((n + 1))
+    say '{"type":"error","severity":"warning","message":"getting slow"}'
+done
+say '{"type":"result","status":"success","stats":{}}'
+"#;
+    let stand = stand("gemini-stream-json", script);
+    let (arm, context) = arm(&stand);
+    ready(&*arm, None).await;
+    for turns in 1..=2 {
+        let (_, end) = turn(&*arm, &context, "hello").await;
+        assert_eq!(end.expect("an end"), StopReason::EndTurn);
+        let warnings = stand.ear.warnings();
+        assert_eq!(warnings.len(), turns * 6, "{warnings:?}");
+        let last = warnings.last().expect("a count");
+        assert!(last.contains("50 warnings"), "{last}");
+    }
+    arm.stop().await;
+}
+
+#[tokio::test]
 async fn gemini_resumes_what_it_is_given() {
     let stand = stand("gemini-stream-json", GEMINI);
     let (arm, context) = arm(&stand);

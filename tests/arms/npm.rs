@@ -1,5 +1,9 @@
 //! npm adapters as far as they need no Node: what is pinned, what is installed, what is missing.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentproto::runtime::agent::{Agent, Wishlist};
 use agentproto::runtime::arm::npm::Package;
 use agentproto::runtime::arm::{Arm, proprietary};
 use agentproto::runtime::{Code, StopReason};
@@ -175,4 +179,40 @@ async fn what_is_missing_or_fails_is_told() {
     refused(&stand, "npm installed no such package").await;
     let left = std::fs::read_dir(stand.path("home/npm")).expect("there");
     assert_eq!(left.count(), 0, "nothing half installed is left");
+}
+
+#[tokio::test]
+async fn the_package_is_there_before_the_handshake() {
+    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+        .with_programs("programs")
+        .agreed();
+    stand.program("programs/node", NODE);
+    stand.program("programs/npm", &npm("1.2.3"));
+    let arm = arm(&stand);
+    arm.prepare().await.expect("prepared");
+    assert!(stand.path("programs/npm.calls").exists());
+    assert!(!stand.path("programs/node.args").exists());
+    std::fs::remove_file(stand.path("programs/npm")).expect("gone");
+    assert_eq!(ready(&*arm, None).await, "n-1");
+    arm.stop().await;
+}
+
+/// No handshake is as quick as that; whatever npm says comes first all the same.
+#[tokio::test]
+async fn an_installation_does_not_use_up_the_time_of_the_handshake() {
+    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+        .with_programs("programs")
+        .agreed();
+    stand.program("programs/sh", "echo 1.0.0");
+    stand.program("programs/node", NODE);
+    stand.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
+    let wishes = Wishlist {
+        handshake_timeout: Duration::from_nanos(1),
+        ..Wishlist::default()
+    };
+    let context = Arc::into_inner(stand.context()).expect("nobody else has it");
+    let agent = Agent::load(context, wishes).expect("loaded");
+    let fault = agent.start(None).await.err().expect("refused");
+    assert_eq!(fault.code, Code::AdapterUnavailable, "{fault}");
+    assert!(fault.message.contains("E404"), "{fault}");
 }

@@ -71,6 +71,59 @@ fn an_agent_that_never_answers() {
     assert_eq!((exit, code.as_str()), (75, "TURN_TIMEOUT"));
 }
 
+/// Opens a session, says that it lists sessions, and never does.
+const SILENT_ON_LIST: &str = r#"while IFS= read -r line; do
+id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/')
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+case $line in
+*'"initialize"'*) say '{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}},"authMethods":[]}' ;;
+*'"session/new"'*) say '{"sessionId":"s"}' ;;
+*'"session/list"'*) : > listing ;;
+esac; done
+"#;
+
+#[test]
+fn an_agent_that_never_lists_its_sessions() {
+    let place = Place::new();
+    let script = place.path("work/agent.sh");
+    std::fs::write(&script, SILENT_ON_LIST).expect("written");
+    let dir = place.changed("silent", "AGENT-CLI.md", |text| {
+        text.replace("bin: agentproto", "bin: sh").replace(
+            "bin_args: [mock, acp, --state, .mock-agent, \"--\"]",
+            "bin_args: [agent.sh]",
+        )
+    });
+    let target = dir.to_str().expect("a path");
+    let flags = ["--list-sessions", "--sandbox", "off", "--yes"];
+    let ran = place.run(
+        target,
+        &[&flags[..], &["--handshake-timeout", "2"]].concat(),
+    );
+    let (code, message) = ran.error();
+    assert_eq!((ran.code, code.as_str()), (75, "HANDSHAKE_TIMEOUT"));
+    assert!(message.contains("list its sessions"), "{message}");
+    assert_eq!(place.survivors(), Vec::<String>::new());
+
+    let listing = place.path("work/listing");
+    std::fs::remove_file(&listing).expect("it was asked");
+    let args = [&["run", target, "--output", "jsonl"], &flags[..]].concat();
+    let mut runner = place
+        .command(&args)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
+    while !listing.exists() {
+        assert!(runner.try_wait().expect("a child").is_none(), "it waits");
+        std::thread::yield_now();
+    }
+    // SAFETY: our own child, not waited for.
+    unsafe { libc::kill(runner.id() as i32, libc::SIGTERM) };
+    let ran = super::place::Ran::new(runner.wait_with_output().expect("ended"));
+    assert_eq!(ran.code, 143, "{}", ran.stdout);
+    assert_eq!(ran.of("aoi:summary")[0]["reason"], "interrupted");
+    assert_eq!(place.survivors(), Vec::<String>::new());
+}
+
 #[test]
 fn an_agent_that_answers_with_an_error() {
     let (exit, code, message) = fails("error", &[]);
@@ -198,8 +251,9 @@ fn a_state_that_cannot_be_written() {
 fn a_disk_that_is_full() {
     let place = Place::new();
     let script = "mount -t tmpfs -o size=$ROOM none \"$AGENTPROTO_HOME\" || exit 98
-        while \"$0\" run mock-acp --prompt 'use a tool' --output jsonl; do :; done
-        code=$?
+        while :; do
+            \"$0\" run mock-acp --prompt 'use a tool' --output jsonl || { code=$?; break; }
+        done
         [ $ROOM = 16k ] || \"$0\" audit verify >&2 || exit 99
         exit $code";
     for room in ["16k", "160k"] {

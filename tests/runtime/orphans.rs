@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use super::place::{Place, allowing, collect, with_option};
 use agentproto::runtime::{StopReason, StreamEvent};
+use serde_json::{Value, json};
 
 const NOBODY: Vec<String> = Vec::new();
 
@@ -131,15 +132,61 @@ fn an_interrupt_cancels_and_tells_so() {
     unsafe { libc::kill(runner.id() as i32, libc::SIGINT) };
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     assert_eq!(runner.wait().expect("ended").code(), Some(130));
-    let last = rest.last().expect("a summary");
-    assert!(
-        last.contains("\"aoi:summary\"") && last.contains("\"interrupted\":true"),
-        "{last}"
-    );
+    let last: Value = serde_json::from_str(rest.last().expect("a summary")).expect("JSON");
+    for (key, value) in [
+        ("type", json!("aoi:summary")),
+        ("ok", json!(false)),
+        ("reason", json!("interrupted")),
+        ("interrupted", json!(true)),
+        ("turn_reason", json!("cancelled")),
+    ] {
+        assert_eq!(last[key], value, "{last}");
+    }
     assert!(
         rest.iter()
             .any(|l| l.contains("turn-end") && l.contains("cancelled")),
         "{rest:?}"
     );
     assert_eq!(place.survivors(), NOBODY);
+}
+
+/// Whoever types the message may change their mind.
+#[test]
+fn an_interrupt_while_the_message_is_awaited() {
+    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+        let place = Place::new();
+        let mut runner = place
+            .command(&["run", "mock-acp", "--prompt", "-", "--output", "jsonl"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let message = runner.stdin.take().expect("a pipe");
+        caught(runner.id(), signal);
+        // SAFETY: our own child, not waited for.
+        unsafe { libc::kill(runner.id() as i32, signal) };
+        let lines = BufReader::new(runner.stdout.take().expect("a pipe")).lines();
+        let lines: Vec<String> = lines.map_while(Result::ok).collect();
+        assert_eq!(runner.wait().expect("ended").code(), Some(code));
+        let last = lines.last().expect("a summary");
+        assert!(last.contains("\"reason\":\"interrupted\""), "{last}");
+        drop(message);
+        assert_eq!(place.audit(), "", "nothing was started");
+    }
+}
+
+/// Waits until a process has a handler for a signal.
+fn caught(pid: u32, signal: i32) {
+    let has = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        if status.contains("State:\tZ") {
+            return None;
+        }
+        let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"))?;
+        let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+        Some(mask & (1 << (signal - 1)) != 0)
+    };
+    while has() == Some(false) {
+        std::thread::yield_now();
+    }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Ended, Note};
 use crate::cli::{Outcome, io_failure};
@@ -11,6 +11,26 @@ use crate::exit;
 use crate::report::aoi::{self, Category, Emitter, object};
 use crate::report::text::{plain, speech};
 use crate::runtime::{Code, Fault, StopReason, StreamEvent};
+
+impl Ended {
+    /// An interrupt is told before whatever came of it.
+    fn code(&self) -> u8 {
+        self.interrupted.or(self.told).unwrap_or(exit::CLEAN)
+    }
+
+    fn summary(&self) -> Map<String, Value> {
+        let reason = if self.interrupted.is_some() {
+            json!({ "reason": "interrupted", "interrupted": true, "turn_reason": self.reason })
+        } else {
+            json!({ "reason": self.reason })
+        };
+        let mut fields = object(json!({ "session_id": self.session }));
+        fields.extend(object(reason));
+        // What is not known is left out.
+        fields.retain(|_, value| !value.is_null());
+        fields
+    }
+}
 
 /// Who is told: a person or a program.
 pub trait Face {
@@ -93,13 +113,9 @@ impl Face for Machine<'_> {
         let elapsed = self.began.elapsed();
         match ended {
             Ok(ended) => {
-                let code = ended.told.or(ended.interrupted).unwrap_or(exit::CLEAN);
-                let mut fields = json!({ "session_id": ended.session, "reason": ended.reason });
-                if ended.interrupted.is_some() {
-                    fields["interrupted"] = true.into();
-                }
+                let code = ended.code();
                 self.emitter
-                    .summary(code == exit::CLEAN, elapsed, object(fields))
+                    .summary(code == exit::CLEAN, elapsed, ended.summary())
                     .map_err(io_failure)?;
                 Ok(code)
             }
@@ -255,6 +271,44 @@ impl Face for Human<'_> {
         {
             eprintln!("session: {}", plain(session));
         }
-        Ok(ended.told.or(ended.interrupted).unwrap_or(exit::CLEAN))
+        Ok(ended.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_is_the_reason() {
+        let ended = |interrupted, told| Ended {
+            session: Some("s".to_owned()),
+            reason: Some(StopReason::Cancelled),
+            interrupted,
+            told,
+        };
+        let summary = |ended: &Ended| Value::Object(ended.summary());
+        for code in [exit::INTERRUPTED, exit::TERMINATED] {
+            let ended = ended(Some(code), Some(exit::UNAVAILABLE));
+            assert_eq!(ended.code(), code);
+            assert_eq!(
+                summary(&ended),
+                json!({ "session_id": "s", "reason": "interrupted", "interrupted": true, "turn_reason": "cancelled" })
+            );
+        }
+        let failed = ended(None, Some(exit::UNAVAILABLE));
+        assert_eq!(failed.code(), exit::UNAVAILABLE);
+        assert_eq!(
+            summary(&failed),
+            json!({ "session_id": "s", "reason": "cancelled" })
+        );
+        let early = Ended {
+            interrupted: Some(exit::INTERRUPTED),
+            ..Ended::default()
+        };
+        assert_eq!(
+            summary(&early),
+            json!({ "reason": "interrupted", "interrupted": true })
+        );
     }
 }

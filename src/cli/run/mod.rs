@@ -1,6 +1,7 @@
 //! `agentproto run`: one turn of an agent, from its manifest to its end.
 
 mod face;
+mod questions;
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -10,14 +11,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use self::face::{Face, Human, Machine};
+use self::questions::{Questions, ask};
 use super::args::Global;
 use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::report::aoi::Emitter;
-use crate::report::text::plain;
 use crate::runtime::agent::{Agent, Wishlist};
 use crate::runtime::arm::desk::{Answer, Decision, Permissions, Rule};
 use crate::runtime::bundle::Bundle;
@@ -29,7 +30,7 @@ use crate::runtime::install;
 use crate::runtime::interact::{Headless, Interact};
 use crate::runtime::observe::{Observer, Stage};
 use crate::runtime::session::Session;
-use crate::runtime::{Choice, Code, Fault, StopReason, StreamEvent};
+use crate::runtime::{Code, Fault, StopReason, StreamEvent};
 
 #[derive(Args, Debug)]
 pub struct Run {
@@ -158,6 +159,7 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
 }
 
 /// What came of it.
+#[derive(Default)]
 pub struct Ended {
     session: Option<String>,
     reason: Option<StopReason>,
@@ -169,7 +171,12 @@ pub struct Ended {
 async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
     let (sender, mut notes) = mpsc::unbounded_channel();
     let mut signals = Signals::new();
-    let message = message(args)?;
+    let reading = message(args);
+    let message = tokio::select! {
+        biased;
+        code = signals.next() => return Ok(Ended { interrupted: Some(code), ..Ended::default() }),
+        message = reading => message?,
+    };
     let agent = load(args, Arc::new(Notes(sender)))?;
     let strategy = agent.chosen.strategy;
     if args.resume.is_some() && strategy != Strategy::NativeResume {
@@ -189,24 +196,19 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
     let session = loop {
         tokio::select! {
             biased;
+            code = signals.next() => return Ok(Ended { interrupted: Some(code), ..Ended::default() }),
             note = notes.recv() => face.note(note)?,
-            code = signals.next() => return Ok(Ended { session: None, reason: None, interrupted: Some(code), told: None }),
             started = &mut starting => break started,
         }
     };
     drain(&mut notes, face)?;
     let session = session?;
-    let mut ended = Ended {
-        session: None,
-        reason: None,
-        interrupted: None,
-        told: None,
-    };
+    let mut ended = Ended::default();
     let turned = match args.list_sessions {
-        true => match session.list().await {
-            Ok(list) => face.sessions(&list),
-            Err(fault) => Err(fault),
-        },
+        true => {
+            let limit = Duration::from_secs_f64(args.handshake_timeout);
+            list(&session, limit, face, &mut notes, &mut signals, &mut ended).await
+        }
         false => {
             turn(
                 &session,
@@ -225,11 +227,11 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
     loop {
         tokio::select! {
             biased;
-            note = notes.recv() => face.note(note)?,
             code = signals.next() => {
                 ended.interrupted = Some(code);
                 break;
             }
+            note = notes.recv() => face.note(note)?,
             closed = &mut closing => {
                 closed?;
                 break;
@@ -247,6 +249,39 @@ fn drain(notes: &mut mpsc::UnboundedReceiver<Note>, face: &mut dyn Face) -> Resu
     Ok(())
 }
 
+async fn list(
+    session: &Session,
+    limit: Duration,
+    face: &mut dyn Face,
+    notes: &mut mpsc::UnboundedReceiver<Note>,
+    signals: &mut Signals,
+    ended: &mut Ended,
+) -> Result<(), Fault> {
+    let listing = tokio::time::timeout(limit, session.list());
+    tokio::pin!(listing);
+    loop {
+        tokio::select! {
+            biased;
+            code = signals.next() => {
+                ended.interrupted = Some(code);
+                return Ok(());
+            }
+            note = notes.recv() => face.note(note)?,
+            listed = &mut listing => {
+                let late = |_| {
+                    let what = format!(
+                        "the agent did not list its sessions within {} s",
+                        limit.as_secs_f64()
+                    );
+                    Fault::new(Code::HandshakeTimeout, what)
+                        .hint("`--handshake-timeout` gives it longer")
+                };
+                return face.sessions(&listed.map_err(late)??);
+            }
+        }
+    }
+}
+
 async fn turn(
     session: &Session,
     message: String,
@@ -257,18 +292,37 @@ async fn turn(
 ) -> Result<(), Fault> {
     let mut turn = session.send(message)?;
     let (answers, mut answered) = mpsc::unbounded_channel::<(String, Answer)>();
+    let mut questions = Questions::default();
     loop {
+        if let Some(question) = questions.next(|id| session.is_asked(id)) {
+            face.event(&question)?;
+            if let StreamEvent::AgentPrompt { id, options, .. } = question {
+                ask(id, options, answers.clone());
+            }
+        }
         tokio::select! {
             biased;
-            note = notes.recv() => face.note(note)?,
             code = signals.next() => {
                 if ended.interrupted.replace(code).is_some() {
                     return Ok(());
                 }
-                session.cancel().await?;
+                // An agent that does not listen must not keep the second signal waiting.
+                tokio::select! {
+                    biased;
+                    code = signals.next() => {
+                        ended.interrupted = Some(code);
+                        return Ok(());
+                    }
+                    cancelled = session.cancel() => cancelled?,
+                };
             }
+            note = notes.recv() => face.note(note)?,
             Some((id, answer)) = answered.recv() => {
-                session.answer(&id, answer);
+                questions.answered();
+                if !session.answer(&id, answer) {
+                    let late = "that question was no longer open; the answer was not used";
+                    face.note(Some(Note::Warning("question_closed".to_owned(), late.to_owned())))?;
+                }
             }
             event = turn.next() => {
                 let Some(event) = event else { return Ok(()) };
@@ -280,55 +334,37 @@ async fn turn(
                     }
                     _ => {}
                 }
-                face.event(&event)?;
-                if let StreamEvent::AgentPrompt { id, options, .. } = event && face.asks() && session.is_asked(&id) {
-                    ask(id, options, answers.clone());
+                match &event {
+                    StreamEvent::AgentPrompt { id, .. } if face.asks() && session.is_asked(id) => {
+                        questions.add(event);
+                    }
+                    _ => face.event(&event)?,
                 }
             }
         }
     }
 }
 
-/// Asks at the terminal, beside the events.
-fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(String, Answer)>) {
+/// On a thread of its own where it comes by standard input: whoever waits for it can be
+/// interrupted.
+async fn message(args: &Run) -> Result<String, Fault> {
+    match args.prompt.as_deref() {
+        Some("-") => {}
+        text => return Ok(text.unwrap_or_default().to_owned()),
+    }
+    let (give, take) = oneshot::channel();
     std::thread::spawn(move || {
-        for (number, option) in options.iter().enumerate() {
-            eprintln!("  {} {}", number + 1, plain(&option.label));
-        }
-        eprint!("Your choice [nothing = no]: ");
-        let mut line = String::new();
-        let _ = std::io::stdin().read_line(&mut line);
-        let number = line.trim().parse::<usize>().ok();
-        let chosen = number.and_then(|n| options.get(n.checked_sub(1)?));
-        let answer = match chosen {
-            Some(choice) => Answer::Choice(choice.id.clone()),
-            None => {
-                let no = options
-                    .iter()
-                    .find(|o| o.kind.as_deref() == Some("reject_once"));
-                no.map_or(Answer::Declined, |o| Answer::Choice(o.id.clone()))
-            }
-        };
-        let _ = answers.send((id, answer));
+        let mut text = String::new();
+        let stdin = std::io::stdin().lock();
+        let read = stdin.take(64 << 20).read_to_string(&mut text);
+        let _ = give.send(read.map(|_| text));
     });
-}
-
-fn message(args: &Run) -> Result<String, Fault> {
-    let unread = |what: String| Fault::new(Code::ManifestUnreadable, what);
-    let message = match args.prompt.as_deref() {
-        Some("-") => {
-            let mut text = String::new();
-            let read = std::io::stdin()
-                .lock()
-                .take(64 << 20)
-                .read_to_string(&mut text);
-            read.map_err(|e| unread(format!("the prompt on standard input: {e}")))?;
-            text
-        }
-        Some(text) => text.to_owned(),
-        None => String::new(),
+    let unread = |why: String| {
+        let what = format!("the prompt on standard input: {why}");
+        Fault::new(Code::ManifestUnreadable, what)
     };
-    Ok(message)
+    let read = take.await.map_err(|e| unread(e.to_string()))?;
+    read.map_err(|e| unread(e.to_string()))
 }
 
 /// Prior turns as the caller tells them.

@@ -59,6 +59,11 @@ pub struct Open {
 /// A running agent behind its protocol. Calls come from one session, one turn at a time;
 /// `cancel` comes in between.
 pub trait Arm: Send + Sync {
+    /// What has to be there before the agent can start, and may take its time: a download, a
+    /// person's consent. The handshake's time does not run yet.
+    fn prepare(&self) -> Doing<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
     /// Starts the agent and agrees on a protocol with it.
     fn handshake(&self) -> Doing<'_, Negotiated>;
     /// Opens a session, or takes one up again; its id.

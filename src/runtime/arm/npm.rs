@@ -168,7 +168,11 @@ impl NodeAdapter {
         }
     }
 
-    async fn host(&self) -> Result<Negotiated, Fault> {
+    /// The package installed and the bridge beside it; nothing runs yet.
+    async fn hosting(&self) -> Result<&Executable, Fault> {
+        if let Some(hosted) = self.hosted.get() {
+            return Ok(hosted);
+        }
         let around = self.context.surroundings(&self.spec.env);
         let node = around.find("node".as_ref()).map_err(|_| missing("node"))?;
         let (package, prefix) = match &self.package {
@@ -186,7 +190,7 @@ impl NodeAdapter {
             self.spec.clone(),
             self.desk.clone(),
         );
-        self.hosted.get_or_init(|| hosted).handshake().await
+        Ok(self.hosted.get_or_init(|| hosted))
     }
 
     /// The bridge as a program of its own, beside the package: a sandbox shows a script with
@@ -355,8 +359,12 @@ fn missing(program: &str) -> Fault {
 }
 
 impl Arm for NodeAdapter {
+    fn prepare(&self) -> Doing<'_, ()> {
+        Box::pin(async move { self.hosting().await.map(|_| ()) })
+    }
+
     fn handshake(&self) -> Doing<'_, Negotiated> {
-        Box::pin(self.host())
+        Box::pin(async move { self.hosting().await?.handshake().await })
     }
 
     fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {

@@ -78,7 +78,10 @@ impl Acp {
             cwd,
             policy,
         } = Process::start(Arc::clone(&self.context), &self.spec, Bounds::default()).await?;
-        let shared = Shared::new(Arc::clone(&self.context.observer));
+        let shared = Shared::new(
+            Arc::clone(&self.context.observer),
+            self.context.masks.clone(),
+        );
         let services = Arc::new(Services::new(
             Arc::clone(&self.context),
             policy,

@@ -15,6 +15,7 @@ use super::services::Services;
 use super::updates::{Chunk, Params, Tools};
 use crate::runtime::arm::Events;
 use crate::runtime::fault::{Code, Fault};
+use crate::runtime::mask::Masks;
 use crate::runtime::observe::Observer;
 use crate::runtime::spawn::{Lines, Piece};
 
@@ -41,6 +42,7 @@ pub struct Shared {
     over: watch::Sender<Option<Over>>,
     first_odd: Mutex<Option<String>>,
     observer: Arc<dyn Observer>,
+    masks: Masks,
 }
 
 #[derive(Clone, Debug)]
@@ -51,12 +53,13 @@ pub enum Over {
 }
 
 impl Shared {
-    pub fn new(observer: Arc<dyn Observer>) -> Arc<Self> {
+    pub fn new(observer: Arc<dyn Observer>, masks: Masks) -> Arc<Self> {
         Arc::new(Shared {
             turn: Mutex::new(None),
             over: watch::channel(None).0,
             first_odd: Mutex::new(None),
             observer,
+            masks,
         })
     }
 
@@ -101,11 +104,7 @@ pub async fn read(
     shared: Arc<Shared>,
     onward: mpsc::UnboundedSender<std::io::Result<String>>,
 ) {
-    let mut reader = Reader {
-        shared: Arc::clone(&shared),
-        tools: Tools::default(),
-        odd: 0,
-    };
+    let mut reader = Reader::new(Arc::clone(&shared));
     let over = loop {
         let Some(piece) = lines.next().await else {
             break Over::Ended;
@@ -136,9 +135,20 @@ struct Reader {
     shared: Arc<Shared>,
     tools: Tools,
     odd: u32,
+    /// Updates for a session that is not ours.
+    strange: u32,
 }
 
 impl Reader {
+    fn new(shared: Arc<Shared>) -> Self {
+        Reader {
+            shared,
+            tools: Tools::default(),
+            odd: 0,
+            strange: 0,
+        }
+    }
+
     /// A line for the library; `None` where it was dealt with.
     async fn take(&mut self, piece: Piece) -> Result<Option<String>, Fault> {
         let bytes = match piece {
@@ -212,25 +222,30 @@ impl Reader {
     }
 
     /// The turn that an update belongs to.
-    fn turn_of(&self, session: &str) -> Option<Arc<(String, Events)>> {
-        match &*self.shared.turn() {
-            Some(turn) if turn.0 == session => Some(Arc::clone(turn)),
-            Some(_) => {
-                self.shared.observer.warning(
-                    "session_unknown",
-                    "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
-                );
-                None
-            }
-            // Outside of a turn: a replay, or something that came too late.
-            None => None,
+    fn turn_of(&mut self, session: &str) -> Option<Arc<(String, Events)>> {
+        // Outside of a turn: a replay, or something that came too late.
+        let turn = self.shared.turn().clone()?;
+        if turn.0 == session {
+            return Some(turn);
         }
+        self.strange = self.strange.saturating_add(1);
+        if self.strange <= TOLD {
+            self.shared.observer.warning(
+                "session_unknown",
+                "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
+            );
+        }
+        None
     }
 
     /// Something that is no message, told a few times and then counted.
     fn odd(&mut self, what: &str) {
-        self.odd += 1;
-        let cut = cut(what);
+        self.odd = self.odd.saturating_add(1);
+        if self.odd > TOLD {
+            return;
+        }
+        // Half a secret would not be known as one: masked first, cut afterwards.
+        let cut = cut(&self.shared.masks.mask(what));
         let mut first = self
             .shared
             .first_odd
@@ -238,18 +253,20 @@ impl Reader {
             .unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| cut.clone());
         drop(first);
-        if self.odd <= TOLD {
-            self.shared.observer.warning(
-                "protocol_garbage",
-                &format!("the agent wrote something to standard output that is no ACP message (ACP, transports): {cut}"),
-            );
-        }
+        self.shared.observer.warning(
+            "protocol_garbage",
+            &format!("the agent wrote something to standard output that is no ACP message (ACP, transports): {cut}"),
+        );
     }
 
     fn finish(&self) {
         if self.odd > TOLD {
             let text = format!("{} lines of the agent were no ACP messages", self.odd);
             self.shared.observer.warning("protocol_garbage", &text);
+        }
+        if self.strange > TOLD {
+            let text = format!("{} updates were for another session", self.strange);
+            self.shared.observer.warning("session_unknown", &text);
         }
     }
 }
@@ -287,5 +304,92 @@ pub async fn write(
         if answer {
             services.answered();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::observe::Stage;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<(String, String)>>);
+
+    impl Observer for Heard {
+        fn stage(&self, _: Stage, _: &str) {}
+        fn progress(&self, _: Stage, _: &str) {}
+        fn warning(&self, code: &str, message: &str) {
+            let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.push((code.to_owned(), message.to_owned()));
+        }
+    }
+
+    impl Heard {
+        fn of(&self, code: &str) -> Vec<String> {
+            let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let fitting = heard.iter().filter(|(known, _)| known == code);
+            fitting.map(|(_, message)| message.clone()).collect()
+        }
+    }
+
+    fn reader(masks: Masks) -> (Reader, Arc<Heard>) {
+        let heard = Arc::new(Heard::default());
+        (Reader::new(Shared::new(heard.clone(), masks)), heard)
+    }
+
+    fn line(text: &str) -> Piece {
+        Piece::Line {
+            bytes: text.as_bytes().to_vec(),
+            ended: true,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_at_the_cut_is_masked_whole() {
+        let masks = Masks::default();
+        masks.add("hunter22-very-long");
+        for lead in (QUOTED - 20)..=QUOTED {
+            let (mut reader, heard) = reader(masks.clone());
+            let text = format!("{}hunter22-very-long{}", "x".repeat(lead), "y".repeat(50));
+            assert!(matches!(reader.take(line(&text)).await, Ok(None)));
+            let told = heard.of("protocol_garbage");
+            assert_eq!(told.len(), 1);
+            for text in told.iter().chain(reader.shared.first_odd().iter()) {
+                assert!(!text.contains("xh"), "{lead}: {text}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn updates_for_another_session_are_told_a_few_times_and_counted() {
+        let (mut reader, heard) = reader(Masks::default());
+        let home = tempfile::tempdir().expect("a directory");
+        let home = crate::runtime::home::Home::new(home.path());
+        let audit = crate::runtime::audit::Audit::open(&home, "x", Masks::default());
+        let (sink, mut events) = tokio::sync::mpsc::channel(8);
+        let sink = Events::new(sink, Arc::new(audit.expect("a log")));
+        reader.shared.begin_turn("ours", sink);
+        let update = |session: &str| {
+            let update = serde_json::json!({
+                "sessionUpdate": "agent_message_chunk",
+                "content": { "type": "text", "text": "x" }
+            });
+            let params = serde_json::json!({ "sessionId": session, "update": update });
+            let message = serde_json::json!({
+                "jsonrpc": "2.0", "method": "session/update", "params": params
+            });
+            line(&message.to_string())
+        };
+        for _ in 0..100 {
+            assert!(matches!(reader.take(update("theirs")).await, Ok(None)));
+        }
+        assert!(matches!(reader.take(update("ours")).await, Ok(None)));
+        assert!(events.try_recv().is_ok() && events.try_recv().is_err());
+        let told = TOLD as usize;
+        assert_eq!(heard.of("session_unknown").len(), told);
+        reader.finish();
+        let all = heard.of("session_unknown");
+        assert_eq!(all.len(), told + 1);
+        assert!(all.last().is_some_and(|text| text.starts_with("100 ")));
     }
 }

@@ -6,7 +6,7 @@ mod gemini;
 
 use std::ffi::OsString;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::input::Input;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
-use super::{Arm, Doing, Events, Negotiated, Open, Spec, in_its_words, json, quote};
+use super::{Arm, Doing, Events, Negotiated, Open, Spec, cut, in_its_words, json, quote};
 use crate::runtime::bundle::Bundle;
 use crate::runtime::context::Context;
 use crate::runtime::event::{StopReason, StreamEvent};
@@ -27,6 +27,10 @@ use crate::runtime::spawn::{Bounds, Exit, Lines, Piece};
 const AFTER_RESULT: Duration = Duration::from_secs(2);
 /// A longer session id is none.
 const LONGEST_ID: usize = 200;
+
+/// So many warnings of the agent are passed on in a turn, and so long each.
+const WARNINGS: u32 = 5;
+const LONGEST_WARNING: usize = 4000;
 
 /// Whose lines they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +120,8 @@ pub struct Print {
     ending: tokio::sync::Mutex<Option<JoinHandle<Exit>>>,
     cancel: Cancel,
     warned: AtomicBool,
+    /// Warnings of the agent in this turn.
+    warnings: AtomicU32,
 }
 
 impl Print {
@@ -129,6 +135,7 @@ impl Print {
             ending: tokio::sync::Mutex::new(None),
             cancel: Cancel::default(),
             warned: AtomicBool::new(false),
+            warnings: AtomicU32::new(0),
         }
     }
 
@@ -181,6 +188,7 @@ impl Print {
             () = self.cancel.wait() => None,
             heard = self.hear(&mut lines, events) => Some(heard),
         };
+        self.count_warnings();
         input.close().await;
         match heard {
             Some(Ended::Lost { heard }) => {
@@ -245,10 +253,7 @@ impl Print {
                 Heard::Known => {}
                 Heard::Unknown => self.odd(bytes),
                 Heard::Session(id) => self.remember(id, false),
-                Heard::Warning(text) => {
-                    let text = self.context.masks.mask(&text);
-                    self.context.observer.warning("agent_warning", &text);
-                }
+                Heard::Warning(text) => self.pass_on(&text),
                 Heard::End { session, end } => {
                     let known = session.or_else(|| self.session_id());
                     if let Some(id) = known {
@@ -303,6 +308,22 @@ impl Print {
             id,
             sure: sure || known,
         });
+    }
+
+    /// A warning of the agent: a few are told, the rest is counted.
+    fn pass_on(&self, text: &str) {
+        if self.warnings.fetch_add(1, Ordering::Relaxed) < WARNINGS {
+            let text = cut(&self.context.masks.mask(text), LONGEST_WARNING);
+            self.context.observer.warning("agent_warning", &text);
+        }
+    }
+
+    fn count_warnings(&self) {
+        let all = self.warnings.swap(0, Ordering::Relaxed);
+        if all > WARNINGS {
+            let text = format!("the agent gave {all} warnings in this turn");
+            self.context.observer.warning("agent_warning", &text);
+        }
     }
 
     /// One warning, however much is odd.

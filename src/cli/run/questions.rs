@@ -1,0 +1,118 @@
+//! Questions of the agent at the terminal, one at a time: two at once would share an answer.
+
+use std::collections::VecDeque;
+
+use tokio::sync::mpsc;
+
+use crate::report::text::plain;
+use crate::runtime::arm::desk::Answer;
+use crate::runtime::{Choice, StreamEvent};
+
+/// Those that wait until the one before is answered.
+#[derive(Default)]
+pub struct Questions {
+    waiting: VecDeque<StreamEvent>,
+    /// One is shown, and its answer did not come yet.
+    shown: bool,
+}
+
+impl Questions {
+    pub fn add(&mut self, question: StreamEvent) {
+        self.waiting.push_back(question);
+    }
+
+    /// The one to show now; those that are not `open` any more are left out.
+    pub fn next(&mut self, open: impl Fn(&str) -> bool) -> Option<StreamEvent> {
+        if self.shown {
+            return None;
+        }
+        while let Some(question) = self.waiting.pop_front() {
+            if matches!(&question, StreamEvent::AgentPrompt { id, .. } if open(id)) {
+                self.shown = true;
+                return Some(question);
+            }
+        }
+        None
+    }
+
+    pub fn answered(&mut self) {
+        self.shown = false;
+    }
+}
+
+/// Asks at the terminal, beside the events.
+pub fn ask(id: String, options: Vec<Choice>, answers: mpsc::UnboundedSender<(String, Answer)>) {
+    std::thread::spawn(move || {
+        for (number, option) in options.iter().enumerate() {
+            eprintln!("  {} {}", number + 1, plain(&option.label));
+        }
+        eprint!("Your choice [nothing = no]: ");
+        let mut line = String::new();
+        let _ = std::io::stdin().read_line(&mut line);
+        let _ = answers.send((id, understood(&line, &options)));
+    });
+}
+
+/// What a line says; whatever is no number of a choice is a no.
+fn understood(line: &str, options: &[Choice]) -> Answer {
+    let number = line.trim().parse::<usize>().ok();
+    let chosen = number.and_then(|n| options.get(n.checked_sub(1)?));
+    let no = || {
+        options
+            .iter()
+            .find(|o| o.kind.as_deref() == Some("reject_once"))
+    };
+    match chosen.or_else(no) {
+        Some(choice) => Answer::Choice(choice.id.clone()),
+        None => Answer::Declined,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(id: &str) -> StreamEvent {
+        StreamEvent::AgentPrompt {
+            id: id.to_owned(),
+            message: "May I?".to_owned(),
+            options: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn one_is_shown_at_a_time() {
+        let mut questions = Questions::default();
+        for id in ["a", "b", "c"] {
+            questions.add(question(id));
+        }
+        assert_eq!(questions.next(|_| true), Some(question("a")));
+        assert_eq!(questions.next(|_| true), None, "a has no answer yet");
+        questions.answered();
+        let without_b = |id: &str| id != "b";
+        assert_eq!(questions.next(without_b), Some(question("c")));
+        questions.answered();
+        assert_eq!(questions.next(|_| true), None, "b is gone for good");
+        questions.add(question("d"));
+        assert_eq!(questions.next(|_| true), Some(question("d")));
+    }
+
+    #[test]
+    fn an_answer_is_one_of_the_choices() {
+        let choice = |id: &str, kind: &str| Choice {
+            id: id.to_owned(),
+            label: id.to_owned(),
+            kind: Some(kind.to_owned()),
+        };
+        let options = [choice("y", "allow_once"), choice("n", "reject_once")];
+        let id = |line: &str| match understood(line, &options) {
+            Answer::Choice(id) => id,
+            _ => String::new(),
+        };
+        assert_eq!(id("1\n"), "y");
+        for no in ["2", "", "0", "3", "yes", "-1"] {
+            assert_eq!(id(no), "n", "{no}");
+        }
+        assert!(matches!(understood("", &[]), Answer::Declined));
+    }
+}
