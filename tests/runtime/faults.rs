@@ -251,8 +251,10 @@ fn a_state_that_cannot_be_written() {
 fn a_disk_that_is_full() {
     let place = Place::new();
     let script = "mount -t tmpfs -o size=$ROOM none \"$AGENTPROTO_HOME\" || exit 98
-        while \"$0\" run mock-acp --prompt 'use a tool' --output jsonl; do :; done
-        code=$?
+        code=0
+        while [ $code = 0 ]; do
+            \"$0\" run mock-acp --prompt 'use a tool' --output jsonl || code=$?
+        done
         [ $ROOM = 16k ] || \"$0\" audit verify >&2 || exit 99
         exit $code";
     for room in ["16k", "160k"] {
