@@ -251,9 +251,8 @@ fn a_state_that_cannot_be_written() {
 fn a_disk_that_is_full() {
     let place = Place::new();
     let script = "mount -t tmpfs -o size=$ROOM none \"$AGENTPROTO_HOME\" || exit 98
-        code=0
-        while [ $code = 0 ]; do
-            \"$0\" run mock-acp --prompt 'use a tool' --output jsonl || code=$?
+        while :; do
+            \"$0\" run mock-acp --prompt 'use a tool' --output jsonl || { code=$?; break; }
         done
         [ $ROOM = 16k ] || \"$0\" audit verify >&2 || exit 99
         exit $code";
