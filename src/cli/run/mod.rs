@@ -233,7 +233,17 @@ async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
             }
             note = notes.recv() => face.note(note)?,
             closed = &mut closing => {
-                closed?;
+                let known = turned.is_err() || ended.told.is_some() || ended.interrupted.is_some();
+                match closed {
+                    // The run has its reason already; this comes on top.
+                    Err(fault) if known => {
+                        let code = fault.code.as_str().to_owned();
+                        face.note(Some(Note::Warning(code, fault.message)))?;
+                    }
+                    closed => {
+                        closed?;
+                    }
+                }
                 break;
             }
         }
