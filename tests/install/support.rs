@@ -205,12 +205,18 @@ commands: {{}}
         found
     }
 
+    /// Events of the audit log, but for the stages, which every run has.
     pub fn audit(&self) -> Vec<Value> {
         let log = self.home().join("audit/audit-log.jsonl");
         let text = fs::read_to_string(log).unwrap_or_default();
         let lines = text.lines();
         lines
-            .map(|line| serde_json::from_str(line).expect("an event"))
+            .map(|line| serde_json::from_str::<Value>(line).expect("an event"))
+            .filter(|event| {
+                !event["event"]
+                    .as_str()
+                    .is_some_and(|e| e.starts_with("stage."))
+            })
             .collect()
     }
 

@@ -266,12 +266,8 @@ impl Server {
 
     fn delete(&self, params: &Value) -> Answer {
         let id = text(params, "sessionId")?;
-        let mut state = self.state();
-        if let Some(session) = state.sessions.remove(id)
-            && let Some(active) = session.active
-        {
-            let _ = active.ear.send(crate::mock::rpc::Signal::Cancel);
-        }
+        let mut state = self.without_turn(self.state(), id);
+        state.sessions.remove(id);
         state.closed.remove(id);
         self.store.delete(id);
         Ok(json!({}))

@@ -253,18 +253,7 @@ impl Server {
     fn close(&self, params: &Value) -> Answer {
         let mut state = self.state();
         let id = methods::session(&mut state, params)?.saved.id.clone();
-        let active = |state: &State| {
-            let session = state.sessions.get(&id);
-            let turn = session.and_then(|session| session.active.as_ref());
-            turn.is_some_and(|turn| !turn.hanging)
-        };
-        if let Some(turn) = state.sessions.get(&id).and_then(|s| s.active.as_ref()) {
-            let _ = turn.ear.send(Signal::Cancel);
-        }
-        while active(&state) {
-            let woken = self.turn_over.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
-        }
+        let mut state = self.without_turn(state, &id);
         if let Some(session) = state.sessions.get_mut(&id) {
             session.active = None;
             self.store.save(&session.saved);
@@ -275,5 +264,27 @@ impl Server {
             state.closed.insert(id, session.saved);
         }
         Ok(json!({}))
+    }
+
+    /// Cancels the turn of a session, and waits until it is answered; one that hangs is not
+    /// waited for.
+    fn without_turn<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        id: &str,
+    ) -> MutexGuard<'s, State> {
+        let active = |state: &State| {
+            let session = state.sessions.get(id);
+            let turn = session.and_then(|session| session.active.as_ref());
+            turn.is_some_and(|turn| !turn.hanging)
+        };
+        if let Some(turn) = state.sessions.get(id).and_then(|s| s.active.as_ref()) {
+            let _ = turn.ear.send(Signal::Cancel);
+        }
+        while active(&state) {
+            let woken = self.turn_over.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        state
     }
 }
