@@ -119,10 +119,10 @@ impl Services {
     ) -> RequestPermissionOutcome {
         let number = self.questions.fetch_add(1, Ordering::Relaxed);
         let fields = &request.tool_call.fields;
-        let tool = fields
-            .title
-            .clone()
-            .unwrap_or_else(|| request.tool_call.tool_call_id.to_string());
+        // A request may leave out what the call was announced as; rules look at that.
+        let id = request.tool_call.tool_call_id.to_string();
+        let (known, known_kind) = shared.announced(&id).unwrap_or((id, None));
+        let tool = fields.title.clone().unwrap_or(known);
         let asked = Asked {
             id: format!("permission-{number}"),
             message: format!("The agent asks for permission: {tool}"),
@@ -135,7 +135,7 @@ impl Services {
                     kind: name_of(&option.kind),
                 })
                 .collect(),
-            kind: fields.kind.as_ref().and_then(name_of),
+            kind: fields.kind.as_ref().and_then(name_of).or(known_kind),
             tool,
         };
         let Some(events) = shared.events() else {

@@ -2,6 +2,7 @@
 //! Updates are translated at once; the rest goes on. What is no message is kept from both.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::channel::mpsc;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use super::services::Services;
 use super::updates::{Chunk, Params, Tools};
 use crate::runtime::arm::Events;
+use crate::runtime::event::StreamEvent;
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::mask::Masks;
 use crate::runtime::observe::Observer;
@@ -23,6 +25,12 @@ use crate::runtime::spawn::{Lines, Piece};
 const QUOTED: usize = 200;
 /// So many odd lines are told one by one.
 const TOLD: u32 = 5;
+
+/// Announced tool calls that are remembered, for questions about them.
+const MOST_ANNOUNCED: usize = 10_000;
+
+/// A tool call's name and kind.
+pub type Announced = (String, Option<String>);
 
 #[derive(Deserialize)]
 struct Envelope<'l> {
@@ -41,6 +49,8 @@ pub struct Shared {
     /// Why nothing more can come; the reason stands once it is set.
     over: watch::Sender<Option<Over>>,
     first_odd: Mutex<Option<String>>,
+    /// Name and kind of the tool calls that were announced, by id.
+    announced: Mutex<HashMap<String, Announced>>,
     observer: Arc<dyn Observer>,
     masks: Masks,
 }
@@ -58,6 +68,7 @@ impl Shared {
             turn: Mutex::new(None),
             over: watch::channel(None).0,
             first_odd: Mutex::new(None),
+            announced: Mutex::default(),
             observer,
             masks,
         })
@@ -83,6 +94,27 @@ impl Shared {
             Ok(Some(over)) => over.clone(),
             _ => Over::Ended,
         }
+    }
+
+    /// What a tool call was announced as.
+    pub fn announced(&self, id: &str) -> Option<Announced> {
+        let known = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.get(id).cloned()
+    }
+
+    fn announce(&self, id: &str, name: &str, kind: Option<&str>) {
+        let mut known = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_ANNOUNCED {
+            known.clear();
+        }
+        let announced = (name.to_owned(), kind.map(str::to_owned));
+        known.insert(id.to_owned(), announced);
     }
 
     /// The first line that was no message: often the reason for silence.
@@ -206,6 +238,9 @@ impl Reader {
         match self.tools.translate(&params.update) {
             Ok(events) => {
                 for event in events.into_iter().flatten() {
+                    if let StreamEvent::ToolCall { id, name, kind, .. } = &event {
+                        self.shared.announce(id, name, kind.as_deref());
+                    }
                     turn.1.emit(event).await?;
                 }
             }
