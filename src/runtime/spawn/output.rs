@@ -120,7 +120,7 @@ impl Lines {
         let shared = Arc::new(Shared::default());
         let to = Arc::clone(&shared);
         tokio::spawn(async move {
-            let mut buffer = vec![0; 64 << 10];
+            let mut buffer = vec![0; SMALL];
             let mut line = Splitter::new(bounds);
             let mut pieces = Vec::new();
             while let Ok(read) = pipe.read(&mut buffer).await {
@@ -129,6 +129,7 @@ impl Lines {
                 }
                 line.take(buffer.get(..read).unwrap_or_default(), |p| pieces.push(p));
                 to.push(&mut pieces, bounds);
+                grow(&mut buffer, read, 64 << 10);
             }
             line.finish(|p| pieces.push(p));
             to.push(&mut pieces, bounds);
@@ -161,6 +162,16 @@ impl Lines {
                 self.shared.changed.notified().await;
             }
         }
+    }
+}
+
+/// What a child that says little needs of a buffer: there may be hundreds of them.
+const SMALL: usize = 2 << 10;
+
+/// A buffer that was filled at once gets its full size.
+fn grow(buffer: &mut Vec<u8>, read: usize, full: usize) {
+    if read == buffer.len() && read < full {
+        *buffer = vec![0; full];
     }
 }
 
@@ -241,7 +252,7 @@ impl Tail {
         let tail = Arc::new(Mutex::new(VecDeque::new()));
         let kept = Arc::clone(&tail);
         let task = tokio::spawn(async move {
-            let mut buffer = vec![0; 16 << 10];
+            let mut buffer = vec![0; SMALL];
             while let Ok(read) = pipe.read(&mut buffer).await {
                 if read == 0 {
                     break;
@@ -252,6 +263,8 @@ impl Tail {
                 kept.extend(bytes);
                 let over = kept.len().saturating_sub(TAIL);
                 kept.drain(..over);
+                drop(kept);
+                grow(&mut buffer, read, TAIL);
             }
         });
         Ok(Self {

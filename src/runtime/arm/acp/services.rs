@@ -27,7 +27,7 @@ use crate::runtime::sandbox::Policy;
 
 pub struct Services {
     context: Arc<Context>,
-    policy: Option<Policy>,
+    policy: Option<Arc<Policy>>,
     /// The session's directory, as the agent sees it.
     cwd: PathBuf,
     guarded: Guarded,
@@ -42,8 +42,9 @@ const MOST_OWED: usize = 32;
 
 impl Services {
     pub fn new(context: Arc<Context>, policy: Option<Policy>, cwd: PathBuf) -> Self {
+        let policy = policy.map(Arc::new);
         Services {
-            guarded: policy.as_ref().map(Guarded::of).unwrap_or_default(),
+            guarded: policy.as_deref().map(Guarded::of).unwrap_or_default(),
             terminals: Terminals::new(Arc::clone(&context), policy.clone(), cwd.clone()),
             cwd,
             context,
@@ -61,7 +62,7 @@ impl Services {
         Files {
             seen: self.cwd.clone(),
             host: self.context.cwd.clone(),
-            policy: self.policy.as_ref(),
+            policy: self.policy.as_deref(),
             guarded: &self.guarded,
         }
     }

@@ -24,7 +24,7 @@ type Ended = (Option<i32>, Option<i32>);
 pub struct Terminals {
     context: Arc<Context>,
     /// The agent's own: a command of it gets nothing more.
-    policy: Option<Policy>,
+    policy: Option<Arc<Policy>>,
     /// The session's directory, as the agent sees it.
     cwd: PathBuf,
     next: AtomicU64,
@@ -62,7 +62,7 @@ impl Output {
 }
 
 impl Terminals {
-    pub fn new(context: Arc<Context>, policy: Option<Policy>, cwd: PathBuf) -> Self {
+    pub fn new(context: Arc<Context>, policy: Option<Arc<Policy>>, cwd: PathBuf) -> Self {
         Terminals {
             context,
             policy,
