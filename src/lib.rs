@@ -1,11 +1,15 @@
 //! agentproto: lint agent manifests, run the agents they describe, certify what they do.
 //!
 //! Rooms and their doors: `manifest` depends on nothing; `lint` on `manifest`;
-//! `runtime` on `manifest`; `mock` on `manifest`, and on nothing that it proves; `report`
-//! renders what was found; `cli` calls the rooms.
+//! `runtime` on `manifest`; `mock` on `manifest`, and on nothing that it proves; `wire` on
+//! nothing; `harness` on `runtime` and `wire`; `report` renders what was found; `cli` calls the
+//! rooms. `fields` reads the YAML files of our own making.
 
 pub mod cli;
 pub mod exit;
+pub mod fields;
+#[cfg(target_os = "linux")]
+pub mod harness;
 pub mod lint;
 pub mod manifest;
 #[cfg(unix)]
@@ -13,6 +17,7 @@ pub mod mock;
 pub mod report;
 #[cfg(unix)]
 pub mod runtime;
+pub mod wire;
 
 /// The files that `lint DIR` would look at, for the benchmark's floor.
 #[doc(hidden)]

@@ -3,13 +3,13 @@
 //! The text is YAML; `schemas/scenario.schema.json` is its schema, and `read` its reader, which
 //! names line and column of every mistake. The two are held together by a test.
 
-mod fields;
 mod names;
 mod read;
 mod steps;
 
+pub use crate::fields::Mistake;
 pub use names::{Embedded, default_of, embedded};
-pub use read::{Mistake, parse};
+pub use read::parse;
 
 use serde_json::Value;
 

@@ -1,64 +1,23 @@
 //! YAML text → `Scenario`.
 
-use super::fields::Notes;
 use super::steps::steps;
 use super::{
-    Auth, AuthMethod, Capabilities, Command, ConfigKind, ConfigOption, Modes, Process, Scenario,
-    Turn, When,
+    Auth, AuthMethod, Capabilities, Command, ConfigKind, ConfigOption, Modes, Named, Process,
+    Scenario, Turn, When,
 };
+use crate::fields::{self, Mistake, Notes};
 use crate::lint::text::one_of;
-use crate::manifest::{LineIndex, Node, yaml};
+use crate::manifest::Node;
 
 /// What a scenario file starts with, so that another YAML file is not taken for one.
 pub const FORMAT: &str = "agentproto.scenario/v1";
 
 const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
 
-/// Something wrong in a scenario file; line and column from 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    pub line: u32,
-    pub column: u32,
-    pub message: String,
-}
-
 /// Reads a scenario, or says everything that is wrong with it.
 pub fn parse(text: &str) -> Result<Scenario, Vec<Mistake>> {
-    let parsed = yaml::parse(text, 0);
-    let mut notes = Notes::default();
-    for problem in &parsed.problems {
-        notes.wrong(problem.span, problem.message.clone());
-    }
-    let scenario = match &parsed.root {
-        Some(root) if root.is_map() => scenario(root, &mut notes),
-        _ => {
-            let nowhere = crate::manifest::Span::empty(0);
-            notes.wrong(
-                nowhere,
-                "a scenario is a mapping with `scenario` and `turns`",
-            );
-            Scenario::default()
-        }
-    };
-    if notes.mistakes.is_empty() {
-        return Ok(scenario);
-    }
-    let lines = LineIndex::new(text);
-    let mut mistakes: Vec<Mistake> = notes
-        .mistakes
-        .into_iter()
-        .map(|(span, message)| {
-            let place = lines.position(text, span.start);
-            Mistake {
-                line: place.line,
-                column: place.column,
-                message,
-            }
-        })
-        .collect();
-    mistakes.sort_by_key(|m| (m.line, m.column));
-    mistakes.dedup();
-    Err(mistakes)
+    let what = "a scenario is a mapping with `scenario` and `turns`";
+    fields::read(text, what, scenario)
 }
 
 fn scenario(root: &Node, notes: &mut Notes) -> Scenario {
@@ -196,7 +155,7 @@ fn auth(node: &Node, notes: &mut Notes) -> Auth {
 fn modes(node: &Node, notes: &mut Notes) -> Modes {
     notes.keys(node, "`modes`", &["current", "available"]);
     let available = notes.items(node, "available");
-    let available = available.iter().map(|n| notes.named(n, "a mode", "id"));
+    let available = available.iter().map(|n| named(n, "a mode", "id", notes));
     let available: Vec<_> = available.collect();
     let current = notes.need(node, "current", "`modes`");
     if !available.iter().any(|mode| mode.id == current) {
@@ -247,7 +206,7 @@ fn config_option(node: &Node, notes: &mut Notes) -> ConfigOption {
         },
         _ => {
             let options = notes.items(node, "options");
-            let options = options.iter().map(|n| notes.named(n, "a value", "value"));
+            let options = options.iter().map(|n| named(n, "a value", "value", notes));
             let options: Vec<_> = options.collect();
             let current = notes.need(node, "current", "a select option");
             if !options.iter().any(|option| option.id == current) {
@@ -348,5 +307,15 @@ fn when(node: &Node, notes: &mut Notes) -> When {
             }
         },
         _ => When::Any,
+    }
+}
+
+fn named(node: &Node, what: &str, id: &str, notes: &mut Notes) -> Named {
+    notes.keys(node, what, &[id, "name", "description"]);
+    let key = notes.need(node, id, what);
+    Named {
+        name: notes.string(node, "name").unwrap_or_else(|| key.clone()),
+        id: key,
+        description: notes.string(node, "description"),
     }
 }

@@ -1,10 +1,10 @@
 //! The steps of a turn: each is a mapping with one key, its name.
 
-use super::fields::Notes;
 use super::{
     Elicitation, Fault, FsRead, Permission, PermissionOption, PlanEntry, Step, Terminal, ToolCall,
     ToolUpdate,
 };
+use crate::fields::Notes;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, Value};
 

@@ -1,11 +1,43 @@
-//! Typed access to the keys of a spanned mapping. Every mistake is noted with its place, and
-//! reading goes on, so that one run shows them all.
+//! Reading the YAML files of our own making: scenarios, suites, prompts. Typed access to the
+//! keys of a spanned mapping; every mistake is noted with its place, and reading goes on, so that
+//! one run shows them all.
 
 use serde_json::Value as Json;
 
-use super::Named;
 use crate::lint::text::{closest_of, one_of};
-use crate::manifest::{Node, Span, Value, to_json};
+use crate::manifest::{LineIndex, Node, Span, Value, to_json, yaml};
+
+/// Something wrong in such a file; line and column from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub line: u32,
+    pub column: u32,
+    pub message: String,
+}
+
+/// Reads a file whose root must be a mapping, or says everything that is wrong with it.
+pub fn read<T>(
+    text: &str,
+    what: &str,
+    take: impl FnOnce(&Node, &mut Notes) -> T,
+) -> Result<T, Vec<Mistake>> {
+    let parsed = yaml::parse(text, 0);
+    let mut notes = Notes::default();
+    for problem in &parsed.problems {
+        notes.wrong(problem.span, problem.message.clone());
+    }
+    let taken = match &parsed.root {
+        Some(root) if root.is_map() => Some(take(root, &mut notes)),
+        _ => {
+            notes.wrong(Span::empty(0), what);
+            None
+        }
+    };
+    match taken {
+        Some(taken) if notes.mistakes.is_empty() => Ok(taken),
+        _ => Err(notes.placed(text)),
+    }
+}
 
 #[derive(Default)]
 pub struct Notes {
@@ -13,6 +45,22 @@ pub struct Notes {
 }
 
 impl Notes {
+    fn placed(self, text: &str) -> Vec<Mistake> {
+        let lines = LineIndex::new(text);
+        let placed = self.mistakes.into_iter().map(|(span, message)| {
+            let place = lines.position(text, span.start);
+            Mistake {
+                line: place.line,
+                column: place.column,
+                message,
+            }
+        });
+        let mut mistakes: Vec<Mistake> = placed.collect();
+        mistakes.sort_by_key(|m| (m.line, m.column));
+        mistakes.dedup();
+        mistakes
+    }
+
     pub fn wrong(&mut self, span: Span, message: impl Into<String>) {
         self.mistakes.push((span, message.into()));
     }
@@ -168,15 +216,5 @@ impl Notes {
 
     pub fn json(&mut self, node: &Node, key: &str) -> Option<Json> {
         node.get(key).map(to_json)
-    }
-
-    pub fn named(&mut self, node: &Node, what: &str, id: &str) -> Named {
-        self.keys(node, what, &[id, "name", "description"]);
-        let key = self.need(node, id, what);
-        Named {
-            name: self.string(node, "name").unwrap_or_else(|| key.clone()),
-            id: key,
-            description: self.string(node, "description"),
-        }
     }
 }

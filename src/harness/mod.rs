@@ -1,0 +1,5 @@
+//! Certification: suites of cases drive an agent over its raw wire, monitors watch every line,
+//! and each statement of a spec gets a verdict with the lines that prove it.
+
+pub mod model;
+pub mod monitor;

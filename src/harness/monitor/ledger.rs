@@ -1,0 +1,230 @@
+//! What the conversation has come to: open requests of both sides, capabilities, sessions.
+//! Monitors read it; it judges nothing.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::wire::{Direction, Envelope, Kind};
+
+/// Answered requests that are remembered, so that a second answer is told as one.
+const REMEMBERED: usize = 20_000;
+
+/// A request that one side sent.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub id: Value,
+    pub method: String,
+    pub params: Value,
+    pub line: u64,
+    /// Answers so far.
+    pub answers: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// The line that made it known: the answer to session/new, or our session/load.
+    pub since: u64,
+    /// The line of the answer to session/close or session/delete.
+    pub closed: Option<u64>,
+    pub cwd: String,
+    /// The id of our open session/prompt.
+    pub turn: Option<String>,
+    /// The line at which the current turn was cancelled.
+    pub cancelled: Option<u64>,
+    /// The line of the last answer to a session/prompt, and whether it said `cancelled`.
+    pub last_answer: Option<(u64, bool)>,
+}
+
+#[derive(Default)]
+pub struct Ledger {
+    /// Our requests, by id (see `id_key`).
+    pub to_agent: HashMap<String, Asked>,
+    /// The agent's requests.
+    pub from_agent: HashMap<String, Asked>,
+    /// `params` of our last initialize, and `result` of its answer.
+    pub client: Value,
+    pub agent: Value,
+    pub sessions: HashMap<String, Session>,
+    /// Lines of ours that no peer can take: bad JSON, bad envelopes. An error with the id null
+    /// may answer each.
+    pub nonsense_sent: u32,
+    pub nonsense_answered: u32,
+}
+
+/// Ids as keys: `1`, `"1"` and `null` are three different ones.
+pub fn id_key(id: &Value) -> String {
+    id.to_string()
+}
+
+impl Ledger {
+    /// The request that a line answers.
+    pub fn answered_by(&self, direction: Direction, envelope: &Envelope) -> Option<Asked> {
+        let Kind::Response { id, .. } = &envelope.kind else {
+            return None;
+        };
+        let table = match direction {
+            Direction::FromAgent => &self.to_agent,
+            Direction::ToAgent => &self.from_agent,
+            _ => return None,
+        };
+        table.get(&id_key(id)).cloned()
+    }
+
+    /// Takes a line in, after the monitors saw it.
+    pub fn take(
+        &mut self,
+        direction: Direction,
+        number: u64,
+        json: Option<&Value>,
+        envelope: Option<&Envelope>,
+    ) {
+        let (Some(json), Some(envelope)) = (json, envelope) else {
+            self.nonsense_sent += u32::from(direction == Direction::ToAgent);
+            return;
+        };
+        match (&envelope.kind, direction) {
+            (Kind::Request { id, method }, _) => {
+                let asked = Asked {
+                    id: id.clone(),
+                    method: method.clone(),
+                    params: json.get("params").cloned().unwrap_or(Value::Null),
+                    line: number,
+                    answers: 0,
+                };
+                if direction == Direction::ToAgent {
+                    self.we_ask(&asked, number, envelope);
+                    self.to_agent.insert(id_key(id), asked);
+                } else {
+                    self.from_agent.insert(id_key(id), asked);
+                }
+            }
+            (Kind::Response { id, is_error }, Direction::FromAgent) => {
+                let key = id_key(id);
+                if let Some(asked) = self.to_agent.get_mut(&key) {
+                    asked.answers += 1;
+                    let asked = asked.clone();
+                    self.they_answer(&asked, *is_error, json, number);
+                } else if id.is_null() {
+                    self.nonsense_answered += 1;
+                }
+                self.forget_some();
+            }
+            (Kind::Response { id, .. }, Direction::ToAgent) => {
+                if let Some(asked) = self.from_agent.get_mut(&id_key(id)) {
+                    asked.answers += 1;
+                }
+            }
+            (Kind::Notification { method }, Direction::ToAgent) => {
+                if method == "session/cancel"
+                    && let Some(session) = session_of(json)
+                    && let Some(session) = self.sessions.get_mut(session)
+                    && session.turn.is_some()
+                {
+                    session.cancelled = Some(number);
+                }
+            }
+            (Kind::Other, Direction::ToAgent) => self.nonsense_sent += 1,
+            _ => {}
+        }
+        if direction == Direction::ToAgent
+            && !envelope.flaws.is_empty()
+            && envelope.kind != Kind::Other
+        {
+            self.nonsense_sent += 1;
+        }
+    }
+
+    fn we_ask(&mut self, asked: &Asked, number: u64, envelope: &Envelope) {
+        match asked.method.as_str() {
+            "initialize" => self.client = asked.params.clone(),
+            "session/load" | "session/resume" => {
+                // Its replay comes before the answer.
+                if let Some(id) = asked.params.get("sessionId").and_then(Value::as_str) {
+                    let session = self.sessions.entry(id.to_owned()).or_default();
+                    session.since = number;
+                    session.closed = None;
+                    session.cwd = text(&asked.params, "cwd");
+                }
+            }
+            "session/prompt" if envelope.flaws.is_empty() => {
+                let id = asked.params.get("sessionId").and_then(Value::as_str);
+                if let Some(session) = id.and_then(|id| self.sessions.get_mut(id)) {
+                    session.turn = Some(id_key(&asked.id));
+                    session.cancelled = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn they_answer(&mut self, asked: &Asked, is_error: bool, json: &Value, number: u64) {
+        let result = json.get("result").unwrap_or(&Value::Null);
+        let named = asked.params.get("sessionId").and_then(Value::as_str);
+        match asked.method.as_str() {
+            "initialize" if !is_error => self.agent = result.clone(),
+            "session/new" if !is_error => {
+                if let Some(id) = result.get("sessionId").and_then(Value::as_str) {
+                    let session = Session {
+                        since: number,
+                        cwd: text(&asked.params, "cwd"),
+                        ..Session::default()
+                    };
+                    self.sessions.insert(id.to_owned(), session);
+                }
+            }
+            "session/load" | "session/resume" if is_error => {
+                if let Some(session) = named.and_then(|id| self.sessions.get_mut(id)) {
+                    session.closed = Some(number);
+                }
+            }
+            "session/close" | "session/delete" if !is_error => {
+                if let Some(session) = named.and_then(|id| self.sessions.get_mut(id)) {
+                    session.closed = Some(number);
+                }
+            }
+            "session/prompt" => {
+                let cancelled = result.get("stopReason").and_then(Value::as_str);
+                if let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
+                    && session.turn.as_deref() == Some(&id_key(&asked.id))
+                {
+                    session.turn = None;
+                    session.last_answer = Some((number, cancelled == Some("cancelled")));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn forget_some(&mut self) {
+        if self.to_agent.len() > REMEMBERED {
+            self.to_agent.retain(|_, asked| asked.answers == 0);
+        }
+    }
+
+    /// A capability that the client announced, by its pointer below `clientCapabilities`.
+    pub fn client_can(&self, pointer: &str) -> bool {
+        let capabilities = self.client.get("clientCapabilities");
+        is_on(capabilities.and_then(|c| c.pointer(pointer)))
+    }
+
+    pub fn agent_can(&self, pointer: &str) -> bool {
+        let capabilities = self.agent.get("agentCapabilities");
+        is_on(capabilities.and_then(|c| c.pointer(pointer)))
+    }
+}
+
+/// A capability is there as `true`, or as an object, empty or not.
+fn is_on(value: Option<&Value>) -> bool {
+    matches!(value, Some(Value::Bool(true) | Value::Object(_)))
+}
+
+/// The session that a message names.
+pub fn session_of(json: &Value) -> Option<&str> {
+    json.pointer("/params/sessionId").and_then(Value::as_str)
+}
+
+fn text(value: &Value, key: &str) -> String {
+    let text = value.get(key).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}

@@ -1,0 +1,99 @@
+//! What is always watched, whatever a case does. A monitor sees every line of one connection
+//! once, in order, and notes where a statement held and where it was broken.
+//!
+//! A statement that nothing touched is `not_verified`: silence proves nothing.
+
+mod ledger;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use ledger::{Asked, Ledger, Session, id_key, session_of};
+
+use crate::wire::{Envelope, Line};
+
+/// Violations of one statement that one connection keeps; the rest is counted.
+const KEPT: usize = 4;
+
+/// A line with what is known of it.
+pub struct Seen<'a> {
+    pub line: &'a Line,
+    /// `None` where the bytes are no JSON.
+    pub json: Option<&'a Value>,
+    pub envelope: Option<&'a Envelope>,
+    /// The request that this answers; for both directions.
+    pub answers: Option<&'a Asked>,
+}
+
+/// How the connection came to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// The harness let it run to its end: input closed after everything was answered. What an
+    /// agent still owes is only then its own fault.
+    pub is_orderly: bool,
+    /// The number of the last line.
+    pub last_line: u64,
+}
+
+pub trait Monitor: Send {
+    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes);
+    /// The connection is over.
+    fn end(&mut self, _ending: &Ending, _ledger: &Ledger, _notes: &mut Notes) {}
+}
+
+/// What was noted, by requirement.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    pub found: BTreeMap<&'static str, Found>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Occasions at which the statement could have been broken, and was not.
+    pub held: u64,
+    pub broken: u64,
+    pub violations: Vec<Violation>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub message: String,
+    /// Line numbers that prove it.
+    pub lines: Vec<u64>,
+    /// Told as a warning, whatever the level of the statement: a heuristic.
+    pub is_guess: bool,
+}
+
+impl Notes {
+    pub fn held(&mut self, requirement: &'static str) {
+        self.found.entry(requirement).or_default().held += 1;
+    }
+
+    pub fn broken(&mut self, requirement: &'static str, message: impl Into<String>, lines: &[u64]) {
+        self.note(requirement, message.into(), lines, false);
+    }
+
+    /// As `broken`, but never worse than a warning.
+    pub fn doubtful(
+        &mut self,
+        requirement: &'static str,
+        message: impl Into<String>,
+        lines: &[u64],
+    ) {
+        self.note(requirement, message.into(), lines, true);
+    }
+
+    fn note(&mut self, requirement: &'static str, message: String, lines: &[u64], is_guess: bool) {
+        let found = self.found.entry(requirement).or_default();
+        found.broken += 1;
+        let is_new = |v: &&Violation| v.message == message;
+        if found.violations.len() < KEPT && found.violations.iter().find(is_new).is_none() {
+            found.violations.push(Violation {
+                message,
+                lines: lines.to_vec(),
+                is_guess,
+            });
+        }
+    }
+}

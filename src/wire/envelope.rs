@@ -1,0 +1,207 @@
+//! What a line is in terms of JSON-RPC 2.0, told from the raw JSON.
+
+use serde_json::{Map, Value};
+
+/// A JSON object, sorted by what it can only be meant as.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Envelope {
+    pub kind: Kind,
+    pub flaws: Vec<Flaw>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    Request {
+        id: Value,
+        method: String,
+    },
+    Notification {
+        method: String,
+    },
+    Response {
+        id: Value,
+        is_error: bool,
+    },
+    /// Nothing of the three.
+    Other,
+}
+
+/// What is wrong with an envelope; JSON-RPC 2.0 names the section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The line is a JSON value, but no object.
+    NotAnObject(&'static str),
+    /// `jsonrpc` is absent or not "2.0".
+    Version(String),
+    /// `method` is there, but no string.
+    Method(&'static str),
+    /// An id that is no string, number or null.
+    Id(&'static str),
+    /// A response with both or none of `result` and `error`.
+    ResultAndError,
+    NeitherResultNorError,
+    /// A response without an id.
+    NoId,
+    /// `error` is no object, or lacks an integer `code` or a string `message`.
+    Error(&'static str),
+    /// `params` is neither object nor array.
+    Params(&'static str),
+    /// A member that JSON-RPC does not know.
+    Member(String),
+}
+
+impl Envelope {
+    pub fn of(value: &Value) -> Envelope {
+        let Value::Object(object) = value else {
+            return Envelope {
+                kind: Kind::Other,
+                flaws: vec![Flaw::NotAnObject(type_name(value))],
+            };
+        };
+        let mut flaws = Vec::new();
+        match object.get("jsonrpc") {
+            Some(Value::String(version)) if version == "2.0" => {}
+            Some(other) => flaws.push(Flaw::Version(other.to_string())),
+            None => flaws.push(Flaw::Version("nothing".to_owned())),
+        }
+        let kind = kind(object, &mut flaws);
+        for name in object.keys() {
+            let known = ["jsonrpc", "id", "method", "params", "result", "error"];
+            if !known.contains(&name.as_str()) {
+                flaws.push(Flaw::Member(name.clone()));
+            }
+        }
+        Envelope { kind, flaws }
+    }
+}
+
+fn kind(object: &Map<String, Value>, flaws: &mut Vec<Flaw>) -> Kind {
+    let id = object.get("id");
+    if let Some(id) = id
+        && !(id.is_string() || id.is_number() || id.is_null())
+    {
+        flaws.push(Flaw::Id(type_name(id)));
+    }
+    let (result, error) = (object.get("result"), object.get("error"));
+    match object.get("method") {
+        Some(Value::String(method)) => {
+            if let Some(params) = object.get("params")
+                && !(params.is_object() || params.is_array())
+            {
+                flaws.push(Flaw::Params(type_name(params)));
+            }
+            let method = method.clone();
+            match id {
+                Some(id) => Kind::Request {
+                    id: id.clone(),
+                    method,
+                },
+                None => Kind::Notification { method },
+            }
+        }
+        Some(other) => {
+            flaws.push(Flaw::Method(type_name(other)));
+            Kind::Other
+        }
+        None if id.is_none() && result.is_none() && error.is_none() => Kind::Other,
+        None => {
+            match (result, error) {
+                (Some(_), Some(_)) => flaws.push(Flaw::ResultAndError),
+                (None, None) => flaws.push(Flaw::NeitherResultNorError),
+                _ => {}
+            }
+            if let Some(error) = error {
+                judge_error(error, result.is_some(), flaws);
+            }
+            if id.is_none() {
+                flaws.push(Flaw::NoId);
+            }
+            Kind::Response {
+                id: id.cloned().unwrap_or(Value::Null),
+                is_error: error.is_some_and(|e| !e.is_null()) || result.is_none(),
+            }
+        }
+    }
+}
+
+fn judge_error(error: &Value, beside_result: bool, flaws: &mut Vec<Flaw>) {
+    match error {
+        // Told already: a result and an error.
+        Value::Null if beside_result => {}
+        Value::Object(error) => {
+            let code = error.get("code");
+            if !code.is_some_and(|c| c.is_i64() || c.is_u64()) {
+                flaws.push(Flaw::Error("`code` is no integer"));
+            }
+            if !error.get("message").is_some_and(Value::is_string) {
+                flaws.push(Flaw::Error("`message` is no string"));
+            }
+        }
+        _ => flaws.push(Flaw::Error("it is no object")),
+    }
+}
+
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let kind = |value: Value| Envelope::of(&value).kind;
+        let request = json!({"jsonrpc": "2.0", "id": 0, "method": "a"});
+        assert!(matches!(kind(request), Kind::Request { .. }));
+        let notification = json!({"jsonrpc": "2.0", "method": "a"});
+        assert!(matches!(kind(notification), Kind::Notification { .. }));
+        let response = json!({"jsonrpc": "2.0", "id": "x", "result": null});
+        assert!(matches!(
+            kind(response),
+            Kind::Response {
+                is_error: false,
+                ..
+            }
+        ));
+        assert_eq!(kind(json!({"jsonrpc": "2.0"})), Kind::Other);
+    }
+
+    #[test]
+    fn flaws_are_told_and_sound_envelopes_have_none() {
+        let flaws = |value: Value| Envelope::of(&value).flaws;
+        assert_eq!(
+            flaws(json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
+            vec![]
+        );
+        assert_eq!(flaws(json!([])), vec![Flaw::NotAnObject("a list")]);
+        assert_eq!(
+            flaws(json!({"id": 1, "result": {}})),
+            vec![Flaw::Version("nothing".into())]
+        );
+        assert_eq!(
+            flaws(json!({"jsonrpc": "2.0", "id": 1, "result": {}, "error": null})),
+            vec![Flaw::ResultAndError]
+        );
+        assert_eq!(
+            flaws(json!({"jsonrpc": "2.0", "id": 1})),
+            vec![Flaw::NeitherResultNorError]
+        );
+        assert_eq!(
+            flaws(json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": "m"}})),
+            vec![Flaw::Error("`code` is no integer")]
+        );
+        assert_eq!(
+            flaws(json!({"jsonrpc": "2.0", "id": 1, "result": 1, "x": 2})),
+            vec![Flaw::Member("x".into())]
+        );
+    }
+}

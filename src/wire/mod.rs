@@ -1,0 +1,10 @@
+//! Newline-delimited JSON-RPC as it really is on the wire: raw lines, envelopes judged without
+//! repairing them, and transcripts that keep every line with its direction, time and offset.
+//!
+//! This room depends on nothing; it does not know what the messages mean.
+
+pub mod envelope;
+mod transcript;
+
+pub use envelope::{Envelope, Flaw, Kind};
+pub use transcript::{Direction, Line, Transcript};
