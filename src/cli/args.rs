@@ -108,6 +108,9 @@ pub enum Command {
         #[command(subcommand)]
         action: super::audit::AuditAction,
     },
+    /// Prove what an agent really does: suites of cases over its raw wire
+    #[cfg(target_os = "linux")]
+    Certify(super::certify::Certify),
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
     Mock(Mock),

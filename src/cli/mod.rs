@@ -10,6 +10,8 @@ mod audit;
 mod auth;
 #[cfg(target_os = "linux")]
 mod bridge;
+#[cfg(target_os = "linux")]
+mod certify;
 mod completions;
 mod config;
 mod coverage;
@@ -171,6 +173,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Setup(args) => setup::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Auth { action } => auth::run(action, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Certify(args) => certify::run(args, &cli.global, out),
         #[cfg(unix)]
         Command::Mock(args) => mock::run(args, out),
         Command::Schema(args) => discovery::schema(args, out),
@@ -272,6 +276,8 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         Command::Audit {
             action: audit::AuditAction::Verify(args),
         } => ("audit verify", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Certify(args) => ("certify", &args.output),
         #[cfg(unix)]
         Command::Mock(args) => ("mock", &args.output),
         Command::Schema(args) => ("schema", &args.output),

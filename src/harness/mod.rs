@@ -3,3 +3,5 @@
 
 pub mod model;
 pub mod monitor;
+pub mod run;
+pub mod suite;

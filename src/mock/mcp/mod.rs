@@ -111,6 +111,33 @@ impl Server {
         }
     }
 
+    /// `--record FILE`: writes down how this server was started, for who gave it to an agent to
+    /// use; of the environment only the names after `--record-env`.
+    fn record(&self, params: &Value) {
+        let after = |flag: &str| {
+            let at = self.args.iter().position(|arg| arg == flag)?;
+            self.args.get(at + 1)
+        };
+        let Some(file) = after("--record") else {
+            return;
+        };
+        let names = after("--record-env")
+            .map(String::as_str)
+            .unwrap_or_default();
+        let env: serde_json::Map<String, Value> = names
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(|name| (name.to_owned(), json!(std::env::var(name).ok())))
+            .collect();
+        let cwd = std::env::current_dir().ok();
+        let record = json!({"args": self.args, "env": env, "cwd": cwd, "initialize": params});
+        let beside = format!("{file}.new");
+        let written = std::fs::write(&beside, record.to_string());
+        if let Err(error) = written.and_then(|()| std::fs::rename(&beside, file)) {
+            eprintln!("mock: cannot record to {file}: {error}");
+        }
+    }
+
     fn ready(&self) -> Result<Agreed, Refusal> {
         let agreed = self.state().agreed;
         agreed.ok_or_else(|| Refusal::new(INVALID_REQUEST, "`initialize` comes first"))
@@ -118,7 +145,10 @@ impl Server {
 
     fn simple(&self, method: &str, params: &Value) -> Answer {
         match method {
-            "initialize" => self.initialize(params),
+            "initialize" => {
+                self.record(params);
+                self.initialize(params)
+            }
             "ping" => Ok(json!({})),
             "tools/list" => {
                 let agreed = self.ready()?;

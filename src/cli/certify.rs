@@ -1,0 +1,281 @@
+//! `agentproto certify`: drives an agent through suites, and says what it proved.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::args::Global;
+use super::{Failure, Outcome, io_failure, signals};
+use crate::exit;
+use crate::fields::Mistake;
+use crate::harness::model::Target;
+use crate::harness::run::process::{Launcher, StartError};
+use crate::harness::run::{self, Options, Progress, Setting, Workspace, prompts};
+use crate::harness::suite::{self, Suite};
+use crate::lint::text::closest_of;
+
+/// How many mistakes of a file are shown.
+const SHOWN: usize = 10;
+
+#[derive(Args, Debug)]
+pub struct Certify {
+    /// A bundle, its AGENT-CLI.md, or the slug of an adapter
+    #[arg(value_name = "BUNDLE", conflicts_with_all = ["mock", "command"])]
+    pub target: Option<PathBuf>,
+    /// One of our mock agents: acp, mcp
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub mock: Option<String>,
+    /// Suites to run: acp, acp-v2-draft, mcp, open-design, lifecycle, or a file [default: by the
+    /// protocol of the target]
+    #[arg(long = "suite", value_name = "NAME|FILE")]
+    pub suites: Vec<String>,
+    /// Which prompt makes this agent do what (YAML)
+    #[arg(long, value_name = "FILE")]
+    pub prompts: Option<PathBuf>,
+    /// A variable for the agent's environment
+    #[arg(long = "env", value_name = "K=V")]
+    pub env: Vec<String>,
+    /// The auth method to log in with where a session needs a login
+    #[arg(long, value_name = "ID")]
+    pub auth_method: Option<String>,
+    /// Seconds to wait for any answer
+    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    pub timeout: f64,
+    /// Cases at a time [default: two per processor]
+    #[arg(long, short = 'j', value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Run the I-th of N parts; `agentproto report merge` puts them together
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<String>,
+    /// Only cases that decide this requirement, or of this name
+    #[arg(long, value_name = "ID")]
+    pub only: Vec<String>,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human",
+          value_parser = ["human", "json", "jsonl", "junit", "sarif", "html", "markdown", "badge"])]
+    pub output: String,
+    /// Write every format and all transcripts into a directory
+    #[arg(long, value_name = "DIR")]
+    pub report_dir: Option<PathBuf>,
+    /// A report of before: what failed there already is no news
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// The agent's command line
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
+    signals::watch();
+    let suites = suites(args)?;
+    let prompts = read_prompts(args)?;
+    let (target, launcher) = launcher(args)?;
+    let setting = Setting {
+        launcher,
+        prompts,
+        timeout: seconds(args.timeout)?,
+        quiet: Duration::from_millis(300),
+        grace: Duration::from_millis(1000),
+        auth_method: args.auth_method.clone(),
+        model: None,
+        workspace: Workspace::new().map_err(io_failure)?,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let options = Options {
+        jobs: args.jobs.unwrap_or(2 * cores),
+        shard: args.shard.as_deref().map(shard).transpose()?,
+        stop: &signals::STOP,
+        keep_transcripts: args.report_dir.is_some(),
+        only: args.only.clone(),
+    };
+    let progress: Arc<dyn Progress> = match std::io::stderr().is_terminal() && !global.quiet {
+        true => Arc::new(Counter),
+        false => Arc::new(Silent),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.max(2))
+        .enable_all()
+        .build()
+        .map_err(io_failure)?;
+    let (report, _transcripts) =
+        runtime.block_on(run::run(suites, target, setting, options, progress));
+    serde_json::to_writer_pretty(&mut *out, &report).map_err(|error| io_failure(error.into()))?;
+    writeln!(out).map_err(io_failure)?;
+    if let Some(code) = signals::interrupted() {
+        return Ok(code);
+    }
+    Ok(match report.has_new_failures() {
+        true => exit::FINDINGS,
+        false => exit::CLEAN,
+    })
+}
+
+struct Silent;
+impl Progress for Silent {}
+
+/// One line on standard error that counts.
+struct Counter;
+impl Progress for Counter {
+    fn case_done(&self, suite: &str, case: &str, done: usize, all: usize) {
+        let mut err = std::io::stderr().lock();
+        let end = match done == all {
+            true => "\r\x1b[K",
+            false => "",
+        };
+        let _ = write!(err, "\r\x1b[K{suite} {done}/{all} {case}{end}");
+        let _ = err.flush();
+    }
+}
+
+fn seconds(number: f64) -> Result<Duration, Failure> {
+    match number.is_finite() && number > 0.0 && number <= 3600.0 {
+        true => Ok(Duration::from_secs_f64(number)),
+        false => Err(Failure::new(
+            exit::USAGE,
+            "--timeout is a number of seconds, more than 0 and at most 3600",
+        )),
+    }
+}
+
+fn shard(text: &str) -> Result<(usize, usize), Failure> {
+    let parts = text.split_once('/');
+    let parsed = parts.and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parsed {
+        Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
+        _ => Err(Failure::new(exit::USAGE, format!("`{text}` is no shard"))
+            .hint("--shard 1/4 is the first of four parts")),
+    }
+}
+
+fn suites(args: &Certify) -> Result<Vec<Suite>, Failure> {
+    let default = match args.mock.as_deref() {
+        Some("mcp") => "mcp",
+        _ => "acp",
+    };
+    let names = match args.suites.as_slice() {
+        [] => vec![default.to_owned()],
+        names => names.to_vec(),
+    };
+    names.iter().map(|name| suite(name)).collect()
+}
+
+fn suite(name: &str) -> Result<Suite, Failure> {
+    if let Some(suite) = suite::built_in(name) {
+        return suite.map_err(|mistakes| {
+            Failure::new(exit::INTERNAL, told("not a suite", name, &mistakes))
+        });
+    }
+    let is_path = name.contains(std::path::MAIN_SEPARATOR) || name.contains('.');
+    if !is_path {
+        let failure = Failure::new(exit::USAGE, format!("there is no suite `{name}`"));
+        return Err(match closest_of(name, suite::names()) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => {
+                let names: Vec<&str> = suite::names().collect();
+                failure.hint(format!(
+                    "there are {}; a file ends in .yaml",
+                    names.join(", ")
+                ))
+            }
+        });
+    }
+    let text = read(name)?;
+    suite::parse(&text).map_err(|mistakes| {
+        Failure::new(exit::DATA, told("not a suite", name, &mistakes))
+            .hint("`agentproto schema --name suite` describes the format")
+    })
+}
+
+fn read(name: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(name)
+        .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))
+}
+
+fn told(what: &str, name: &str, mistakes: &[Mistake]) -> String {
+    let shown = mistakes.iter().take(SHOWN);
+    let mut lines: Vec<String> = shown
+        .map(|m| format!("{name}:{}:{}: {}", m.line, m.column, m.message))
+        .collect();
+    if mistakes.len() > SHOWN {
+        lines.push(format!("and {} more", mistakes.len() - SHOWN));
+    }
+    format!("{what}: {}", lines.join("\n  "))
+}
+
+fn read_prompts(args: &Certify) -> Result<BTreeMap<String, String>, Failure> {
+    let Some(path) = &args.prompts else {
+        return Ok(match args.mock {
+            Some(_) => prompts::of_mock(),
+            None => BTreeMap::new(),
+        });
+    };
+    let name = path.to_string_lossy();
+    let text = read(&name)?;
+    prompts::parse(&text).map_err(|mistakes| {
+        let message = told("not a prompts file", &name, &mistakes);
+        let keys = prompts::KEYS.join(", ");
+        Failure::new(exit::DATA, message).hint(format!("its keys are {keys}"))
+    })
+}
+
+fn launcher(args: &Certify) -> Result<(Target, Launcher), Failure> {
+    let mut env = Vec::new();
+    for pair in &args.env {
+        match pair.split_once('=') {
+            Some((name, value)) if !name.is_empty() => {
+                env.push((name.to_owned(), value.to_owned()));
+            }
+            _ => {
+                return Err(Failure::new(exit::USAGE, "--env takes NAME=VALUE"));
+            }
+        }
+    }
+    let (kind, name, argv) = match (&args.mock, args.command.as_slice()) {
+        (Some(mock), _) => {
+            let own = crate::runtime::helper::own_path().map_err(io_failure)?;
+            let kind = mock.strip_prefix("mock-").unwrap_or(mock);
+            if !["acp", "mcp"].contains(&kind) {
+                return Err(Failure::new(
+                    exit::USAGE,
+                    format!("there is no mock `{mock}` to certify"),
+                )
+                .hint("--mock acp, or --mock mcp"));
+            }
+            let argv = vec![own.into_os_string(), "mock".into(), kind.into()];
+            ("mock", format!("mock {kind}"), argv)
+        }
+        (None, []) => {
+            return Err(Failure::new(exit::USAGE, "which agent?").hint(
+                "agentproto certify -- my-agent acp, a bundle, or --mock acp to see how it goes",
+            ));
+        }
+        (None, command) => {
+            let words = command.iter().map(|word| word.to_string_lossy());
+            let words: Vec<_> = words.collect();
+            ("command", words.join(" "), command.to_vec())
+        }
+    };
+    let words = argv.iter().map(|w| w.to_string_lossy().into_owned());
+    let target = Target {
+        kind: kind.to_owned(),
+        name,
+        command: match kind {
+            "mock" => Vec::new(),
+            _ => words.collect(),
+        },
+        ..Target::default()
+    };
+    let launcher = Launcher::new(argv, &env).map_err(|error| match error {
+        StartError::NoProgram(name) => {
+            Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
+                .hint("the command after `--` is looked for in PATH, or by its path")
+        }
+        error => Failure::new(exit::UNAVAILABLE, error.to_string()),
+    })?;
+    Ok((target, launcher))
+}

@@ -1,0 +1,344 @@
+//! From what the cases showed to one row per case and requirement.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Transcribed;
+use super::case::{Blocked, Broken, Played};
+use crate::harness::model::{CaseResult, Evidence, Target, Timing, Verdict};
+use crate::harness::suite::{Case, Requirement, Suite};
+use crate::report::text::plain;
+use crate::wire::Transcript;
+
+/// Evidence is for reading: so many lines, of so many characters.
+const MOST_LINES: usize = 6;
+const LONGEST: usize = 1500;
+/// A row that passed needs less.
+const LONGEST_PASSED: usize = 300;
+
+/// What one statement came to over all transcripts.
+#[derive(Default)]
+struct Watched {
+    held: u64,
+    broken: u64,
+    rows: Vec<WatchedRow>,
+}
+
+struct WatchedRow {
+    case: String,
+    message: String,
+    evidence: Vec<Evidence>,
+    is_guess: bool,
+}
+
+pub struct Collected {
+    rows: Vec<(usize, usize, CaseResult)>,
+    /// By suite and id of the monitor.
+    watched: BTreeMap<(usize, &'static str), Watched>,
+    pub timing: Timing,
+    transcripts: Vec<Transcribed>,
+    keeps: bool,
+    initialize: Value,
+    faults: Vec<String>,
+    /// Whether all cases were to be run: else monitors that saw nothing are no news.
+    is_whole: bool,
+}
+
+impl Collected {
+    pub fn new(is_whole: bool, keeps: bool) -> Collected {
+        Collected {
+            rows: Vec::new(),
+            watched: BTreeMap::new(),
+            timing: Timing::default(),
+            transcripts: Vec::new(),
+            keeps,
+            initialize: Value::Null,
+            faults: Vec::new(),
+            is_whole,
+        }
+    }
+
+    pub fn case(&mut self, suite: usize, of: &Suite, case: &Case, played: Played) {
+        super::add(&mut self.timing, &played);
+        if self.initialize.is_null() {
+            self.initialize = played.initialize.clone();
+        }
+        let index = of.cases.iter().position(|c| c.id == case.id);
+        for id in &case.decides {
+            let Some(requirement) = of.requirement(id) else {
+                continue;
+            };
+            let (verdict, message, evidence) = judge(requirement, &played);
+            let mut row = row(of, requirement, &case.id);
+            row.verdict = verdict;
+            row.message = message;
+            row.evidence = evidence;
+            row.duration_ms = played.duration.as_secs_f64() * 1000.0;
+            if !matches!(verdict, Verdict::Fail | Verdict::Warn) {
+                row.hint = None;
+            }
+            if self.keeps && !played.transcript.is_empty() {
+                row.transcript = Some(file_name(&of.name, &case.id));
+            }
+            self.rows.push((suite, index.unwrap_or(usize::MAX), row));
+        }
+        for notes in &played.notes {
+            for (id, found) in &notes.found {
+                let watched = self.watched.entry((suite, *id)).or_default();
+                watched.held += found.held;
+                watched.broken += found.broken;
+                for violation in &found.violations {
+                    if watched.rows.len() < 5
+                        && !watched.rows.iter().any(|r| r.message == violation.message)
+                    {
+                        watched.rows.push(WatchedRow {
+                            case: case.id.clone(),
+                            message: violation.message.clone(),
+                            evidence: evidence(&played.transcript, &violation.lines, LONGEST),
+                            is_guess: violation.is_guess,
+                        });
+                    }
+                }
+            }
+        }
+        if self.keeps && !played.transcript.is_empty() {
+            self.transcripts.push(Transcribed {
+                suite: of.name.clone(),
+                case: case.id.clone(),
+                transcript: played.transcript,
+            });
+        }
+    }
+
+    /// A case that was not played to its end.
+    pub fn stopped(&mut self, suite: usize, of: &Suite, case: &Case) {
+        let index = of.cases.iter().position(|c| c.id == case.id);
+        for id in &case.decides {
+            if let Some(requirement) = of.requirement(id) {
+                let mut row = row(of, requirement, &case.id);
+                row.hint = None;
+                row.message = "the run was stopped before this case was over".to_owned();
+                self.rows.push((suite, index.unwrap_or(usize::MAX), row));
+            }
+        }
+    }
+
+    /// A fault of our own.
+    pub fn fault(&mut self, what: &str) {
+        self.faults.push(what.to_owned());
+    }
+
+    /// What the agent said of itself.
+    pub fn describe(&self, target: &mut Target) {
+        let of = |key: &str| self.initialize.get(key).cloned().unwrap_or(Value::Null);
+        let either = |a: &str, b: &str| match of(a) {
+            Value::Null => of(b),
+            value => value,
+        };
+        target.info = match either("agentInfo", "serverInfo") {
+            Value::Null => of("info"),
+            info => info,
+        };
+        target.protocol_version = of("protocolVersion");
+        target.capabilities = either("agentCapabilities", "capabilities");
+    }
+
+    pub fn finish(mut self, suites: &[Suite]) -> (Vec<CaseResult>, Vec<Transcribed>) {
+        for (index, suite) in suites.iter().enumerate() {
+            for (at, requirement) in suite.requirements.iter().enumerate() {
+                if let Some(row) = self.watched_row(index, suite, requirement) {
+                    let place = suite.cases.len() + at;
+                    self.rows.push((index, place, row));
+                }
+            }
+        }
+        let order = |(suite, _, row): &(usize, usize, CaseResult)| {
+            let of = suites.get(*suite);
+            let place =
+                of.and_then(|s| s.requirements.iter().position(|r| r.id == row.requirement));
+            (*suite, place.unwrap_or(usize::MAX))
+        };
+        self.rows
+            .sort_by(|a, b| order(a).cmp(&order(b)).then(a.1.cmp(&b.1)));
+        let mut results: Vec<CaseResult> = self.rows.into_iter().map(|(_, _, row)| row).collect();
+        for fault in self.faults {
+            results.push(CaseResult {
+                suite: suites.first().map(|s| s.name.clone()).unwrap_or_default(),
+                case: "harness".to_owned(),
+                requirement: "harness".to_owned(),
+                level: crate::harness::model::Level::Must,
+                verdict: Verdict::Error,
+                message: format!("a fault of agentproto itself: {fault}"),
+                source: String::new(),
+                section: "Harness".to_owned(),
+                statement: "The harness judges".to_owned(),
+                hint: Some("please report it with this output".to_owned()),
+                evidence: Vec::new(),
+                duration_ms: 0.0,
+                transcript: None,
+                known: false,
+            });
+        }
+        (results, self.transcripts)
+    }
+
+    fn watched_row(
+        &self,
+        index: usize,
+        suite: &Suite,
+        requirement: &Requirement,
+    ) -> Option<CaseResult> {
+        if requirement.watched.is_empty() {
+            return None;
+        }
+        let mut row = row(suite, requirement, "monitor");
+        let seen: Vec<&Watched> = requirement
+            .watched
+            .iter()
+            .filter_map(|id| {
+                self.watched
+                    .iter()
+                    .find(|((s, i), _)| *s == index && i == id)
+            })
+            .map(|(_, watched)| watched)
+            .collect();
+        let broken: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();
+        let held: u64 = seen.iter().map(|w| w.held).sum();
+        if let Some(first) = broken.iter().find(|r| !r.is_guess).or(broken.first()) {
+            row.verdict = match first.is_guess {
+                true => Verdict::Warn,
+                false => requirement.level.violated(),
+            };
+            let times: u64 = seen.iter().map(|w| w.broken).sum();
+            let mut message = format!("{} (case {}", first.message, first.case);
+            if times > 1 {
+                message.push_str(&format!("; {times} times in all"));
+            }
+            message.push(')');
+            for other in broken.iter().filter(|r| r.message != first.message).take(3) {
+                message.push_str(&format!("; also: {} (case {})", other.message, other.case));
+            }
+            row.message = message;
+            row.evidence = first.evidence.clone();
+            if self.keeps {
+                row.transcript = Some(file_name(&suite.name, &first.case));
+            }
+        } else if held > 0 {
+            row.hint = None;
+            row.verdict = Verdict::Pass;
+            row.message = format!("held each of {held} times");
+        } else {
+            if !self.is_whole {
+                return None;
+            }
+            row.hint = None;
+            row.message = "nothing happened that could have broken it".to_owned();
+        }
+        Some(row)
+    }
+}
+
+fn row(suite: &Suite, requirement: &Requirement, case: &str) -> CaseResult {
+    CaseResult {
+        suite: suite.name.clone(),
+        case: case.to_owned(),
+        requirement: requirement.id.clone(),
+        level: requirement.level,
+        verdict: Verdict::NotVerified,
+        message: String::new(),
+        source: requirement.source.clone(),
+        section: requirement.section.clone(),
+        statement: requirement.statement.clone(),
+        hint: requirement.hint.clone(),
+        evidence: Vec::new(),
+        duration_ms: 0.0,
+        transcript: None,
+        known: false,
+    }
+}
+
+fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Evidence>) {
+    let broken: Vec<&Broken> = played
+        .broken
+        .iter()
+        .filter(|b| b.requirement == requirement.id)
+        .collect();
+    if let Some(first) = broken.iter().find(|b| !b.is_guess).or(broken.first()) {
+        let verdict = match first.is_guess {
+            true => Verdict::Warn,
+            false => requirement.level.violated(),
+        };
+        let mut message = first.message.clone();
+        for other in broken.iter().filter(|b| b.message != first.message).take(3) {
+            message.push_str("; also: ");
+            message.push_str(&other.message);
+        }
+        return (
+            verdict,
+            message,
+            evidence(&played.transcript, &first.lines, LONGEST),
+        );
+    }
+    let last = played.transcript.len() as u64;
+    match &played.blocked {
+        Some(Blocked::NotApplicable(why)) => (Verdict::NotApplicable, why.clone(), Vec::new()),
+        Some(Blocked::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
+        Some(Blocked::NotVerified(why)) => {
+            let lines: Vec<u64> = (last.saturating_sub(1)..=last).collect();
+            let shown = evidence(&played.transcript, &lines, LONGEST_PASSED);
+            (Verdict::NotVerified, why.clone(), shown)
+        }
+        Some(Blocked::Error(why)) => {
+            let lines: Vec<u64> = (last.saturating_sub(3)..=last).collect();
+            let shown = evidence(&played.transcript, &lines, LONGEST);
+            (Verdict::Error, why.clone(), shown)
+        }
+        None if played.looked_at.contains(&requirement.id) => {
+            let from = played.shown.len().saturating_sub(2);
+            let lines = played.shown.get(from..).unwrap_or_default();
+            let shown = evidence(&played.transcript, lines, LONGEST_PASSED);
+            (Verdict::Pass, "as it must be".to_owned(), shown)
+        }
+        None => (
+            Verdict::NotVerified,
+            "nothing came that could have been judged".to_owned(),
+            Vec::new(),
+        ),
+    }
+}
+
+fn evidence(transcript: &Transcript, lines: &[u64], longest: usize) -> Vec<Evidence> {
+    let mut lines = lines.to_vec();
+    lines.dedup();
+    let quoted = lines.iter().filter_map(|number| transcript.line(*number));
+    let quoted = quoted.take(MOST_LINES).map(|line| {
+        let text = line.text();
+        let clipped = match text.char_indices().nth(longest) {
+            Some((at, _)) => format!(
+                "{}… ({} bytes in all)",
+                text.get(..at).unwrap_or_default(),
+                line.cut.unwrap_or(line.bytes.len() as u64)
+            ),
+            None => text,
+        };
+        Evidence {
+            direction: line.direction.as_str().to_owned(),
+            line: line.number,
+            text: plain(&clipped).into_owned(),
+            at_ms: (line.at.as_secs_f64() * 1_000_000.0).round() / 1000.0,
+        }
+    });
+    quoted.collect()
+}
+
+/// Where the transcript of a case stands below the report directory.
+pub fn file_name(suite: &str, case: &str) -> String {
+    let safe = |name: &str| -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        name.chars()
+            .map(|c| if fits(c) { c } else { '_' })
+            .collect()
+    };
+    format!("transcripts/{}/{}.jsonl", safe(suite), safe(case))
+}

@@ -1,0 +1,430 @@
+//! One process and the conversation with it: raw lines out and in, all of them written down,
+//! watched, and answered where the agent asks.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::process::{Launcher, Running, StartError, exit_value};
+use super::services::Services;
+use crate::harness::monitor::{Ending, Notes, Watch, id_key};
+use crate::harness::suite::Answers;
+use crate::runtime::spawn::{Exit, Piece};
+use crate::wire::{Direction, Envelope, Kind, Line, Transcript};
+
+/// Messages that a case can still look at; older ones are in the transcript only.
+const REMEMBERED: usize = 20_000;
+const REMEMBERED_BYTES: usize = 24 << 20;
+
+/// A message that came.
+#[derive(Clone)]
+pub struct Received {
+    pub line: u64,
+    pub json: Arc<Value>,
+    pub kind: Kind,
+    size: usize,
+}
+
+pub enum Event {
+    Message(Received),
+    /// A line that is no message, or one of standard error.
+    Other,
+    /// The agent closed its output.
+    Over,
+    TimedOut,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// Nothing came in time.
+    TimedOut(Duration),
+    /// The process is over: how, and its last words.
+    Ended(String),
+}
+
+impl std::fmt::Display for Silence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Silence::TimedOut(time) => write!(f, "nothing came within {} s", time.as_secs_f64()),
+            Silence::Ended(how) => write!(f, "{how}"),
+        }
+    }
+}
+
+pub struct Connection {
+    process: Running,
+    started: Instant,
+    pub transcript: Transcript,
+    watch: Watch,
+    pub services: Services,
+    replies: mpsc::UnboundedReceiver<Value>,
+    pub inbox: VecDeque<Received>,
+    inbox_bytes: usize,
+    next_id: u64,
+    is_over: bool,
+    exit: Option<(Exit, Duration)>,
+    /// Waited for the agent's answers.
+    pub waited: Duration,
+}
+
+impl Connection {
+    /// The transcript goes on where the last process of the case ended.
+    pub async fn start(
+        launcher: &Launcher,
+        cwd: &Path,
+        watch: Watch,
+        answers: &Answers,
+        root: &Path,
+        (transcript, started): (Transcript, Instant),
+    ) -> Result<Connection, (StartError, Transcript)> {
+        let process = match launcher.start(cwd).await {
+            Ok(process) => process,
+            Err(error) => return Err((error, transcript)),
+        };
+        let (say, replies) = mpsc::unbounded_channel();
+        let mut connection = Connection {
+            process,
+            started,
+            transcript,
+            watch,
+            services: Services::new(answers.clone(), root, say, launcher.env.clone()),
+            replies,
+            inbox: VecDeque::new(),
+            inbox_bytes: 0,
+            next_id: 1,
+            is_over: false,
+            exit: None,
+            waited: Duration::ZERO,
+        };
+        connection.note(Direction::Process, br#"{"started":true}"#, true, None);
+        Ok(connection)
+    }
+
+    fn note(
+        &mut self,
+        direction: Direction,
+        bytes: &[u8],
+        ended: bool,
+        length: Option<u64>,
+    ) -> Line {
+        let at = self.started.elapsed();
+        let number = self.transcript.push(direction, at, bytes, ended, length);
+        Line {
+            number,
+            direction,
+            at,
+            offset: 0,
+            bytes: bytes.to_vec(),
+            ended,
+            cut: length,
+        }
+    }
+
+    /// Writes bytes as they are; what makes a line is written down as one.
+    pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<u64, Silence> {
+        let mut number = 0;
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            let (line, ended) = match piece.split_last() {
+                Some((b'\n', line)) => (line, true),
+                _ => (piece, false),
+            };
+            let line = self.note(Direction::ToAgent, line, ended, None);
+            number = line.number;
+            self.watch.line(&line);
+        }
+        let Some(stdin) = &mut self.process.stdin else {
+            return Err(Silence::Ended("its input was closed before".to_owned()));
+        };
+        match timeout_at(Instant::now() + within, stdin.write_all(bytes)).await {
+            Ok(Ok(())) => Ok(number),
+            Ok(Err(_)) => Err(self.gone().await),
+            Err(_) => Err(Silence::TimedOut(within)),
+        }
+    }
+
+    pub async fn say(&mut self, message: &Value, within: Duration) -> Result<u64, Silence> {
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(b'\n');
+        self.write(&bytes, within).await
+    }
+
+    pub fn fresh_id(&mut self) -> Value {
+        let id = self.next_id;
+        self.next_id += 1;
+        json!(id)
+    }
+
+    /// Sends a request; gives its id.
+    pub async fn request(
+        &mut self,
+        method: &str,
+        params: Option<Value>,
+        id: Option<Value>,
+        within: Duration,
+    ) -> Result<(Value, u64), Silence> {
+        let id = match id {
+            Some(id) => id,
+            None => self.fresh_id(),
+        };
+        let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        if let (Some(params), Some(members)) = (params, message.as_object_mut()) {
+            members.insert("params".to_owned(), params);
+        }
+        let line = self.say(&message, within).await?;
+        Ok((id, line))
+    }
+
+    /// The next thing that happens.
+    pub async fn next(&mut self, until: Instant) -> Event {
+        for line in self.process.stderr.take(false) {
+            let line = self.note(Direction::Stderr, &line, true, None);
+            self.watch.line(&line);
+        }
+        if self.is_over {
+            return Event::Over;
+        }
+        let piece = tokio::select! {
+            biased;
+            reply = self.replies.recv() => {
+                if let Some(reply) = reply {
+                    let _ = self.say(&reply, Duration::from_secs(5)).await;
+                }
+                return Event::Other;
+            }
+            piece = self.process.stdout.next() => piece,
+            () = tokio::time::sleep_until(until) => return Event::TimedOut,
+        };
+        match piece {
+            None => {
+                self.is_over = true;
+                Event::Over
+            }
+            Some(Piece::Line { bytes, ended }) => {
+                let line = self.note(Direction::FromAgent, &bytes, ended, None);
+                self.take(line).await
+            }
+            Some(Piece::TooLong { start, length }) => {
+                let line = self.note(Direction::FromAgent, &start, true, Some(length));
+                self.take(line).await
+            }
+            Some(Piece::Gap { lines, bytes }) => {
+                let text = json!({"lost": {"lines": lines, "bytes": bytes}}).to_string();
+                self.note(Direction::Process, text.as_bytes(), true, None);
+                Event::Other
+            }
+        }
+    }
+
+    async fn take(&mut self, line: Line) -> Event {
+        let (json, envelope) = self.watch.line(&line);
+        let (Some(json), Some(Envelope { kind, .. })) = (json, envelope) else {
+            return Event::Other;
+        };
+        let size = line.bytes.len() + 200;
+        let received = Received {
+            line: line.number,
+            json: Arc::new(json),
+            kind,
+            size,
+        };
+        self.inbox_bytes += size;
+        self.inbox.push_back(received.clone());
+        while self.inbox.len() > REMEMBERED || self.inbox_bytes > REMEMBERED_BYTES {
+            let Some(old) = self.inbox.pop_front() else {
+                break;
+            };
+            self.inbox_bytes = self.inbox_bytes.saturating_sub(old.size);
+        }
+        if let Kind::Request { id, method } = &received.kind {
+            let reply = self.services.asked(id, method, &received.json);
+            if let Some(reply) = reply {
+                let _ = self.say(&reply, Duration::from_secs(5)).await;
+            }
+        }
+        Event::Message(received)
+    }
+
+    /// The first message since `from` (a line number) that fits; waits for it.
+    pub async fn find(
+        &mut self,
+        from: u64,
+        within: Duration,
+        fits: impl Fn(&Received) -> bool,
+    ) -> Result<Received, Silence> {
+        let begun = Instant::now();
+        let found = self.inbox.iter().find(|m| m.line > from && fits(m));
+        if let Some(found) = found {
+            return Ok(found.clone());
+        }
+        let until = begun + within;
+        let outcome = loop {
+            match self.next(until).await {
+                Event::Message(received) if received.line > from && fits(&received) => {
+                    break Ok(received);
+                }
+                Event::Message(_) | Event::Other => {}
+                Event::Over => break Err(self.gone().await),
+                Event::TimedOut => break Err(Silence::TimedOut(within)),
+            }
+            if Instant::now() >= until {
+                break Err(Silence::TimedOut(within));
+            }
+        };
+        self.waited += begun.elapsed();
+        outcome
+    }
+
+    /// The answer to a request of ours.
+    pub async fn answer(&mut self, id: &Value, within: Duration) -> Result<Received, Silence> {
+        let key = id_key(id);
+        let fits = move |m: &Received| match &m.kind {
+            Kind::Response { id, .. } => id_key(id) == key,
+            _ => false,
+        };
+        self.find(0, within, fits).await
+    }
+
+    /// Listens for so long, whatever comes.
+    pub async fn listen(&mut self, time: Duration) -> Vec<Received> {
+        let until = Instant::now() + time;
+        let mut heard = Vec::new();
+        loop {
+            match self.next(until).await {
+                Event::Message(received) => heard.push(received),
+                Event::Other => {}
+                Event::Over | Event::TimedOut => return heard,
+            }
+            if Instant::now() >= until {
+                return heard;
+            }
+        }
+    }
+
+    pub fn close_input(&mut self) {
+        self.process.stdin = None;
+    }
+
+    pub fn signal(&self, number: i32) {
+        // One that has gone does not hear it.
+        let _ = self.process.signal(number);
+    }
+
+    /// Waits for the end of the process.
+    pub async fn ended(&mut self, within: Duration) -> Option<Value> {
+        if let Some((exit, after)) = &self.exit {
+            return Some(exit_value(exit, *after));
+        }
+        let begun = Instant::now();
+        let until = begun + within;
+        // What it still says is heard first.
+        loop {
+            match self.next(until).await {
+                Event::Over => break,
+                Event::TimedOut => return None,
+                _ if Instant::now() >= until => return None,
+                _ => {}
+            }
+        }
+        let exit = timeout_at(until, self.process.wait()).await.ok()?;
+        Some(self.exited(exit, begun.elapsed()))
+    }
+
+    fn exited(&mut self, exit: Exit, after: Duration) -> Value {
+        for line in self.process.stderr.take(true) {
+            let line = self.note(Direction::Stderr, &line, true, None);
+            self.watch.line(&line);
+        }
+        let value = exit_value(&exit, after);
+        self.exit = Some((exit, after));
+        let text = json!({"exit": value}).to_string();
+        self.note(Direction::Process, text.as_bytes(), true, None);
+        value
+    }
+
+    /// How a process that closed its output ended.
+    async fn gone(&mut self) -> Silence {
+        if self.exit.is_none() {
+            let begun = Instant::now();
+            let until = begun + Duration::from_millis(500);
+            match timeout_at(until, self.process.wait()).await {
+                Ok(exit) => {
+                    self.exited(exit, begun.elapsed());
+                }
+                Err(_) => {
+                    return Silence::Ended(
+                        "the agent closed its output, and goes on running".to_owned(),
+                    );
+                }
+            }
+        }
+        let how = match &self.exit {
+            Some((exit, _)) => crate::runtime::arm::process::describe(exit),
+            None => "ended".to_owned(),
+        };
+        let words = self.last_words();
+        Silence::Ended(match words.is_empty() {
+            true => format!("the agent {how}, and wrote nothing to standard error"),
+            false => format!("the agent {how}; its last words: {words}"),
+        })
+    }
+
+    /// The end of what it wrote to standard error.
+    pub fn last_words(&self) -> String {
+        let count = self.transcript.len() as u64;
+        let mut words = Vec::new();
+        for number in (1..=count).rev().take(2000) {
+            let line = self.transcript.line(number);
+            if let Some(line) = line.filter(|l| l.direction == Direction::Stderr) {
+                words.push(line.text());
+            }
+            if words.len() == 5 {
+                break;
+            }
+        }
+        words.reverse();
+        words.join(" | ")
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Ends it, and gives what was written down and noted.
+    pub async fn finish(mut self, grace: Duration) -> (Transcript, Notes) {
+        let owed = self
+            .watch
+            .ledger()
+            .to_agent
+            .values()
+            .any(|asked| asked.answers == 0);
+        let mut is_orderly = false;
+        if self.exit.is_none() {
+            self.process.stdin = None;
+            let until = Instant::now() + grace;
+            while !self.is_over {
+                match self.next(until).await {
+                    Event::TimedOut => break,
+                    _ if Instant::now() >= until => break,
+                    _ => {}
+                }
+            }
+            let begun = Instant::now();
+            let left = until.saturating_duration_since(begun);
+            let (exit, by_itself) = self.process.end(left).await;
+            is_orderly = by_itself && !owed;
+            self.exited(exit, begun.elapsed());
+        }
+        let ending = Ending {
+            is_orderly,
+            last_line: self.transcript.len() as u64,
+        };
+        (self.transcript, self.watch.end(&ending))
+    }
+}

@@ -1,0 +1,209 @@
+//! Runs suites against one target: cases side by side, each in processes of its own, and one
+//! report at the end.
+
+pub mod case;
+mod collect;
+pub mod connection;
+mod opening;
+pub mod process;
+pub mod prompts;
+mod recorder;
+mod services;
+mod workspace;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
+use super::monitor::{self, Monitor};
+use super::suite::{Case, Protocol, Suite};
+use case::Played;
+pub use collect::Collected;
+use process::Launcher;
+pub use workspace::Workspace;
+
+/// A model that can be asked what it was asked.
+pub trait Model: Send + Sync {
+    fn asked(&self) -> Value;
+}
+
+/// Everything that all cases share.
+pub struct Setting {
+    pub launcher: Launcher,
+    pub prompts: BTreeMap<String, String>,
+    pub timeout: Duration,
+    /// How long nothing may come, where that is the question.
+    pub quiet: Duration,
+    /// From the end of input to force.
+    pub grace: Duration,
+    pub auth_method: Option<String>,
+    pub model: Option<Arc<dyn Model>>,
+    pub workspace: Workspace,
+}
+
+pub struct Options {
+    pub jobs: usize,
+    /// This part of the cases: index from 1, of so many.
+    pub shard: Option<(usize, usize)>,
+    /// Set from outside: no new case is started, running ones are ended.
+    pub stop: &'static AtomicBool,
+    pub keep_transcripts: bool,
+    /// Only cases that decide one of these requirements.
+    pub only: Vec<String>,
+}
+
+/// Hears how the run goes on.
+pub trait Progress: Send + Sync {
+    fn case_done(&self, _suite: &str, _case: &str, _done: usize, _all: usize) {}
+}
+
+pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
+    match protocol {
+        Protocol::Acp | Protocol::Lifecycle => monitor::acp(),
+        Protocol::AcpV2 | Protocol::Mcp => Vec::new(),
+    }
+}
+
+/// Runs the suites; whatever happens, there is a report.
+pub async fn run(
+    suites: Vec<Suite>,
+    target: Target,
+    setting: Setting,
+    options: Options,
+    progress: Arc<dyn Progress>,
+) -> (Report, Vec<Transcribed>) {
+    let begun = Instant::now();
+    let started = SystemTime::now().duration_since(UNIX_EPOCH);
+    let setting = Arc::new(setting);
+    let suites = Arc::new(suites);
+    let work: Vec<(usize, usize)> = chosen(&suites, &options);
+    let places = Arc::new(Semaphore::new(options.jobs.max(1)));
+    let all = work.len();
+    let mut running = tokio::task::JoinSet::new();
+    for (suite, case) in work {
+        let (setting, suites) = (Arc::clone(&setting), Arc::clone(&suites));
+        let (places, stop) = (Arc::clone(&places), options.stop);
+        running.spawn(async move {
+            let _place = places.acquire_owned().await;
+            if stop.load(Ordering::Relaxed) {
+                return (suite, case, None);
+            }
+            let Some((of, the_case)) = at(&suites, suite, case) else {
+                return (suite, case, None);
+            };
+            let playing = case::play(the_case, of.protocol, &setting);
+            let played = tokio::select! {
+                played = playing => Some(played),
+                () = stopped(stop) => None,
+            };
+            (suite, case, played)
+        });
+    }
+    let mut collected = Collected::new(options.only.is_empty(), options.keep_transcripts);
+    let mut done = 0;
+    let mut is_partial = false;
+    while let Some(ended) = running.join_next().await {
+        done += 1;
+        match ended {
+            Ok((suite, case, Some(played))) => {
+                let Some((of, the_case)) = at(&suites, suite, case) else {
+                    continue;
+                };
+                progress.case_done(&of.name, &the_case.id, done, all);
+                collected.case(suite, of, the_case, played);
+            }
+            Ok((suite, case, None)) => {
+                is_partial = true;
+                if let Some((of, the_case)) = at(&suites, suite, case) {
+                    collected.stopped(suite, of, the_case);
+                }
+            }
+            Err(error) => {
+                // A fault of ours in one case is told, and the others go on.
+                collected.fault(&error.to_string());
+            }
+        }
+    }
+    let mut timing = collected.timing.clone();
+    timing.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
+    timing.jobs = options.jobs;
+    let mut target = target;
+    collected.describe(&mut target);
+    let infos = suites.iter().map(|suite| SuiteInfo {
+        name: suite.name.clone(),
+        title: suite.title.clone(),
+        requirements: suite.requirements.len(),
+        cases: suite.cases.len(),
+    });
+    let infos = infos.collect();
+    let (results, transcripts) = collected.finish(&suites);
+    let mut report = Report {
+        schema: SCHEMA.to_owned(),
+        tool: Tool::default(),
+        target,
+        suites: infos,
+        results,
+        summary: Default::default(),
+        timing,
+        started: started.map(|s| s.as_secs()).unwrap_or_default(),
+        partial: is_partial,
+        shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
+    };
+    report.sum_up();
+    (report, transcripts)
+}
+
+/// A transcript that is worth keeping.
+pub struct Transcribed {
+    pub suite: String,
+    pub case: String,
+    pub transcript: crate::wire::Transcript,
+}
+
+fn at(suites: &[Suite], suite: usize, case: usize) -> Option<(&Suite, &Case)> {
+    let of = suites.get(suite)?;
+    Some((of, of.cases.get(case)?))
+}
+
+/// The cases of this run, by suite and index.
+fn chosen(suites: &[Suite], options: &Options) -> Vec<(usize, usize)> {
+    let mut work = Vec::new();
+    for (suite, of) in suites.iter().enumerate() {
+        for (index, case) in of.cases.iter().enumerate() {
+            let wanted = |id: &String| options.only.contains(id);
+            if options.only.is_empty() || case.decides.iter().any(wanted) || wanted(&case.id) {
+                work.push((suite, index));
+            }
+        }
+    }
+    match options.shard {
+        Some((index, of)) => {
+            let mine = work
+                .into_iter()
+                .enumerate()
+                .filter(|(at, _)| at % of.max(1) == index.saturating_sub(1));
+            mine.map(|(_, case)| case).collect()
+        }
+        None => work,
+    }
+}
+
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Sums of one case.
+fn add(timing: &mut Timing, played: &Played) {
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    timing.startup_ms += ms(played.startup);
+    timing.waits_ms += ms(played.waits);
+    timing.agent_ms += ms(played.agent);
+    timing.processes += played.notes.len() as u64;
+}

@@ -1,0 +1,201 @@
+//! The agent under test as a process, however it was named.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::unix::pipe;
+
+use crate::runtime::sandbox::plan::{Kind, Plan, Raw, Resource};
+use crate::runtime::spawn::{self, Bounds, Child, Exit, Lines, Options};
+
+/// The longest line that is judged, and what may wait for the judge: several agents run at once,
+/// and none may cost more than this.
+const BOUNDS: Bounds = Bounds {
+    line: 4 << 20,
+    waiting: 8 << 20,
+};
+/// Of standard error so much is kept between two looks.
+const STDERR: usize = 1 << 20;
+
+/// What is started for every case.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    pub argv: Vec<OsString>,
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("there is no program `{0}`")]
+    NoProgram(String),
+    #[error("cannot start `{program}`: {reason}")]
+    Failed { program: String, reason: String },
+}
+
+impl Launcher {
+    /// A command line in our own environment, with some variables more.
+    pub fn new(argv: Vec<OsString>, more: &[(String, String)]) -> Result<Launcher, StartError> {
+        let mut env: HashMap<OsString, OsString> = std::env::vars_os().collect();
+        for (name, value) in more {
+            env.insert(name.into(), value.into());
+        }
+        let mut env: Vec<_> = env.into_iter().collect();
+        env.sort();
+        let (name, rest) = argv
+            .split_first()
+            .ok_or_else(|| StartError::NoProgram(String::new()))?;
+        let path = env.iter().find(|(name, _)| name == "PATH");
+        let program = find(Path::new(name), path.map(|(_, path)| path))
+            .ok_or_else(|| StartError::NoProgram(name.to_string_lossy().into_owned()))?;
+        let argv = [program.into_os_string()]
+            .into_iter()
+            .chain(rest.iter().cloned())
+            .collect();
+        Ok(Launcher { argv, env })
+    }
+
+    /// Starts it in a directory; everything that it starts ends with it.
+    pub async fn start(&self, cwd: &Path) -> Result<Running, StartError> {
+        let stderr = Stderr::default();
+        let heard = stderr.clone();
+        let options = Options {
+            bounds: BOUNDS,
+            stderr: Box::new(move |bytes| heard.hear(bytes)),
+            ..Options::default()
+        };
+        let program = || {
+            let name = self.argv.first().cloned().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
+        let mut child = spawn::spawn(&unconfined(&self.argv, &self.env, cwd), options)
+            .await
+            .map_err(|error| StartError::Failed {
+                program: program(),
+                reason: error.to_string(),
+            })?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(StartError::Failed {
+                program: program(),
+                reason: "it has no pipes".to_owned(),
+            });
+        };
+        Ok(Running {
+            child,
+            stdin: Some(stdin),
+            stdout,
+            stderr,
+        })
+    }
+}
+
+/// The absolute path of a program, looked for as a shell would.
+pub fn find(program: &Path, path: Option<&OsString>) -> Option<PathBuf> {
+    if program.components().count() > 1 {
+        return std::path::absolute(program).ok().filter(|p| p.is_file());
+    }
+    let path = path?;
+    std::env::split_paths(path)
+        .map(|dir| dir.join(program))
+        .find(|candidate| is_executable(candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let meta = std::fs::metadata(path);
+    meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// A plan without a sandbox: only nothing may outlive it.
+pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Plan {
+    Plan {
+        kind: Kind::Guard,
+        argv: argv.iter().map(Raw::from).collect(),
+        env: env
+            .iter()
+            .map(|(name, value)| (Raw::from(name), Raw::from(value)))
+            .collect(),
+        cwd: Raw::from(cwd),
+        tty: false,
+        rlimits: vec![(Resource::CoreSize, 0)],
+        cgroups: Vec::new(),
+        leftovers: Vec::new(),
+        confinement: None,
+        inner: None,
+    }
+}
+
+/// Standard error since the last look.
+#[derive(Clone, Default)]
+pub struct Stderr {
+    kept: Arc<Mutex<(Vec<u8>, u64)>>,
+}
+
+impl Stderr {
+    fn hear(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = STDERR.saturating_sub(kept.0.len()).min(bytes.len());
+        kept.0
+            .extend_from_slice(bytes.get(..room).unwrap_or_default());
+        kept.1 += (bytes.len() - room) as u64;
+    }
+
+    /// Whole lines since the last look; with `all` also one that has no end yet.
+    pub fn take(&self, all: bool) -> Vec<Vec<u8>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = match kept.0.iter().rposition(|b| *b == b'\n') {
+            _ if all => kept.0.len(),
+            Some(at) => at + 1,
+            None => 0,
+        };
+        let rest = kept.0.split_off(whole);
+        let taken = std::mem::replace(&mut kept.0, rest);
+        let lines = taken.split(|b| *b == b'\n');
+        lines
+            .filter(|line| !line.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect()
+    }
+}
+
+pub struct Running {
+    child: Child,
+    pub stdin: Option<pipe::Sender>,
+    pub stdout: Lines,
+    pub stderr: Stderr,
+}
+
+impl Running {
+    pub fn signal(&self, number: i32) -> io::Result<()> {
+        self.child.signal(number, false)
+    }
+
+    pub async fn wait(&mut self) -> Exit {
+        self.child.wait().await
+    }
+
+    /// The end of it: end of input, a short grace, then by force.
+    pub async fn end(&mut self, grace: Duration) -> (Exit, bool) {
+        self.stdin = None;
+        match tokio::time::timeout(grace, self.child.wait()).await {
+            Ok(exit) => (exit, true),
+            Err(_) => (self.child.kill().await, false),
+        }
+    }
+}
+
+/// How a process ended, as a case sees it.
+pub fn exit_value(exit: &Exit, after: Duration) -> Value {
+    json!({
+        "code": exit.status.code(),
+        "signal": exit.status.signal(),
+        "survivors": exit.usage.survivors,
+        "ms": after.as_millis() as u64,
+    })
+}

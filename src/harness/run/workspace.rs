@@ -1,0 +1,66 @@
+//! Directories of the cases: below one of the run, gone at its end.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+pub struct Workspace {
+    root: PathBuf,
+    cases: AtomicU64,
+}
+
+/// One case's part of it.
+pub struct CaseDir {
+    path: PathBuf,
+}
+
+impl Workspace {
+    pub fn new() -> io::Result<Workspace> {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("agentproto-certify-{}-{count}", std::process::id());
+        // Links in its own path would make an agent's real paths look foreign.
+        let parent = std::env::temp_dir().canonicalize()?;
+        let root = parent.join(name);
+        private(&root)?;
+        Ok(Workspace {
+            root,
+            cases: AtomicU64::new(0),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn case(&self) -> io::Result<CaseDir> {
+        let number = self.cases.fetch_add(1, Ordering::Relaxed);
+        let path = self.root.join(format!("case-{number}"));
+        private(&path)?;
+        Ok(CaseDir { path })
+    }
+}
+
+fn private(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+impl CaseDir {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for CaseDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}

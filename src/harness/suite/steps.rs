@@ -1,0 +1,525 @@
+//! The steps of a case: each is a mapping with one key, its name.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::read::Reader;
+use super::{Awaited, Expect, Place, Prompt, PromptText, Request, Step, Test, WaitFor, What};
+use crate::fields::Notes;
+use crate::lint::text::closest_of;
+use crate::manifest::{Node, to_json};
+
+const STEPS: [&str; 29] = [
+    "call",
+    "send",
+    "receive",
+    "notify",
+    "raw",
+    "message",
+    "answer",
+    "wait_for",
+    "quiet",
+    "expect",
+    "turn",
+    "prompt",
+    "cancel",
+    "updates",
+    "bind",
+    "collect",
+    "new_session",
+    "restart",
+    "end_input",
+    "signal",
+    "exit",
+    "alive",
+    "for_each",
+    "repeat",
+    "when",
+    "directory",
+    "write_file",
+    "read_file",
+    "recorder",
+];
+const MORE_STEPS: [&str; 3] = ["recorded", "model", "not_verified"];
+
+/// A place in the case file, with the requirements that its expectations may name.
+struct At<'a, 't> {
+    decides: &'a [String],
+    reader: &'a Reader<'t>,
+}
+
+pub fn steps(
+    node: &Node,
+    key: &str,
+    decides: &[String],
+    reader: &Reader<'_>,
+    notes: &mut Notes,
+) -> Vec<Step> {
+    let items = notes.items(node, key);
+    let at = At { decides, reader };
+    items.iter().filter_map(|n| at.step(n, notes)).collect()
+}
+
+pub fn expects(
+    node: &Node,
+    key: &str,
+    decides: &[String],
+    reader: &Reader<'_>,
+    notes: &mut Notes,
+) -> Vec<Expect> {
+    At { decides, reader }.expects(node, key, notes)
+}
+
+impl At<'_, '_> {
+    fn steps(&self, node: &Node, key: &str, notes: &mut Notes) -> Vec<Step> {
+        steps(node, key, self.decides, self.reader, notes)
+    }
+
+    fn step(&self, node: &Node, notes: &mut Notes) -> Option<Step> {
+        let [entry] = node.entries() else {
+            notes.wrong(
+                node.span,
+                "a step is a mapping with one key, such as `call: {method: session/list}`",
+            );
+            return None;
+        };
+        let (name, value) = (entry.key.as_str(), &entry.value);
+        let known = || STEPS.iter().chain(&MORE_STEPS).copied();
+        if !known().any(|step| step == name) {
+            let hint = match closest_of(name, known()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "`agentproto schema --name suite` lists the steps".to_owned(),
+            };
+            notes.wrong(entry.key_span, format!("there is no step `{name}`; {hint}"));
+            return None;
+        }
+        Some(Step {
+            line: self.reader.line(node),
+            what: self.what(name, node, value, notes)?,
+        })
+    }
+
+    fn what(&self, name: &str, node: &Node, value: &Node, notes: &mut Notes) -> Option<What> {
+        Some(match name {
+            "call" => {
+                let expect = self.expects(value, "expect", notes);
+                What::Call(request(value, name, notes), expect)
+            }
+            "send" => What::Send(request(value, name, notes)),
+            "receive" => {
+                notes.keys(value, "`receive`", &["of", "within", "expect"]);
+                What::Receive {
+                    of: notes.need(value, "of", "`receive`"),
+                    within: seconds(value, "within", notes),
+                    expect: self.expects(value, "expect", notes),
+                }
+            }
+            "notify" => {
+                notes.keys(value, "`notify`", &["method", "params"]);
+                What::Notify {
+                    method: notes.need(value, "method", "`notify`"),
+                    params: notes.json(value, "params").unwrap_or_else(|| json!({})),
+                }
+            }
+            "raw" => What::Raw(raw(value, notes)),
+            "message" => What::Message(to_json(value)),
+            "answer" => {
+                notes.keys(value, "`answer`", &["of", "with"]);
+                What::Answer {
+                    of: notes.need(value, "of", "`answer`"),
+                    with: notes.json(value, "with").unwrap_or(Json::Null),
+                }
+            }
+            "wait_for" => What::WaitFor(self.wait_for(value, notes)),
+            "quiet" => {
+                notes.keys(value, "`quiet`", &["seconds", "as"]);
+                What::Quiet {
+                    time: seconds(value, "seconds", notes),
+                    name: notes.string(value, "as"),
+                }
+            }
+            "expect" => What::Expect(self.expects(node, "expect", notes)),
+            "turn" => {
+                let expect = self.expects(value, "expect", notes);
+                What::Turn(prompt(value, name, notes), expect)
+            }
+            "prompt" => What::Prompt(prompt(value, name, notes)),
+            "cancel" => What::Cancel,
+            "updates" => {
+                notes.keys(value, "`updates`", &["session", "as"]);
+                What::Updates {
+                    session: notes
+                        .json(value, "session")
+                        .unwrap_or_else(|| json!("$session")),
+                    name: notes.need(value, "as", "`updates`"),
+                }
+            }
+            "bind" => {
+                notes.keys(value, "`bind`", &["as", "value"]);
+                What::Bind {
+                    name: notes.need(value, "as", "`bind`"),
+                    value: notes.json(value, "value").unwrap_or(Json::Null),
+                }
+            }
+            "collect" => {
+                notes.keys(value, "`collect`", &["value", "into"]);
+                What::Collect {
+                    value: notes.json(value, "value").unwrap_or(Json::Null),
+                    into: notes.need(value, "into", "`collect`"),
+                }
+            }
+            "new_session" => {
+                notes.keys(value, "`new_session`", &["params", "as"]);
+                What::NewSession {
+                    params: notes.json(value, "params").unwrap_or_else(|| json!({})),
+                    name: notes.need(value, "as", "`new_session`"),
+                }
+            }
+            "restart" => What::Restart,
+            "end_input" => What::EndInput,
+            "signal" => {
+                let signals = ["TERM", "INT", "HUP", "KILL"];
+                match notes.word(node, name, "TERM", &signals).as_str() {
+                    "INT" => What::Signal(libc::SIGINT),
+                    "HUP" => What::Signal(libc::SIGHUP),
+                    "KILL" => What::Signal(libc::SIGKILL),
+                    _ => What::Signal(libc::SIGTERM),
+                }
+            }
+            "exit" => {
+                notes.keys(value, "`exit`", &["within", "expect"]);
+                What::Exit {
+                    within: seconds(value, "within", notes),
+                    expect: self.expects(value, "expect", notes),
+                }
+            }
+            "alive" => What::Alive,
+            "for_each" => {
+                notes.keys(value, "`for_each`", &["in", "as", "do"]);
+                What::ForEach {
+                    list: notes.json(value, "in").unwrap_or(Json::Null),
+                    name: notes.need(value, "as", "`for_each`"),
+                    steps: self.steps(value, "do", notes),
+                }
+            }
+            "repeat" => {
+                notes.keys(value, "`repeat`", &["times", "do"]);
+                What::Repeat {
+                    times: notes.number(value, "times", 1, 1000).unwrap_or(1),
+                    steps: self.steps(value, "do", notes),
+                }
+            }
+            "when" => {
+                notes.keys(value, "`when`", &["that", "do"]);
+                What::When {
+                    that: self.expects(value, "that", notes),
+                    steps: self.steps(value, "do", notes),
+                }
+            }
+            "directory" => What::Directory(notes.string(node, name)?),
+            "write_file" => {
+                notes.keys(value, "`write_file`", &["path", "text"]);
+                What::WriteFile {
+                    path: json!(notes.need(value, "path", "`write_file`")),
+                    text: json!(notes.need(value, "text", "`write_file`")),
+                }
+            }
+            "read_file" => {
+                notes.keys(value, "`read_file`", &["path", "as"]);
+                What::ReadFile {
+                    path: json!(notes.need(value, "path", "`read_file`")),
+                    name: notes.need(value, "as", "`read_file`"),
+                }
+            }
+            "recorder" => {
+                notes.keys(value, "`recorder`", &["as", "transport", "env", "args"]);
+                What::Recorder {
+                    name: notes.need(value, "as", "`recorder`"),
+                    transport: notes.word(value, "transport", "stdio", &["stdio", "http"]),
+                    env: notes.json(value, "env").unwrap_or_else(|| json!({})),
+                    args: notes.json(value, "args").unwrap_or_else(|| json!([])),
+                }
+            }
+            "recorded" => {
+                notes.keys(value, "`recorded`", &["of", "as", "within"]);
+                What::Recorded {
+                    of: notes.need(value, "of", "`recorded`"),
+                    name: notes.need(value, "as", "`recorded`"),
+                    within: seconds(value, "within", notes),
+                }
+            }
+            "model" => {
+                notes.keys(value, "`model`", &["as"]);
+                What::Model {
+                    name: notes.need(value, "as", "`model`"),
+                }
+            }
+            _ => What::NotVerified(notes.string(node, name)?),
+        })
+    }
+
+    fn wait_for(&self, node: &Node, notes: &mut Notes) -> WaitFor {
+        let known = [
+            "update",
+            "request",
+            "notification",
+            "as",
+            "within",
+            "demand",
+            "say",
+            "expect",
+        ];
+        notes.keys(node, "`wait_for`", &known);
+        let what = if node.has("update") {
+            Awaited::Update(notes.list(node, "update"))
+        } else if let Some(method) = notes.string(node, "request") {
+            Awaited::Request(method)
+        } else if let Some(method) = notes.string(node, "notification") {
+            Awaited::Notification(method)
+        } else {
+            notes.wrong(
+                node.span,
+                "`wait_for` needs `update`, `request` or `notification`",
+            );
+            Awaited::Update(Vec::new())
+        };
+        WaitFor {
+            what,
+            name: notes.string(node, "as"),
+            within: seconds(node, "within", notes),
+            is_expected: notes.flag(node, "demand", false),
+            say: notes.string(node, "say"),
+            expect: self.expects(node, "expect", notes),
+        }
+    }
+
+    fn expects(&self, node: &Node, key: &str, notes: &mut Notes) -> Vec<Expect> {
+        let items = notes.items(node, key);
+        items.iter().filter_map(|n| self.expect(n, notes)).collect()
+    }
+
+    fn expect(&self, node: &Node, notes: &mut Notes) -> Option<Expect> {
+        const TESTS: [&str; 18] = [
+            "result",
+            "error",
+            "answer",
+            "is",
+            "is_not",
+            "one_of",
+            "type",
+            "present",
+            "non_empty",
+            "matches",
+            "contains",
+            "lacks",
+            "distinct",
+            "same_members",
+            "absolute",
+            "at_least",
+            "at_most",
+            "length",
+        ];
+        let known: Vec<&str> = TESTS
+            .iter()
+            .copied()
+            .chain(["schema", "at", "say", "decides", "guess"])
+            .collect();
+        notes.keys(node, "an expectation", &known);
+        let is_test = |key: &str| TESTS.contains(&key) || key == "schema";
+        let mut tests = node.entries().iter().filter(|e| is_test(&e.key));
+        let (Some(entry), None) = (tests.next(), tests.next()) else {
+            notes.wrong(
+                node.span,
+                "an expectation has exactly one test, such as `is`, `type` or `error`",
+            );
+            return None;
+        };
+        let test = self::test(&entry.key, &entry.value, node, notes)?;
+        let at = notes.string(node, "at").unwrap_or_default();
+        let at = match at.as_str() {
+            path if path.starts_with('$') => Place::Named(at),
+            "" => Place::Here(at),
+            path if path.starts_with('/') => Place::Here(at),
+            _ => {
+                let wanted = "`at` is a JSON pointer (`/result/x`) or `$name/pointer`";
+                notes.wrong(node.get("at").map_or(node.span, |n| n.span), wanted);
+                return None;
+            }
+        };
+        let decides = notes.string(node, "decides");
+        if let (Some(id), Some(place)) = (&decides, node.get("decides"))
+            && !self.decides.contains(id)
+        {
+            notes.wrong(
+                place.span,
+                format!("`{id}` is none of those that the case decides"),
+            );
+        }
+        Some(Expect {
+            at,
+            test,
+            say: notes.string(node, "say"),
+            decides,
+            is_guess: notes.flag(node, "guess", false),
+            line: self.reader.line(node),
+        })
+    }
+}
+
+fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test> {
+    Some(match name {
+        "result" => Test::Result,
+        "answer" => Test::Answer,
+        "error" => Test::Error(codes(value, notes)),
+        "is" => Test::Is(to_json(value)),
+        "is_not" => Test::IsNot(to_json(value)),
+        "one_of" => Test::OneOf(value.items().iter().map(to_json).collect()),
+        "type" => {
+            let types = [
+                "string",
+                "integer",
+                "number",
+                "boolean",
+                "object",
+                "list",
+                "null",
+                "object or null",
+            ];
+            Test::Type(notes.word(node, "type", "object", &types))
+        }
+        "present" => Test::Present(notes.flag(node, "present", true)),
+        "non_empty" => Test::NonEmpty,
+        "matches" => {
+            let pattern = notes.string(node, "matches")?;
+            match regress::Regex::new(&pattern) {
+                Ok(regex) => Test::Matches(Box::new(regex), pattern),
+                Err(error) => {
+                    notes.wrong(value.span, format!("not an ECMAScript pattern: {error}"));
+                    return None;
+                }
+            }
+        }
+        "contains" => Test::Contains(to_json(value)),
+        "lacks" => Test::Lacks(to_json(value)),
+        "distinct" => Test::Distinct,
+        "same_members" => Test::SameMembers(to_json(value)),
+        "absolute" => Test::Absolute,
+        "at_least" | "at_most" => {
+            let number = to_json(value).as_f64();
+            let Some(number) = number else {
+                notes.wrong(value.span, format!("`{name}` must be a number"));
+                return None;
+            };
+            match name {
+                "at_least" => Test::AtLeast(number),
+                _ => Test::AtMost(number),
+            }
+        }
+        "length" => Test::Length(notes.number(node, "length", 0, 1 << 32)?),
+        _ => {
+            let schema = to_json(value);
+            match jsonschema::validator_for(&schema) {
+                Ok(validator) => Test::Schema(Box::new(schema), Box::new(validator)),
+                Err(error) => {
+                    notes.wrong(value.span, format!("not a JSON Schema: {error}"));
+                    return None;
+                }
+            }
+        }
+    })
+}
+
+/// `any`, a code, or a list of codes.
+fn codes(value: &Node, notes: &mut Notes) -> Vec<i64> {
+    if let Some(code) = value.as_int() {
+        return vec![code];
+    }
+    let codes: Option<Vec<i64>> = value.items().iter().map(Node::as_int).collect();
+    match codes {
+        Some(codes) if value.is_seq() => codes,
+        _ => {
+            if value.as_str() != Some("any") {
+                notes.wrong(value.span, "`error` is `any`, a code, or a list of codes");
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn request(node: &Node, name: &str, notes: &mut Notes) -> Request {
+    let what = format!("`{name}`");
+    let mut known = vec!["method", "params", "id", "as", "within"];
+    if name == "call" {
+        known.push("expect");
+    }
+    notes.keys(node, &what, &known);
+    Request {
+        method: notes.need(node, "method", &what),
+        params: notes.json(node, "params"),
+        id: notes.json(node, "id"),
+        name: notes.string(node, "as"),
+        within: seconds(node, "within", notes),
+    }
+}
+
+fn prompt(node: &Node, name: &str, notes: &mut Notes) -> Prompt {
+    let what = format!("`{name}`");
+    let mut known = vec!["key", "blocks", "session", "as", "within"];
+    if name == "turn" {
+        known.push("expect");
+    }
+    notes.keys(node, &what, &known);
+    let text = match (notes.string(node, "key"), notes.json(node, "blocks")) {
+        (None, Some(blocks)) => PromptText::Blocks(blocks),
+        (Some(key), None) => PromptText::Key(key),
+        _ => {
+            let wanted = format!("{what} needs `key` (of the prompts file) or `blocks`, not both");
+            notes.wrong(node.span, wanted);
+            PromptText::Key(String::new())
+        }
+    };
+    Prompt {
+        what: text,
+        session: notes.json(node, "session"),
+        name: notes
+            .string(node, "as")
+            .unwrap_or_else(|| "turn".to_owned()),
+        within: seconds(node, "within", notes),
+    }
+}
+
+/// `text` with a line feed after it, `bytes` of base64 as they are, or `pieces` that are written
+/// one by one.
+fn raw(node: &Node, notes: &mut Notes) -> Vec<Vec<u8>> {
+    use base64::Engine;
+    notes.keys(node, "`raw`", &["text", "bytes", "pieces"]);
+    if let Some(text) = notes.string(node, "text") {
+        return vec![format!("{text}\n").into_bytes()];
+    }
+    if let Some(text) = notes.string(node, "bytes") {
+        return match base64::engine::general_purpose::STANDARD.decode(&text) {
+            Ok(bytes) => vec![bytes],
+            Err(error) => {
+                notes.wrong(node.span, format!("`bytes` is no base64: {error}"));
+                Vec::new()
+            }
+        };
+    }
+    let pieces = notes.list(node, "pieces");
+    pieces.into_iter().map(String::into_bytes).collect()
+}
+
+fn seconds(node: &Node, key: &str, notes: &mut Notes) -> Option<Duration> {
+    let value = node.get(key)?;
+    match to_json(value).as_f64() {
+        Some(seconds) if (0.0..=600.0).contains(&seconds) => Some(Duration::from_secs_f64(seconds)),
+        _ => {
+            notes.wrong(
+                value.span,
+                format!("`{key}` must be a number of seconds, at most 600"),
+            );
+            None
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `$name/pointer` in a suite: what was seen before, put into what is sent or compared.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// A value with the lines that it came from.
+#[derive(Clone, Debug, Default)]
+pub struct Bound {
+    pub value: Value,
+    pub lines: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    names: HashMap<String, Bound>,
+}
+
+impl Bindings {
+    pub fn bind(&mut self, name: &str, value: Value, lines: Vec<u64>) {
+        self.names.insert(name.to_owned(), Bound { value, lines });
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Bound> {
+        self.names.get(name)
+    }
+
+    /// What a `$name/pointer` stands for; `None` where there is no such thing.
+    pub fn look(&self, path: &str) -> Option<(&Value, &[u64])> {
+        let path = path.strip_prefix('$')?;
+        let (name, pointer) = match path.find('/') {
+            Some(at) => path.split_at(at),
+            None => (path, ""),
+        };
+        let bound = self.names.get(name)?;
+        bound
+            .value
+            .pointer(pointer)
+            .map(|value| (value, bound.lines.as_slice()))
+    }
+
+    /// A template with everything put in. What is not there is an error, told by its name.
+    pub fn fill(&self, template: &Value) -> Result<Value, String> {
+        Ok(match template {
+            Value::String(text) => self.fill_text(text)?,
+            Value::Array(items) => {
+                let items: Result<_, _> = items.iter().map(|item| self.fill(item)).collect();
+                Value::Array(items?)
+            }
+            Value::Object(members) => {
+                let mut filled = serde_json::Map::new();
+                for (name, value) in members {
+                    filled.insert(name.clone(), self.fill(value)?);
+                }
+                Value::Object(filled)
+            }
+            other => other.clone(),
+        })
+    }
+
+    fn fill_text(&self, text: &str) -> Result<Value, String> {
+        if let Some(rest) = text.strip_prefix("$$") {
+            return Ok(Value::String(format!("${rest}")));
+        }
+        if text.starts_with('$') && !text.starts_with("${") {
+            let found = self.look(text).map(|(value, _)| value.clone());
+            return found.ok_or_else(|| format!("{text} is not there"));
+        }
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find("${") {
+            let (before, after) = rest.split_at(start);
+            filled.push_str(before);
+            let Some(end) = after.find('}') else {
+                filled.push_str(after);
+                return Ok(Value::String(filled));
+            };
+            let path = format!("${}", after.get(2..end).unwrap_or_default());
+            match self.look(&path) {
+                Some((Value::String(text), _)) => filled.push_str(text),
+                Some((value, _)) => filled.push_str(&value.to_string()),
+                None => return Err(format!("{path} is not there")),
+            }
+            rest = after.get(end + 1..).unwrap_or_default();
+        }
+        filled.push_str(rest);
+        Ok(Value::String(filled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_stand_for_what_was_seen() {
+        let mut bindings = Bindings::default();
+        bindings.bind(
+            "new",
+            json!({"result": {"sessionId": "s", "n": 3}}),
+            vec![4],
+        );
+        let fill = |template: Value| bindings.fill(&template);
+        assert_eq!(
+            fill(json!({"a": ["$new/result/sessionId", "$new/result"]})),
+            Ok(json!({"a": ["s", {"sessionId": "s", "n": 3}]}))
+        );
+        assert_eq!(
+            fill(json!("<${new/result/sessionId}-${new/result/n}>")),
+            Ok(json!("<s-3>"))
+        );
+        assert_eq!(fill(json!("$$5")), Ok(json!("$5")));
+        assert_eq!(fill(json!("$none/x")), Err("$none/x is not there".into()));
+    }
+}
