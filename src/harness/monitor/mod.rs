@@ -3,15 +3,22 @@
 //!
 //! A statement that nothing touched is `not_verified`: silence proves nothing.
 
+mod envelope;
+mod frame;
+mod framing;
+mod ids;
 mod ledger;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use frame::Frame;
 pub use ledger::{Asked, Ledger, Session, id_key, session_of};
-pub use watch::Watch;
+pub use watch::{Read, Watch};
 
 use crate::wire::{Envelope, Line};
 
@@ -42,6 +49,15 @@ pub trait Monitor: Send {
     fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes);
     /// The connection is over.
     fn end(&mut self, _ending: &Ending, _ledger: &Ledger, _notes: &mut Notes) {}
+}
+
+/// The monitors of ACP v1, for one connection.
+pub fn acp() -> Vec<Box<dyn Monitor>> {
+    vec![
+        Box::new(framing::Framing::default()),
+        Box::new(envelope::Envelopes),
+        Box::new(ids::Ids::default()),
+    ]
 }
 
 /// What was noted, by requirement.
@@ -98,9 +114,4 @@ impl Notes {
             });
         }
     }
-}
-
-/// The monitors of ACP, version 1.
-pub fn acp() -> Vec<Box<dyn Monitor>> {
-    Vec::new()
 }

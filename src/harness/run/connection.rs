@@ -223,15 +223,24 @@ impl Connection {
     }
 
     async fn take(&mut self, line: Line) -> Event {
-        let (json, envelope) = self.watch.line(&line);
-        let (Some(json), Some(Envelope { kind, .. })) = (json, envelope) else {
+        let read = self.watch.line(&line);
+        let (Some(json), Some(envelope)) = (read.json, read.envelope) else {
             return Event::Other;
         };
         let size = line.bytes.len() + 200;
+        // More than one message on a line is wrong, and told; each is heard all the same.
+        let first = self.hear(line.number, json, envelope, size).await;
+        for (json, envelope) in read.rest {
+            self.hear(line.number, json, envelope, size).await;
+        }
+        Event::Message(first)
+    }
+
+    async fn hear(&mut self, line: u64, json: Value, envelope: Envelope, size: usize) -> Received {
         let received = Received {
-            line: line.number,
+            line,
             json: Arc::new(json),
-            kind,
+            kind: envelope.kind,
             size,
         };
         self.inbox_bytes += size;
@@ -248,7 +257,7 @@ impl Connection {
                 let _ = self.say(&reply, Duration::from_secs(5)).await;
             }
         }
-        Event::Message(received)
+        received
     }
 
     /// The first message since `from` (a line number) that fits; waits for it.
@@ -266,10 +275,14 @@ impl Connection {
         let until = begun + within;
         let outcome = loop {
             match self.next(until).await {
-                Event::Message(received) if received.line > from && fits(&received) => {
-                    break Ok(received);
+                Event::Message(received) => {
+                    let same_line = self.inbox.iter().rev().take_while(|m| m.line == received.line);
+                    let found = same_line.filter(|m| m.line > from && fits(m)).last();
+                    if let Some(found) = found {
+                        break Ok(found.clone());
+                    }
                 }
-                Event::Message(_) | Event::Other => {}
+                Event::Other => {}
                 Event::Over => break Err(self.gone().await),
                 Event::TimedOut => break Err(Silence::TimedOut(within)),
             }
