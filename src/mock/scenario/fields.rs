@@ -3,9 +3,9 @@
 
 use serde_json::Value as Json;
 
-use super::Named;
+use super::{Mistake, Named};
 use crate::lint::text::{closest_of, one_of};
-use crate::manifest::{Node, Span, Value, to_json};
+use crate::manifest::{LineIndex, Node, Span, Value, to_json};
 
 #[derive(Default)]
 pub struct Notes {
@@ -13,6 +13,26 @@ pub struct Notes {
 }
 
 impl Notes {
+    /// Everything that was wrong, in the order of the text.
+    pub fn finish(self, text: &str) -> Result<(), Vec<Mistake>> {
+        if self.mistakes.is_empty() {
+            return Ok(());
+        }
+        let lines = LineIndex::new(text);
+        let placed = self.mistakes.into_iter().map(|(span, message)| {
+            let place = lines.position(text, span.start);
+            Mistake {
+                line: place.line,
+                column: place.column,
+                message,
+            }
+        });
+        let mut mistakes: Vec<Mistake> = placed.collect();
+        mistakes.sort_by_key(|m| (m.line, m.column));
+        mistakes.dedup();
+        Err(mistakes)
+    }
+
     pub fn wrong(&mut self, span: Span, message: impl Into<String>) {
         self.mistakes.push((span, message.into()));
     }

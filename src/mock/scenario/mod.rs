@@ -3,7 +3,7 @@
 //! The text is YAML; `schemas/scenario.schema.json` is its schema, and `read` its reader, which
 //! names line and column of every mistake. The two are held together by a test.
 
-mod fields;
+pub(in crate::mock) mod fields;
 mod names;
 mod read;
 mod steps;

@@ -7,7 +7,7 @@ use super::{
     Turn, When,
 };
 use crate::lint::text::one_of;
-use crate::manifest::{LineIndex, Node, yaml};
+use crate::manifest::{Node, yaml};
 
 /// What a scenario file starts with, so that another YAML file is not taken for one.
 pub const FORMAT: &str = "agentproto.scenario/v1";
@@ -40,25 +40,8 @@ pub fn parse(text: &str) -> Result<Scenario, Vec<Mistake>> {
             Scenario::default()
         }
     };
-    if notes.mistakes.is_empty() {
-        return Ok(scenario);
-    }
-    let lines = LineIndex::new(text);
-    let mut mistakes: Vec<Mistake> = notes
-        .mistakes
-        .into_iter()
-        .map(|(span, message)| {
-            let place = lines.position(text, span.start);
-            Mistake {
-                line: place.line,
-                column: place.column,
-                message,
-            }
-        })
-        .collect();
-    mistakes.sort_by_key(|m| (m.line, m.column));
-    mistakes.dedup();
-    Err(mistakes)
+    notes.finish(text)?;
+    Ok(scenario)
 }
 
 fn scenario(root: &Node, notes: &mut Notes) -> Scenario {
