@@ -30,6 +30,10 @@ const OWN: &[(&str, &str)] = &[
         "scenario",
         include_str!("../../schemas/scenario.schema.json"),
     ),
+    (
+        "model-script",
+        include_str!("../../schemas/model-script.schema.json"),
+    ),
 ];
 
 /// Short name (`aip-45`) and text of a manifest schema.
