@@ -84,6 +84,8 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         auth_method: args.auth_method.clone(),
         model: None,
         workspace: Workspace::new().map_err(io_failure)?,
+        home: None,
+        state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
     };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let options = Options {

@@ -77,16 +77,17 @@ pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), ReadError> {
             .map_err(|error| ReadError::Line(number, format!("no JSON: {error}")))?;
         if head.is_none() {
             if value.get("schema").and_then(Value::as_str) != Some(FORMAT) {
-                return Err(wrong("not a transcript: `schema` is missing in its first line"));
+                return Err(wrong(
+                    "not a transcript: `schema` is missing in its first line",
+                ));
             }
             head = Some(value);
             continue;
         }
         let direction = value.get("direction").and_then(Value::as_str);
         let direction = direction.and_then(Direction::named);
-        let direction = direction.ok_or_else(|| {
-            wrong("`direction` must be to-agent, from-agent, stderr or process")
-        })?;
+        let direction = direction
+            .ok_or_else(|| wrong("`direction` must be to-agent, from-agent, stderr or process"))?;
         let bytes = match (value.get("text"), value.get("base64")) {
             (Some(Value::String(text)), _) => text.clone().into_bytes(),
             (None, Some(Value::String(text))) => STANDARD

@@ -206,7 +206,15 @@ impl Player<'_> {
         let launcher = &self.setting.launcher;
         let so_far = (std::mem::take(&mut self.played.transcript), self.begun);
         let answers = &self.case.answers;
-        let started = Connection::start(launcher, &cwd, watch, answers, &self.root, so_far).await;
+        let env = match self.setting.own_env(&self.root) {
+            Ok(env) => env,
+            Err(error) => {
+                let why = format!("cannot make a home for the agent: {error}");
+                return Err(Blocked::Error(why).into());
+            }
+        };
+        let root = &self.root;
+        let started = Connection::start(launcher, &cwd, &env, watch, answers, root, so_far).await;
         match started {
             Ok(connection) => {
                 self.connection = Some(connection);
@@ -542,13 +550,20 @@ impl Player<'_> {
                 Ok(())
             }
             What::Model { name } => {
-                let asked = self.setting.model.as_ref().map(|model| model.asked());
+                let tag = self.tag();
+                let model = self.setting.model.as_ref();
+                let asked = model.map(|model| model.asked(&tag));
                 self.known
                     .bind(name, asked.unwrap_or(Value::Null), Vec::new());
                 Ok(())
             }
             What::NotVerified(why) => Err(Blocked::NotVerified(why.clone()).into()),
         }
+    }
+
+    fn tag(&self) -> String {
+        let name = self.root.file_name().unwrap_or_default();
+        format!("({})", name.to_string_lossy())
     }
 
     fn connection(&mut self) -> Result<&mut Connection, Stop> {
@@ -773,6 +788,11 @@ impl Player<'_> {
                 let Some(text) = text else {
                     let why = format!("no prompt `{key}` is known");
                     return Err(Blocked::Skip(why).into());
+                };
+                let text = match self.setting.model {
+                    // By its tag the model's log tells whose question it was.
+                    Some(_) => format!("{text} {}", self.tag()),
+                    None => text.clone(),
                 };
                 json!([{"type": "text", "text": text}])
             }

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::process::{Launcher, Running, StartError, exit_value};
+use super::process::{Launcher, Running, StartError, exit_value, with};
 use super::services::Services;
 use crate::harness::monitor::{Ending, Notes, Watch, id_key};
 use crate::harness::suite::Answers;
@@ -79,12 +79,13 @@ impl Connection {
     pub async fn start(
         launcher: &Launcher,
         cwd: &Path,
+        env: &[(String, String)],
         watch: Watch,
         answers: &Answers,
         root: &Path,
         (transcript, started): (Transcript, Instant),
     ) -> Result<Connection, (StartError, Transcript)> {
-        let process = match launcher.start(cwd).await {
+        let process = match launcher.start(cwd, env).await {
             Ok(process) => process,
             Err(error) => return Err((error, transcript)),
         };
@@ -94,7 +95,7 @@ impl Connection {
             started,
             transcript,
             watch,
-            services: Services::new(answers.clone(), root, say, launcher.env.clone()),
+            services: Services::new(answers.clone(), root, say, with(&launcher.env, env)),
             replies,
             inbox: VecDeque::new(),
             inbox_bytes: 0,
@@ -276,7 +277,11 @@ impl Connection {
         let outcome = loop {
             match self.next(until).await {
                 Event::Message(received) => {
-                    let same_line = self.inbox.iter().rev().take_while(|m| m.line == received.line);
+                    let same_line = self
+                        .inbox
+                        .iter()
+                        .rev()
+                        .take_while(|m| m.line == received.line);
                     let found = same_line.filter(|m| m.line > from && fits(m)).last();
                     if let Some(found) = found {
                         break Ok(found.clone());
