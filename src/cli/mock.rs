@@ -53,8 +53,12 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
 }
 
 fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
-    let flag = flag.map(str::to_owned);
-    flag.or_else(|| std::env::var(variable).ok().filter(|name| !name.is_empty()))
+    // An empty one says: none, whatever the environment says.
+    let named = flag.map_or_else(
+        || std::env::var(variable).ok(),
+        |flag| Some(flag.to_owned()),
+    );
+    named.filter(|name| !name.is_empty())
 }
 
 /// A name of ours, or else a file.

@@ -45,6 +45,8 @@ pub enum Event {
 pub enum Silence {
     /// Nothing came in time.
     TimedOut(Duration),
+    /// What would have had to come before was over.
+    TooLate,
     /// The process is over: how, and its last words.
     Ended(String),
 }
@@ -53,6 +55,7 @@ impl std::fmt::Display for Silence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Silence::TimedOut(time) => write!(f, "nothing came within {} s", time.as_secs_f64()),
+            Silence::TooLate => write!(f, "the request that it belongs to was answered before"),
             Silence::Ended(how) => write!(f, "{how}"),
         }
     }

@@ -36,6 +36,16 @@ pub trait Model: Send + Sync {
     fn asked(&self, tag: &str) -> Value;
 }
 
+/// How to log in where a session needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// Not at all: a login may open a browser.
+    No,
+    With(String),
+    /// The first method that the agent itself handles.
+    First,
+}
+
 /// Everything that all cases share.
 pub struct Setting {
     pub launcher: Launcher,
@@ -45,7 +55,7 @@ pub struct Setting {
     pub quiet: Duration,
     /// From the end of input to force.
     pub grace: Duration,
-    pub auth_method: Option<String>,
+    pub login: Login,
     pub model: Option<Arc<dyn Model>>,
     pub workspace: Workspace,
     /// A home of its own for every case.
