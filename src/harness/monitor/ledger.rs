@@ -41,6 +41,8 @@ pub struct Session {
     pub cancelled: Option<u64>,
     /// The line of the last answer to a session/prompt, and whether it said `cancelled`.
     pub last_answer: Option<(u64, bool)>,
+    /// A session/load is open: what comes is a replay.
+    pub is_loading: bool,
 }
 
 #[derive(Default)]
@@ -52,6 +54,8 @@ pub struct Ledger {
     /// `params` of our last initialize, and `result` of its answer.
     pub client: Value,
     pub agent: Value,
+    /// The line of that initialize.
+    pub started: Option<u64>,
     pub sessions: HashMap<String, Session>,
     /// Lines of ours that no peer can take: bad JSON, bad envelopes. An error with the id null
     /// may answer each.
@@ -164,7 +168,10 @@ impl Ledger {
 
     fn we_ask(&mut self, asked: &Asked, number: u64, envelope: &Envelope) {
         match asked.method.as_str() {
-            "initialize" => self.client = asked.params.clone(),
+            "initialize" => {
+                self.client = asked.params.clone();
+                self.started = Some(number);
+            }
             "session/load" | "session/resume" => {
                 // Its replay comes before the answer.
                 if let Some(id) = asked.params.get("sessionId").and_then(Value::as_str) {
@@ -172,6 +179,7 @@ impl Ledger {
                     session.since = number;
                     session.closed = None;
                     session.cwd = text(&asked.params, "cwd");
+                    session.is_loading = asked.method == "session/load";
                 }
             }
             "session/prompt" if envelope.flaws.is_empty() => {
@@ -188,6 +196,11 @@ impl Ledger {
     fn they_answer(&mut self, asked: &Asked, is_error: bool, json: &Value, number: u64) {
         let result = json.get("result").unwrap_or(&Value::Null);
         let named = asked.params.get("sessionId").and_then(Value::as_str);
+        if asked.method == "session/load"
+            && let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
+        {
+            session.is_loading = false;
+        }
         match asked.method.as_str() {
             "initialize" if !is_error => self.agent = result.clone(),
             "session/new" | "session/fork" if !is_error => {
@@ -243,6 +256,13 @@ impl Ledger {
             }
             _ => None,
         }
+    }
+
+    /// How many of our requests with this method are open.
+    pub fn open(&self, method: &str) -> usize {
+        let open = self.to_agent.values();
+        open.filter(|asked| asked.method == method && asked.answers < asked.expected)
+            .count()
     }
 
     /// A capability that the client announced, by its pointer below `clientCapabilities`.

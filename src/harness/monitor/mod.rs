@@ -3,13 +3,27 @@
 //!
 //! A statement that nothing touched is `not_verified`: silence proves nothing.
 
+mod elicitation;
 mod envelope;
+mod extensions;
 mod frame;
 mod framing;
 mod ids;
+mod initialize;
 mod ledger;
+mod owner;
+mod permissions;
+mod plans;
+mod services;
+mod sessions;
+mod settings;
+mod shapes;
 #[cfg(test)]
 mod tests;
+mod time;
+mod tools;
+mod turns;
+mod view;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -57,6 +71,17 @@ pub fn acp() -> Vec<Box<dyn Monitor>> {
         Box::new(framing::Framing::default()),
         Box::new(envelope::Envelopes),
         Box::new(ids::Ids::default()),
+        Box::new(shapes::Shapes),
+        Box::new(initialize::Initialize),
+        Box::new(sessions::Sessions::default()),
+        Box::new(turns::Turns::default()),
+        Box::new(tools::Tools::default()),
+        Box::new(permissions::Permissions::default()),
+        Box::new(plans::Plans::default()),
+        Box::new(settings::Settings::default()),
+        Box::new(services::Services::default()),
+        Box::new(elicitation::Elicitations::default()),
+        Box::new(extensions::Extensions),
     ]
 }
 
