@@ -54,7 +54,8 @@ class Lines:
 class Model:
     """`agentproto mock llm`, and what it was asked."""
 
-    def __init__(self, binary):
+    def __init__(self, binary, verbose):
+        self.verbose = verbose
         self.process = subprocess.Popen([binary, "mock", "llm", "--log"], stdout=subprocess.PIPE,
                                         stdin=subprocess.DEVNULL, text=True)
         self.lines = Lines(self.process.stdout)
@@ -75,6 +76,8 @@ class Model:
             if not line:
                 return None
             self.asked.append(json.loads(line)["asked"])
+            if self.verbose:
+                print("model:", line.rstrip()[-4000:], file=sys.stderr)
 
     def stop(self):
         self.process.kill()
@@ -187,6 +190,8 @@ class Agent:
         except NotImplementedError:
             error = {"code": -32601, "message": f"no {method} here"}
             self.send({"id": message["id"], "error": error})
+        except FileNotFoundError as error:
+            self.send({"id": message["id"], "error": {"code": -32002, "message": str(error)}})
         except OSError as error:
             self.send({"id": message["id"], "error": {"code": -32603, "message": str(error)}})
 
@@ -265,7 +270,7 @@ def judge(key, agent, model, recipe, cwd):
     notes = cwd / "certify-notes.txt"
     notes.unlink(missing_ok=True)
     text = recipe.prompts[key]
-    if key == "fs_read":
+    if key == "fs_read" or (key == "fs_write" and recipe.text("overwrites")):
         notes.write_text("certified before\n")
     if key == "slow":
         return cancel(agent, model, name, text)
@@ -295,11 +300,19 @@ def judge(key, agent, model, recipe, cwd):
     if key == "permission":
         need("session/request_permission" in agent.asked, "no permission was asked")
     if key in ("permission", "fs_write") and "certify:" in text:
-        need(notes.exists(), "no file was written")
+        need(notes.exists() and notes.read_text() == "certified\n", "no file was written")
     if key in ("fs_read", "terminal") and "certify:" in text:
-        need("certified" in raw, "no trace of the result")
+        need(model.wait(lambda asked: got_result(asked, text), 5), "the model got no result")
     by = sorted({a for a in agent.asked if a.startswith(("fs/", "terminal/create"))})
     return "via " + ", ".join(by) if by else ""
+
+
+def got_result(asked, text):
+    """Whether the model was sent what a tool found, after this prompt."""
+    texts = [(said["role"], said["text"]) for said in asked["messages"]]
+    prompts = [i for i, (role, said) in enumerate(texts) if role == "user" and text in said]
+    later = texts[prompts[-1]:] if prompts else []
+    return any(role == "tool" and "certified" in said for role, said in later)
 
 
 def cancel(agent, model, name, text):
@@ -307,7 +320,9 @@ def cancel(agent, model, name, text):
     sent = []
 
     def at_first(update):
-        if update.get("sessionUpdate") == "agent_message_chunk" and not sent:
+        chunk = update.get("sessionUpdate") == "agent_message_chunk" and not sent
+        # An agent may say something of its own before the model speaks.
+        if chunk and ("certify:" not in text or "slowly" in json.dumps(update)):
             sent.append(time.monotonic())
             agent.send({"method": "session/cancel", "params": {"sessionId": name}})
 
@@ -316,7 +331,8 @@ def cancel(agent, model, name, text):
     took = time.monotonic() - sent[0]
     need(result.get("stopReason") == "cancelled", f"stopReason {result.get('stopReason')}")
     if "certify:" in text:
-        dropped = model.wait(lambda asked: asked["dropped"], 12)
+        ours = lambda asked: any(text in said["text"] for said in asked["messages"])
+        dropped = model.wait(lambda asked: ours(asked) and asked["dropped"], 12)
         need(dropped, "the model was not hung up on")
     return f"in {took:.1f} s"
 
@@ -372,7 +388,7 @@ def main():
     options = parser.parse_args()
     good = True
     for name in options.agents:
-        model = Model(options.agentproto)
+        model = Model(options.agentproto, options.verbose)
         try:
             results = run(name, options, model)
         finally:
