@@ -155,7 +155,20 @@ impl Ledger {
                     session.cancelled = Some(number);
                 }
             }
-            (Kind::Other, Direction::ToAgent) => self.nonsense_sent += 1,
+            (Kind::Other, Direction::ToAgent) => {
+                self.nonsense_sent += 1;
+                // It may be answered under the id that it has.
+                if let Some(id) = json.get("id") {
+                    let asked = Asked {
+                        id: id.clone(),
+                        method: String::new(),
+                        params: Value::Null,
+                        line: number,
+                        answers: 0,
+                    };
+                    self.to_agent.insert(id_key(id), asked);
+                }
+            }
             _ => {}
         }
         if direction == Direction::ToAgent

@@ -70,6 +70,8 @@ pub struct Connection {
     replies: mpsc::UnboundedReceiver<Value>,
     pub inbox: VecDeque<Received>,
     inbox_bytes: usize,
+    /// What was written since the last line feed.
+    unended: Vec<u8>,
     next_id: u64,
     is_over: bool,
     exit: Option<(Exit, Duration)>,
@@ -102,6 +104,7 @@ impl Connection {
             replies,
             inbox: VecDeque::new(),
             inbox_bytes: 0,
+            unended: Vec::new(),
             next_id: 1,
             is_over: false,
             exit: None,
@@ -133,15 +136,16 @@ impl Connection {
 
     /// Writes bytes as they are; what makes a line is written down as one.
     pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<u64, Silence> {
-        let mut number = 0;
+        let mut number = self.transcript.len() as u64;
         for piece in bytes.split_inclusive(|b| *b == b'\n') {
-            let (line, ended) = match piece.split_last() {
-                Some((b'\n', line)) => (line, true),
-                _ => (piece, false),
-            };
-            let line = self.note(Direction::ToAgent, line, ended, None);
-            number = line.number;
-            self.watch.line(&line);
+            // A line may be written in pieces; it is one line all the same.
+            self.unended.extend_from_slice(piece);
+            if self.unended.pop_if(|last| *last == b'\n').is_some() {
+                let whole = std::mem::take(&mut self.unended);
+                let line = self.note(Direction::ToAgent, &whole, true, None);
+                number = line.number;
+                self.watch.line(&line);
+            }
         }
         let Some(stdin) = &mut self.process.stdin else {
             return Err(Silence::Ended("its input was closed before".to_owned()));
