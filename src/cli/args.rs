@@ -108,6 +108,12 @@ pub enum Command {
         #[command(subcommand)]
         action: super::audit::AuditAction,
     },
+    /// Merge, render and list saved certification reports
+    #[cfg(target_os = "linux")]
+    Report {
+        #[command(subcommand)]
+        action: super::report::ReportAction,
+    },
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
     Mock(Mock),

@@ -25,6 +25,8 @@ mod lint;
 mod man;
 #[cfg(unix)]
 mod mock;
+#[cfg(target_os = "linux")]
+mod report;
 mod root;
 mod rules;
 #[cfg(target_os = "linux")]
@@ -171,6 +173,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Setup(args) => setup::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Auth { action } => auth::run(action, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Report { action } => report::run(action, &cli.global, out),
         #[cfg(unix)]
         Command::Mock(args) => mock::run(args, out),
         Command::Schema(args) => discovery::schema(args, out),
@@ -272,6 +276,11 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         Command::Audit {
             action: audit::AuditAction::Verify(args),
         } => ("audit verify", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Report { action } => {
+            let (name, output) = action.said();
+            return (output == "jsonl").then_some(name);
+        }
         #[cfg(unix)]
         Command::Mock(args) => ("mock", &args.output),
         Command::Schema(args) => ("schema", &args.output),
