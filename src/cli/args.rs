@@ -111,6 +111,12 @@ pub enum Command {
     /// Prove what an agent really does: suites of cases over its raw wire
     #[cfg(target_os = "linux")]
     Certify(super::certify::Certify),
+    /// Merge, render and list saved certification reports
+    #[cfg(target_os = "linux")]
+    Report {
+        #[command(subcommand)]
+        action: super::report::ReportAction,
+    },
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
     Mock(Mock),

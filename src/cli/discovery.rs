@@ -151,6 +151,8 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             command("auth refresh", &["auth-status"], true),
             command("auth set", &["secret"], true),
             command("auth forget", &["secret", "auth-status"], true),
+            command("report merge", &["result"], true),
+            command("report render", &["result"], true),
             command("schema", &["document"], false),
             command("capabilities", &["document"], false),
         ],

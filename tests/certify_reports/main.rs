@@ -3,6 +3,8 @@
 //! `INSTA_UPDATE=always cargo test --test certify_reports` records the snapshots again.
 #![cfg(target_os = "linux")]
 
+mod commands;
+mod formats;
 mod merging;
 mod sample;
 

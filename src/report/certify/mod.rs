@@ -3,12 +3,20 @@
 //! Renderers only read. Whatever an agent, a manifest or a saved file says is hostile here:
 //! it passes `report::text` on its way to a terminal, and the escaping of its format besides.
 
+pub mod badge;
 pub mod baseline;
+pub mod files;
+pub mod html;
 pub mod human;
+pub mod index;
 pub mod json;
 pub mod jsonl;
+pub mod junit;
+pub mod markdown;
 pub mod merge;
 mod order;
+mod page;
+pub mod sarif;
 pub mod words;
 
 use std::fmt;
@@ -19,6 +27,7 @@ use std::str::FromStr;
 use super::text;
 use crate::harness::model::Report;
 pub use baseline::Fixed;
+pub use files::{LoadError, WriteError, load, write_all};
 pub use merge::{MergeError, merge};
 pub use order::arrange;
 
@@ -27,16 +36,38 @@ pub enum Format {
     Human,
     Json,
     Jsonl,
+    Junit,
+    Sarif,
+    Html,
+    Markdown,
+    Badge,
+    BadgeJson,
 }
 
 impl Format {
-    pub const ALL: [Format; 3] = [Format::Human, Format::Json, Format::Jsonl];
+    pub const ALL: [Format; 9] = [
+        Format::Human,
+        Format::Json,
+        Format::Jsonl,
+        Format::Junit,
+        Format::Sarif,
+        Format::Html,
+        Format::Markdown,
+        Format::Badge,
+        Format::BadgeJson,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Human => "human",
             Format::Json => "json",
             Format::Jsonl => "jsonl",
+            Format::Junit => "junit",
+            Format::Sarif => "sarif",
+            Format::Html => "html",
+            Format::Markdown => "markdown",
+            Format::Badge => "badge",
+            Format::BadgeJson => "badge-json",
         }
     }
 }
@@ -108,6 +139,12 @@ pub fn render(
         Format::Human => human::render,
         Format::Json => json::render,
         Format::Jsonl => jsonl::render,
+        Format::Junit => junit::render,
+        Format::Sarif => sarif::render,
+        Format::Html => html::render,
+        Format::Markdown => markdown::render,
+        Format::Badge => badge::render,
+        Format::BadgeJson => badge::render_json,
     };
     match renderer(report, options, out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,11 +1,12 @@
 //! What several formats say about a report: names, counts, times, groups.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::harness::model::{CaseResult, Report, Summary, Verdict};
+use crate::report::text::{count, plain};
 
 /// Keys of a prompts file, as `certify --prompts` takes them.
 const PROMPT_KEYS: [&str; 9] = [
@@ -165,13 +166,9 @@ pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_>> {
 
 /// Ids of rows, each once, in order.
 pub fn ids<'r>(rows: &[&'r CaseResult]) -> Vec<&'r str> {
-    let mut ids: Vec<&str> = Vec::new();
-    for row in rows {
-        if !ids.contains(&row.requirement.as_str()) {
-            ids.push(&row.requirement);
-        }
-    }
-    ids
+    let mut seen = HashSet::new();
+    let all = rows.iter().map(|row| row.requirement.as_str());
+    all.filter(|id| seen.insert(*id)).collect()
 }
 
 /// What to do where no verdict was possible.
@@ -240,6 +237,27 @@ pub fn verdict_line(report: &Report) -> String {
     }
 }
 
+/// Text of others inside HTML, SVG or an attribute of them.
+pub fn markup(text: &str) -> String {
+    escape(&plain(text))
+}
+
+/// As `markup`, for text whose hidden characters are shown already.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 pub fn millis(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default()
 }
@@ -272,12 +290,12 @@ pub fn timing(report: &Report) -> String {
         time(timing.startup_ms),
         time(timing.waits_ms),
         time(floor),
-        crate::report::text::count(
+        count(
             usize::try_from(timing.processes).unwrap_or(usize::MAX),
             "process",
             "processes"
         ),
-        crate::report::text::count(timing.jobs, "job", "jobs"),
+        count(timing.jobs, "job", "jobs"),
     )
 }
 
