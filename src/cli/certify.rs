@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::args::Global;
-use super::{Failure, Outcome, io_failure, signals};
+use super::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use crate::fields::Mistake;
-use crate::harness::model::Target;
+use crate::harness::model::{Report, Target};
+use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
 use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
 use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
+use crate::mock::llm;
+use crate::report::certify::{self, Format};
+use crate::wire;
 
 /// How many mistakes of a file are shown.
 const SHOWN: usize = 10;
@@ -40,6 +44,16 @@ pub struct Certify {
     /// A variable for the agent's environment
     #[arg(long = "env", value_name = "K=V")]
     pub env: Vec<String>,
+    /// Put a mock model behind the agent: its variables lead there, and nothing leaves this machine
+    #[arg(long)]
+    pub mock_llm: bool,
+    /// Script of the mock model [default: one that knows the prompts `certify:KEY`]
+    #[arg(long, value_name = "FILE", requires = "mock_llm")]
+    pub llm_script: Option<PathBuf>,
+    /// Directory that becomes the agent's home, anew for every case; in its files `{home}` and
+    /// `{model_url}` are put in
+    #[arg(long, value_name = "DIR")]
+    pub home: Option<PathBuf>,
     /// The auth method to log in with where a session needs a login
     #[arg(long, value_name = "ID")]
     pub auth_method: Option<String>,
@@ -72,25 +86,14 @@ pub struct Certify {
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
+    let format: Format = args
+        .output
+        .parse()
+        .map_err(|_| Failure::new(exit::USAGE, "there is no such output format"))?;
     let suites = suites(args)?;
     let prompts = read_prompts(args)?;
-    let (target, launcher) = launcher(args)?;
-    let setting = Setting {
-        launcher,
-        prompts,
-        timeout: seconds(args.timeout)?,
-        quiet: Duration::from_millis(300),
-        grace: Duration::from_millis(1000),
-        login: match &args.auth_method {
-            Some(method) => Login::With(method.clone()),
-            None if args.mock.is_some() => Login::First,
-            None => Login::No,
-        },
-        model: None,
-        workspace: Workspace::new().map_err(io_failure)?,
-        home: None,
-        state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
-    };
+    let script = read_script(args)?;
+    let baseline = args.baseline.as_deref().map(baseline).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let options = Options {
         jobs: args.jobs.unwrap_or(2 * cores),
@@ -108,10 +111,54 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let (report, _transcripts) =
-        runtime.block_on(run::run(suites, target, setting, options, progress));
-    serde_json::to_writer_pretty(&mut *out, &report).map_err(|error| io_failure(error.into()))?;
-    writeln!(out).map_err(io_failure)?;
+    let timeout = seconds(args.timeout)?;
+    let done = runtime.block_on(async {
+        let model = match script {
+            Some(script) => {
+                let server = crate::mock::llm::Server::start(script).await;
+                Some(Arc::new(server.map_err(io_failure)?))
+            }
+            None => None,
+        };
+        let url = model.as_ref().map(|model| model.url());
+        let (target, launcher) = launcher(args, url.as_deref())?;
+        let setting = Setting {
+            launcher,
+            prompts,
+            timeout,
+            quiet: Duration::from_millis(300),
+            grace: Duration::from_millis(1000),
+            login: match &args.auth_method {
+                Some(method) => Login::With(method.clone()),
+                None if args.mock.is_some() => Login::First,
+                None => Login::No,
+            },
+            model: model.map(|model| model as Arc<dyn run::Model>),
+            workspace: Workspace::new().map_err(io_failure)?,
+            home: home(args, url)?,
+            state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
+        };
+        Ok::<_, Failure>(run::run(suites, target, setting, options, progress).await)
+    });
+    let (mut report, transcripts) = done?;
+    let mut shown = certify::Options {
+        color: terminal::color(global),
+        unicode: terminal::unicode(),
+        width: terminal::width(),
+        report_dir: args.report_dir.clone(),
+        ..certify::Options::default()
+    };
+    if let Some(baseline) = &baseline {
+        shown.fixed = certify::baseline::apply(&mut report, baseline);
+    }
+    if let Some(dir) = &args.report_dir {
+        let written = certify::write_all(&report, dir, &shown);
+        written.map_err(|error| Failure::new(exit::CANT_CREATE, error.to_string()))?;
+        for kept in &transcripts {
+            write_transcript(dir, kept, &report.target.name)?;
+        }
+    }
+    certify::render(format, &report, &shown, out).map_err(io_failure)?;
     if let Some(code) = signals::interrupted() {
         return Ok(code);
     }
@@ -119,6 +166,83 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         true => exit::FINDINGS,
         false => exit::CLEAN,
     })
+}
+
+fn write_transcript(dir: &Path, kept: &run::Transcribed, target: &str) -> Result<(), Failure> {
+    let path = dir.join(run::file_name(&kept.suite, &kept.case));
+    let write = || -> std::io::Result<()> {
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
+        wire::file::write(&kept.transcript, target, &mut file)
+    };
+    write().map_err(|error| {
+        let message = format!("{} cannot be written: {error}", path.display());
+        Failure::new(exit::CANT_CREATE, message)
+    })
+}
+
+fn baseline(path: &Path) -> Result<Report, Failure> {
+    certify::load(path).map_err(|error| {
+        let code = match path.exists() {
+            true => exit::DATA,
+            false => exit::NO_INPUT,
+        };
+        Failure::new(code, error.to_string())
+            .hint("--baseline takes a report of --output json, or report.json of --report-dir")
+    })
+}
+
+fn read_script(args: &Certify) -> Result<Option<llm::Script>, Failure> {
+    if !args.mock_llm {
+        return Ok(None);
+    }
+    let (name, text) = match &args.llm_script {
+        Some(path) => {
+            let name = path.to_string_lossy().into_owned();
+            let text = read(&name)?;
+            (name, text)
+        }
+        None => ("certify".to_owned(), llm::Script::certify_text().to_owned()),
+    };
+    let script = llm::parse(&text).map_err(|mistakes| {
+        Failure::new(exit::DATA, told("not a model script", &name, &mistakes))
+            .hint("`agentproto schema --name model-script` describes the format")
+    })?;
+    Ok(Some(script))
+}
+
+/// A private home where one is asked for, or where a mock model takes the place of real
+/// accounts.
+fn home(args: &Certify, url: Option<String>) -> Result<Option<Home>, Failure> {
+    if args.home.is_none() && url.is_none() {
+        return Ok(None);
+    }
+    if let Some(dir) = args.home.as_ref().filter(|dir| !dir.is_dir()) {
+        let message = format!("{} is no directory", dir.display());
+        return Err(Failure::new(exit::NO_INPUT, message));
+    }
+    let mut env = Vec::new();
+    if let Some(url) = &url {
+        for (name, path) in [
+            ("ANTHROPIC_BASE_URL", ""),
+            ("OPENAI_BASE_URL", "/v1"),
+            ("GOOGLE_GEMINI_BASE_URL", ""),
+        ] {
+            env.push((name.to_owned(), format!("{url}{path}")));
+        }
+        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"] {
+            env.push((name.to_owned(), "mock".to_owned()));
+        }
+    }
+    // What the caller says wins; `{home}` is only known case by case.
+    env.extend(variables(args)?);
+    Ok(Some(Home {
+        template: args.home.clone(),
+        env,
+        model_url: url,
+    }))
 }
 
 struct Silent;
@@ -217,6 +341,7 @@ fn read_prompts(args: &Certify) -> Result<BTreeMap<String, String>, Failure> {
     let Some(path) = &args.prompts else {
         return Ok(match args.mock {
             Some(_) => prompts::of_mock(),
+            None if args.mock_llm => prompts::of_mock_model(),
             None => BTreeMap::new(),
         });
     };
@@ -229,7 +354,7 @@ fn read_prompts(args: &Certify) -> Result<BTreeMap<String, String>, Failure> {
     })
 }
 
-fn launcher(args: &Certify) -> Result<(Target, Launcher), Failure> {
+fn variables(args: &Certify) -> Result<Vec<(String, String)>, Failure> {
     let mut env = Vec::new();
     for pair in &args.env {
         match pair.split_once('=') {
@@ -241,6 +366,11 @@ fn launcher(args: &Certify) -> Result<(Target, Launcher), Failure> {
             }
         }
     }
+    Ok(env)
+}
+
+fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Failure> {
+    let env = variables(args)?;
     let (kind, name, argv) = match (&args.mock, args.command.as_slice()) {
         (Some(mock), _) => {
             let own = crate::runtime::helper::own_path().map_err(io_failure)?;
@@ -263,7 +393,13 @@ fn launcher(args: &Certify) -> Result<(Target, Launcher), Failure> {
         (None, command) => {
             let words = command.iter().map(|word| word.to_string_lossy());
             let words: Vec<_> = words.collect();
-            ("command", words.join(" "), command.to_vec())
+            let name = words.join(" ");
+            // An agent may want the model's address among its arguments.
+            let put = |word: &OsString| match (word.to_str(), url) {
+                (Some(text), Some(url)) => text.replace("{model_url}", url).into(),
+                _ => word.clone(),
+            };
+            ("command", name, command.iter().map(put).collect())
         }
     };
     let words = argv.iter().map(|w| w.to_string_lossy().into_owned());

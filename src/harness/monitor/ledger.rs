@@ -12,7 +12,7 @@ use crate::wire::{Direction, Envelope, Kind};
 const REMEMBERED: usize = 20_000;
 
 /// A request that one side sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Asked {
     pub id: Value,
     pub method: String,
@@ -161,10 +161,10 @@ impl Ledger {
                 if let Some(id) = json.get("id") {
                     let asked = Asked {
                         id: id.clone(),
-                        method: String::new(),
-                        params: Value::Null,
                         line: number,
-                        answers: 0,
+                        is_flawed: true,
+                        expected: 1,
+                        ..Asked::default()
                     };
                     self.to_agent.insert(id_key(id), asked);
                 }

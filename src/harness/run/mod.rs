@@ -19,14 +19,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use super::monitor::{self, Monitor};
 use super::suite::{Case, Protocol, Suite};
 use case::Played;
-pub use collect::Collected;
+pub use collect::{Collected, file_name};
 use process::Launcher;
 pub use workspace::Workspace;
 
@@ -34,6 +34,27 @@ pub use workspace::Workspace;
 pub trait Model: Send + Sync {
     /// The questions with this tag in what the user said.
     fn asked(&self, tag: &str) -> Value;
+}
+
+impl Model for crate::mock::llm::Server {
+    fn asked(&self, tag: &str) -> Value {
+        let asked = self.log().all().into_iter().filter(|asked| {
+            let mut said = asked.messages.iter();
+            said.any(|said| said.text.contains(tag))
+        });
+        let asked = asked.map(|asked| {
+            let said = asked.messages.iter();
+            let said = said.map(|said| json!({"role": said.role.as_str(), "text": said.text}));
+            json!({
+                "model": asked.model,
+                "messages": said.collect::<Vec<Value>>(),
+                "tools": *asked.tools,
+                "dropped": asked.dropped,
+                "finished": asked.finished,
+            })
+        });
+        Value::Array(asked.collect())
+    }
 }
 
 /// How to log in where a session needs it.
