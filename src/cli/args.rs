@@ -111,6 +111,12 @@ pub enum Command {
     /// Prove what an agent really does: suites of cases over its raw wire
     #[cfg(target_os = "linux")]
     Certify(super::certify::Certify),
+    /// Merge, render and list saved certification reports
+    #[cfg(target_os = "linux")]
+    Report {
+        #[command(subcommand)]
+        action: super::report::ReportAction,
+    },
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
     Mock(Mock),
@@ -275,8 +281,8 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 #[cfg(unix)]
 #[derive(Args, Debug)]
 pub struct Mock {
-    /// Which protocol it speaks
-    #[arg(value_parser = ["acp", "mcp", "repl"], required_unless_present = "list")]
+    /// Which protocol it speaks; `llm` is the model behind an agent, on a loopback address
+    #[arg(value_parser = ["acp", "mcp", "repl", "llm"], required_unless_present = "list")]
     pub kind: Option<String>,
     /// What it does: a name of `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]
@@ -287,6 +293,8 @@ pub struct Mock {
     /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: super::model::Model,
     /// List scenarios and mutants
     #[arg(long)]
     pub list: bool,

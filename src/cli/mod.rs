@@ -27,6 +27,10 @@ mod lint;
 mod man;
 #[cfg(unix)]
 mod mock;
+#[cfg(unix)]
+mod model;
+#[cfg(target_os = "linux")]
+mod report;
 mod root;
 mod rules;
 #[cfg(target_os = "linux")]
@@ -175,6 +179,7 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Auth { action } => auth::run(action, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Certify(args) => certify::run(args, &cli.global, out),
+        Command::Report { action } => report::run(action, &cli.global, out),
         #[cfg(unix)]
         Command::Mock(args) => mock::run(args, out),
         Command::Schema(args) => discovery::schema(args, out),
@@ -278,6 +283,10 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         } => ("audit verify", &args.output),
         #[cfg(target_os = "linux")]
         Command::Certify(args) => ("certify", &args.output),
+        Command::Report { action } => {
+            let (name, output) = action.said();
+            return (output == "jsonl").then_some(name);
+        }
         #[cfg(unix)]
         Command::Mock(args) => ("mock", &args.output),
         Command::Schema(args) => ("schema", &args.output),

@@ -4,4 +4,5 @@
 pub mod model;
 pub mod monitor;
 pub mod run;
+pub mod shape;
 pub mod suite;

@@ -28,6 +28,11 @@ pub fn fingerprints(report: &Report, meta: &Meta) -> Vec<String> {
         .collect()
 }
 
+/// The name of a thing by its parts.
+pub(super) fn of(parts: &[&[u8]]) -> String {
+    hex(&digest(parts))
+}
+
 fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {

@@ -226,7 +226,7 @@ fn region(start: Position, end: Position) -> Value {
 }
 
 /// All but unreserved characters and the slash, as RFC 3986 has it.
-fn percent_encode(path: &str) -> String {
+pub(super) fn percent_encode(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
         match byte {

@@ -3,8 +3,21 @@
 use super::{Suite, parse_all};
 use crate::fields::Mistake;
 
-const SUITES: &[(&str, &[&str])] =
-    &[("acp", &[include_str!("../../../suites/acp/transport.yaml")])];
+const SUITES: &[(&str, &[&str])] = &[(
+    "acp",
+    &[
+        include_str!("../../../suites/acp/transport.yaml"),
+        include_str!("../../../suites/acp/initialization.yaml"),
+        include_str!("../../../suites/acp/authentication.yaml"),
+        include_str!("../../../suites/acp/sessions.yaml"),
+        include_str!("../../../suites/acp/session-store.yaml"),
+        include_str!("../../../suites/acp/turns.yaml"),
+        include_str!("../../../suites/acp/updates.yaml"),
+        include_str!("../../../suites/acp/settings.yaml"),
+        include_str!("../../../suites/acp/services.yaml"),
+        include_str!("../../../suites/acp/extensibility.yaml"),
+    ],
+)];
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     SUITES.iter().map(|(name, _)| *name)

@@ -1,0 +1,186 @@
+//! `agentproto report`: saved certification reports, merged, rendered again, or side by side.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::args::Global;
+use super::{Failure, Outcome, io_failure, terminal};
+use crate::exit;
+use crate::harness::model::Report;
+use crate::report::certify::index::{self, IndexError};
+use crate::report::certify::{
+    Format, LoadError, Options, WriteError, baseline, load, merge, render, write_all,
+};
+use crate::report::text::{count, plain};
+
+#[derive(Subcommand, Debug)]
+pub enum ReportAction {
+    /// Put the shards of one run together
+    Merge(Merge),
+    /// Print a saved report in another form
+    Render(Render),
+    /// Write index.html and index.md: every report of a directory, agent by section
+    Index(Index),
+}
+
+impl ReportAction {
+    /// The command's name and output, for machine mode.
+    pub fn said(&self) -> (&'static str, &str) {
+        match self {
+            ReportAction::Merge(args) => ("report merge", &args.form.output),
+            ReportAction::Render(args) => ("report render", &args.form.output),
+            ReportAction::Index(_) => ("report index", "human"),
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct Form {
+    /// Output format
+    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl", "junit", "sarif", "html", "markdown", "badge", "badge-json"])]
+    pub output: String,
+    /// Write every form into this directory, too
+    #[arg(long, value_name = "DIR")]
+    pub report_dir: Option<PathBuf>,
+    /// What failed in this report does not count
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct Merge {
+    /// JSON reports of all shards, in any order
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub form: Form,
+}
+
+#[derive(Args, Debug)]
+pub struct Render {
+    /// A JSON report
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub form: Form,
+}
+
+#[derive(Args, Debug)]
+pub struct Index {
+    /// Directory of reports: NAME/report.json or NAME.json
+    pub dir: PathBuf,
+}
+
+pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outcome {
+    match action {
+        ReportAction::Merge(args) => {
+            let reports: Vec<Report> = args
+                .files
+                .iter()
+                .map(|file| read(file))
+                .collect::<Result<_, _>>()?;
+            let merged = merge(reports).map_err(|error| {
+                Failure::new(exit::DATA, error.to_string()).hint(format!(
+                    "reports are counted as named: {}",
+                    named(&args.files)
+                ))
+            })?;
+            let report = show(merged, &args.form, "report merge", global, out)?;
+            // The last step of a sharded run gives its verdict.
+            Ok(match report.partial || report.has_new_failures() {
+                true => exit::FINDINGS,
+                false => exit::CLEAN,
+            })
+        }
+        ReportAction::Render(args) => {
+            let report = read(&args.file)?;
+            show(report, &args.form, "report render", global, out)?;
+            Ok(exit::CLEAN)
+        }
+        ReportAction::Index(args) => {
+            let reports = index::write(&args.dir).map_err(index_failure)?;
+            if !global.quiet {
+                writeln!(
+                    out,
+                    "{} in {}",
+                    count(reports, "report", "reports"),
+                    plain(&args.dir.join("index.html").to_string_lossy())
+                )
+                .map_err(io_failure)?;
+            }
+            Ok(exit::CLEAN)
+        }
+    }
+}
+
+fn named(files: &[PathBuf]) -> String {
+    let names = files.iter().enumerate().take(20);
+    let names = names.map(|(i, file)| format!("{} {}", i + 1, file.to_string_lossy()));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn read(file: &Path) -> Result<Report, Failure> {
+    load(file).map_err(|error| load_failure(&error))
+}
+
+fn show(
+    mut report: Report,
+    form: &Form,
+    command: &str,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Result<Report, Failure> {
+    let mut options = Options {
+        command: command.to_owned(),
+        color: terminal::color(global),
+        unicode: terminal::unicode(),
+        width: terminal::width(),
+        report_dir: form.report_dir.clone(),
+        ..Options::default()
+    };
+    if let Some(file) = &form.baseline {
+        options.fixed = baseline::apply(&mut report, &read(file)?);
+    }
+    if let Some(dir) = &form.report_dir {
+        write_all(&report, dir, &options).map_err(|error| write_failure(&error))?;
+    }
+    let format: Format = form
+        .output
+        .parse()
+        .map_err(|error| Failure::new(exit::USAGE, format!("{error}")))?;
+    render(format, &report, &options, out).map_err(io_failure)?;
+    Ok(report)
+}
+
+fn load_failure(error: &LoadError) -> Failure {
+    let hint = "a report is what `certify --output json` prints, or report.json of --report-dir";
+    let code = match error {
+        LoadError::Unreadable { error, .. } => match error.kind() {
+            io::ErrorKind::NotFound => exit::NO_INPUT,
+            _ => exit::IO,
+        },
+        LoadError::NotJson { .. } | LoadError::NotAReport { .. } => exit::DATA,
+    };
+    Failure::new(code, error.to_string()).hint(hint)
+}
+
+fn write_failure(error: &WriteError) -> Failure {
+    Failure::new(exit::CANT_CREATE, error.to_string())
+}
+
+fn index_failure(error: IndexError) -> Failure {
+    match &error {
+        IndexError::Load(error) => load_failure(error),
+        IndexError::Write(error) => write_failure(error),
+        IndexError::Empty(_) => Failure::new(exit::NO_INPUT, error.to_string())
+            .hint("`certify --report-dir DIR/NAME` writes one"),
+        IndexError::Unreadable { error: cause, .. } => {
+            let code = match cause.kind() {
+                io::ErrorKind::NotFound => exit::NO_INPUT,
+                _ => exit::IO,
+            };
+            Failure::new(code, error.to_string())
+        }
+    }
+}

@@ -1,0 +1,23 @@
+"use strict";
+(() => {
+  // Light or dark as the system says, until the reader chooses.
+  const root = document.documentElement;
+  const button = document.getElementById("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const stored = () => { try { return localStorage.getItem("agentproto-theme"); } catch { return null; } };
+  const isDark = () => (root.dataset.theme || (dark.matches ? "dark" : "light")) === "dark";
+  const show = () => {
+    button.textContent = isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", isDark() ? "Switch to light colours" : "Switch to dark colours");
+  };
+  const kept = stored();
+  if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try { localStorage.setItem("agentproto-theme", root.dataset.theme); } catch { /* a page from disk may not keep things */ }
+    show();
+  });
+  dark.addEventListener("change", show);
+  show();
+})();

@@ -1,0 +1,173 @@
+//! A badge for a README: flat SVG, and the JSON that shields' endpoint badges take.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::{Options, words};
+use crate::harness::model::Report;
+use crate::report::text::{self, clip};
+
+/// Advance widths of Verdana for the characters from space to tilde, in thousandths of an em.
+const VERDANA: [u16; 95] = [
+    352, 394, 459, 818, 636, 1076, 727, 269, 454, 454, 636, 818, 364, 454, 364, 454, 636, 636, 636,
+    636, 636, 636, 636, 636, 636, 636, 454, 454, 818, 818, 818, 545, 1000, 684, 686, 698, 771, 632,
+    575, 775, 751, 421, 455, 693, 557, 843, 748, 787, 603, 787, 695, 684, 616, 732, 684, 989, 685,
+    615, 685, 454, 454, 454, 818, 636, 636, 601, 623, 521, 623, 596, 352, 623, 633, 274, 344, 592,
+    274, 973, 633, 607, 623, 623, 427, 521, 394, 633, 592, 818, 592, 592, 525, 635, 454, 635, 818,
+];
+const FONT_SIZE: f64 = 11.0;
+/// Space on each side of a text.
+const PADDING: f64 = 6.0;
+const MOST_CHARACTERS: usize = 40;
+
+/// What a badge says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Badge {
+    pub label: String,
+    pub message: String,
+    pub color: Color,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Color {
+    Green,
+    Red,
+    Yellow,
+    Grey,
+}
+
+impl Color {
+    fn hex(self) -> &'static str {
+        match self {
+            Color::Green => "#2a7f3e",
+            Color::Red => "#b3261e",
+            Color::Yellow => "#8a6100",
+            Color::Grey => "#5f6670",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Color::Green => "brightgreen",
+            Color::Red => "red",
+            Color::Yellow => "yellow",
+            Color::Grey => "lightgrey",
+        }
+    }
+}
+
+pub fn badge(report: &Report) -> Badge {
+    let summary = &report.summary;
+    let (message, color) = if summary.certified {
+        ("certified".to_owned(), Color::Green)
+    } else if summary.fail > 0 {
+        (format!("{} failing", summary.fail), Color::Red)
+    } else if report.partial || report.shard.is_some() {
+        ("partial".to_owned(), Color::Yellow)
+    } else if summary.error > 0 {
+        (format!("{} not judged", summary.error), Color::Yellow)
+    } else {
+        ("not certified".to_owned(), Color::Grey)
+    };
+    Badge {
+        label: label(report),
+        message,
+        color,
+    }
+}
+
+fn label(report: &Report) -> String {
+    let names: Vec<&str> = report.suites.iter().map(|s| s.name.as_str()).collect();
+    match names.as_slice() {
+        [] => report.tool.name.clone(),
+        [one] => protocol(one).to_owned(),
+        [one, two] => format!("{} + {}", protocol(one), protocol(two)),
+        [one, rest @ ..] => format!("{} + {} suites", protocol(one), rest.len()),
+    }
+}
+
+/// What people call the subject of a suite.
+fn protocol(suite: &str) -> &str {
+    match suite {
+        "acp" => "ACP v1",
+        "acp-v2-draft" => "ACP v2 draft",
+        "mcp" => "MCP",
+        "open-design" => "Open Design",
+        "lifecycle" => "AIP-45",
+        "sessions" => "AIP-46",
+        other => other,
+    }
+}
+
+pub fn render(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let badge = badge(report);
+    let shown = |text: &str| clip(&text::plain(text), MOST_CHARACTERS).into_owned();
+    let (label, message) = (shown(&badge.label), shown(&badge.message));
+    let (left, right) = (width(&label), width(&message));
+    let (left_box, right_box) = (left + 2.0 * PADDING, right + 2.0 * PADDING);
+    let total = left_box + right_box;
+    let title = words::markup(&format!("{label}: {message}"));
+    let text = |at: f64, width: f64, content: &str| {
+        let content = words::markup(content);
+        format!(
+            "<text x=\"{at:.1}\" y=\"14\" textLength=\"{width:.1}\" \
+             lengthAdjust=\"spacingAndGlyphs\">{content}</text>"
+        )
+    };
+    writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{total:.1}\" height=\"20\" \
+         role=\"img\" aria-label=\"{title}\">\n\
+         <title>{title}</title>\n\
+         <clipPath id=\"r\"><rect width=\"{total:.1}\" height=\"20\" rx=\"3\"/></clipPath>\n\
+         <g clip-path=\"url(#r)\">\
+         <rect width=\"{left_box:.1}\" height=\"20\" fill=\"#3d434b\"/>\
+         <rect x=\"{left_box:.1}\" width=\"{right_box:.1}\" height=\"20\" fill=\"{}\"/></g>\n\
+         <g fill=\"#fff\" font-family=\"Verdana,Geneva,DejaVu Sans,sans-serif\" \
+         font-size=\"{FONT_SIZE}\">{}{}</g>\n\
+         </svg>",
+        badge.color.hex(),
+        text(PADDING, left, &label),
+        text(left_box + PADDING, right, &message),
+    )
+}
+
+pub fn render_json(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let badge = badge(report);
+    let endpoint = json!({
+        "schemaVersion": 1,
+        "label": clip(&text::plain(&badge.label), MOST_CHARACTERS),
+        "message": badge.message,
+        "color": badge.color.name(),
+        "isError": badge.color == Color::Red,
+    });
+    writeln!(out, "{}", text::pretty(&endpoint)?)
+}
+
+/// Pixels that a text takes in the badge's font.
+fn width(text: &str) -> f64 {
+    let em: f64 = text
+        .chars()
+        .map(|c| {
+            let ascii = u32::from(c).checked_sub(0x20);
+            let known = ascii.and_then(|i| VERDANA.get(usize::try_from(i).ok()?));
+            // Beyond ASCII a full em is enough for nearly everything.
+            f64::from(known.copied().unwrap_or(1000)) / 1000.0
+        })
+        .sum();
+    (em * FONT_SIZE * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_those_of_the_font() {
+        assert_eq!(width(""), 0.0);
+        assert!(width("WWW") > 2.0 * width("iii"));
+        assert_eq!(width("~"), 9.0);
+        assert_eq!(width("日"), 11.0);
+    }
+}

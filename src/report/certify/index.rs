@@ -1,0 +1,290 @@
+//! Many reports on one page: a matrix of agents and sections.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files::{LoadError, WriteError};
+use super::page::{Page, class};
+use super::words::{self, markup};
+use super::{badge, html, load, markdown, order};
+use crate::harness::model::{Report, Verdict};
+use crate::manifest::replace_file;
+use crate::report::sarif::percent_encode;
+use crate::report::text::{self, plain};
+
+const STYLE: &str = include_str!("assets/index.css");
+
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    #[error("`{}` cannot be read: {error}", plain(&.dir.to_string_lossy()))]
+    Unreadable { dir: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("`{}` holds no report: neither NAME/report.json nor NAME.json", plain(&.0.to_string_lossy()))]
+    Empty(PathBuf),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// A report and the page that shows it, relative to the index.
+pub struct Entry {
+    pub link: String,
+    pub report: Report,
+}
+
+/// Reads `DIR/*/report.json`, and `DIR/*.json` that say they are reports; in order of names.
+pub fn read(dir: &Path) -> Result<Vec<Entry>, IndexError> {
+    let unreadable = |error| IndexError::Unreadable {
+        dir: dir.to_owned(),
+        error,
+    };
+    let mut names = Vec::new();
+    for item in std::fs::read_dir(dir).map_err(unreadable)? {
+        names.push(item.map_err(unreadable)?.file_name());
+    }
+    names.sort();
+    let mut entries = Vec::new();
+    for name in names {
+        let path = dir.join(&name);
+        let shown = name.to_string_lossy();
+        let (file, places) = if path.is_dir() {
+            let pages = ["report.html", "report.md", "report.json"];
+            let places = pages.map(|page| format!("{shown}/{page}"));
+            (path.join("report.json"), places.to_vec())
+        } else if let Some(stem) = shown.strip_suffix(".json") {
+            let places = [format!("{stem}.html"), format!("{stem}.md")];
+            (
+                path,
+                places.into_iter().chain([shown.to_string()]).collect(),
+            )
+        } else {
+            continue;
+        };
+        if !file.is_file() {
+            continue;
+        }
+        let report = match load(&file) {
+            Ok(report) => report,
+            // Other JSON may lie beside reports; what is called report.json is meant.
+            Err(LoadError::NotAReport { .. }) if !file.ends_with("report.json") => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let there = places.iter().find(|p| dir.join(p).is_file());
+        let link = there.or(places.last()).cloned().unwrap_or_default();
+        entries.push(Entry { link, report });
+    }
+    match entries.is_empty() {
+        true => Err(IndexError::Empty(dir.to_owned())),
+        false => Ok(entries),
+    }
+}
+
+/// Writes `index.html` and `index.md` into a directory of reports; the number of reports.
+pub fn write(dir: &Path) -> Result<usize, IndexError> {
+    let entries = read(dir)?;
+    let page = page(&entries).map_err(|error| WriteError {
+        path: dir.join("index.html"),
+        error,
+    })?;
+    for (name, text) in [("index.html", page), ("index.md", table(&entries))] {
+        let path = dir.join(name);
+        replace_file(&path, text.as_bytes()).map_err(|error| WriteError { path, error })?;
+    }
+    Ok(entries.len())
+}
+
+/// Columns: suite and section, in an order that fits every report.
+fn columns(entries: &[Entry]) -> Vec<order::Chapter> {
+    let lists = entries.iter();
+    let lists: Vec<_> = lists
+        .map(|e| order::sections_of(&e.report.results))
+        .collect();
+    let mut all = order::interleave(&lists);
+    // Sections of a suite stand together.
+    let suites: Vec<String> = {
+        let names = all.iter().map(|(suite, _)| vec![suite.clone()]);
+        order::interleave(&names.collect::<Vec<_>>())
+    };
+    let rank = |suite: &str| suites.iter().position(|s| s == suite);
+    all.sort_by_key(|(suite, _)| rank(suite));
+    all
+}
+
+/// What came of one section: how many of those judged hold, and the worst verdict.
+struct Cell {
+    text: String,
+    worst: Verdict,
+    told: String,
+}
+
+fn cell(report: &Report, column: &order::Chapter) -> Option<Cell> {
+    let in_column =
+        |r: &&crate::harness::model::CaseResult| r.suite == column.0 && r.section == column.1;
+    let rows: Vec<_> = report.results.iter().filter(in_column).collect();
+    let worst = rows.iter().map(|r| r.verdict);
+    let worst = worst.min_by_key(|v| words::weight(*v))?;
+    let of = |verdict| rows.iter().filter(|r| r.verdict == verdict).count();
+    let (pass, judged) = (
+        of(Verdict::Pass) + of(Verdict::Warn),
+        of(Verdict::Pass) + of(Verdict::Warn) + of(Verdict::Fail) + of(Verdict::Error),
+    );
+    let told: Vec<String> = words::tally(rows.iter().copied())
+        .into_iter()
+        .map(|(verdict, n)| format!("{n} {}", words::word(verdict)))
+        .collect();
+    Some(Cell {
+        text: match judged {
+            0 => words::word(worst).to_owned(),
+            _ => format!("{pass}/{judged}"),
+        },
+        worst,
+        told: told.join(", "),
+    })
+}
+
+fn page(entries: &[Entry]) -> io::Result<String> {
+    let mut body = String::new();
+    draw(&mut body, entries).map_err(io::Error::other)?;
+    let mut out = Vec::new();
+    let page = Page {
+        title: "Certification reports",
+        style: STYLE,
+        script: "",
+        body: &body,
+    };
+    page.write(&mut out)?;
+    String::from_utf8(out).map_err(io::Error::other)
+}
+
+fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
+    let columns = columns(entries);
+    let certified = entries.iter().filter(|e| e.report.summary.certified);
+    write!(
+        body,
+        "<header class=\"top\"><h1>Certification reports</h1>\n\
+         <button id=\"theme\" class=\"theme\" type=\"button\" hidden></button>\n\
+         <p>{}, {} certified. A cell says how many of the requirements that could be judged \
+         hold; its colour is that of the worst verdict in it.</p></header>\n<main>\n\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Agents by section\">\
+         <table class=\"matrix\">\n<thead><tr><th scope=\"col\">Agent</th>\
+         <th scope=\"col\">Verdict</th>",
+        text::count(entries.len(), "agent", "agents"),
+        certified.count()
+    )?;
+    let several = columns
+        .iter()
+        .any(|c| Some(&c.0) != columns.first().map(|f| &f.0));
+    for (suite, section) in &columns {
+        let title = title(suite, section, several);
+        write!(
+            body,
+            "<th scope=\"col\"><span>{}</span></th>",
+            markup(&title)
+        )?;
+    }
+    body.push_str("</tr></thead>\n<tbody>\n");
+    for entry in entries {
+        let report = &entry.report;
+        let state = badge::badge(report);
+        let tone = match (report.summary.certified, report.summary.fail) {
+            (true, _) => "pass",
+            (false, 0) => "warn",
+            (false, _) => "fail",
+        };
+        write!(
+            body,
+            "<tr><th scope=\"row\"><a href=\"./{}\">{}</a><small>{}</small></th>\
+             <td class=\"{tone}\"><span class=\"pill\">{}</span></td>",
+            percent_encode(&entry.link),
+            markup(&html::name(report)),
+            markup(&report.target.name),
+            markup(&state.message),
+        )?;
+        for column in &columns {
+            match cell(report, column) {
+                None => body.push_str("<td class=\"none\">–</td>"),
+                Some(cell) => write!(
+                    body,
+                    "<td class=\"cell {}\" title=\"{}: {}\">{}</td>",
+                    class(cell.worst),
+                    markup(&column.1),
+                    cell.told,
+                    cell.text
+                )?,
+            }
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</tbody></table></div>\n<ul class=\"legend key\">");
+    for verdict in words::BY_WEIGHT {
+        write!(
+            body,
+            "<li class=\"{}\"><span class=\"pill\">{}</span> {}</li>",
+            class(verdict),
+            words::word(verdict),
+            words::meaning(verdict)
+        )?;
+    }
+    let newest = entries.iter().map(|e| e.report.started).max().unwrap_or(0);
+    write!(
+        body,
+        "</ul>\n</main>\n<footer><p>The newest run is of {}.</p></footer>",
+        words::date(newest)
+    )
+}
+
+fn title(suite: &str, section: &str, several: bool) -> String {
+    match (several, section.trim()) {
+        (_, "") => suite.to_owned(),
+        (true, section) => format!("{suite}: {section}"),
+        (false, section) => section.to_owned(),
+    }
+}
+
+fn table(entries: &[Entry]) -> String {
+    let columns = columns(entries);
+    let several = columns
+        .iter()
+        .any(|c| Some(&c.0) != columns.first().map(|f| &f.0));
+    let names: Vec<String> = columns
+        .iter()
+        .map(|(suite, section)| markdown::inline(&title(suite, section, several)))
+        .collect();
+    let mut lines = vec![
+        "# Certification reports".to_owned(),
+        String::new(),
+        "Each cell: requirements that hold / that could be judged. ✗ something failed, ? the \
+         harness could not judge, ! a warning."
+            .to_owned(),
+        String::new(),
+        format!("| agent | verdict | {} |", names.join(" | ")),
+        format!("|---|---|{}", "---|".repeat(columns.len())),
+    ];
+    for entry in entries {
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|column| match cell(&entry.report, column) {
+                None => "–".to_owned(),
+                Some(cell) => {
+                    let mark = match cell.worst {
+                        Verdict::Fail => " ✗",
+                        Verdict::Error => " ?",
+                        Verdict::Warn => " !",
+                        _ => "",
+                    };
+                    format!("{}{mark}", cell.text)
+                }
+            })
+            .collect();
+        lines.push(format!(
+            "| [{}](./{}) | {} | {} |",
+            markdown::inline(&html::name(&entry.report)),
+            percent_encode(&entry.link),
+            markdown::inline(&badge::badge(&entry.report).message),
+            cells.join(" | ")
+        ));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
