@@ -275,8 +275,8 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 #[cfg(unix)]
 #[derive(Args, Debug)]
 pub struct Mock {
-    /// Which protocol it speaks
-    #[arg(value_parser = ["acp", "mcp", "repl"], required_unless_present = "list")]
+    /// Which protocol it speaks; `llm` is the model behind an agent, on a loopback address
+    #[arg(value_parser = ["acp", "mcp", "repl", "llm"], required_unless_present = "list")]
     pub kind: Option<String>,
     /// What it does: a name of `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]
@@ -287,6 +287,8 @@ pub struct Mock {
     /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: super::model::Model,
     /// List scenarios and mutants
     #[arg(long)]
     pub list: bool,

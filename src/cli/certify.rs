@@ -15,7 +15,7 @@ use crate::exit;
 use crate::fields::Mistake;
 use crate::harness::model::Target;
 use crate::harness::run::process::{Launcher, StartError};
-use crate::harness::run::{self, Options, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
 use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 
@@ -81,9 +81,15 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         timeout: seconds(args.timeout)?,
         quiet: Duration::from_millis(300),
         grace: Duration::from_millis(1000),
-        auth_method: args.auth_method.clone(),
+        login: match &args.auth_method {
+            Some(method) => Login::With(method.clone()),
+            None if args.mock.is_some() => Login::First,
+            None => Login::No,
+        },
         model: None,
         workspace: Workspace::new().map_err(io_failure)?,
+        home: None,
+        state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
     };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let options = Options {

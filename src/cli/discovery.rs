@@ -17,6 +17,10 @@ const OWN: &[(&str, &str)] = &[
         "lint-report",
         include_str!("../../schemas/lint-report.schema.json"),
     ),
+    (
+        "certify-report",
+        include_str!("../../schemas/certify-report.schema.json"),
+    ),
     ("config", include_str!("../../schemas/config.schema.json")),
     (
         "baseline",
@@ -25,6 +29,10 @@ const OWN: &[(&str, &str)] = &[
     (
         "scenario",
         include_str!("../../schemas/scenario.schema.json"),
+    ),
+    (
+        "model-script",
+        include_str!("../../schemas/model-script.schema.json"),
     ),
 ];
 

@@ -7,23 +7,32 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::args::Mock;
-use super::{Failure, Outcome, io_failure};
+use super::{Failure, Outcome, io_failure, model};
 use crate::exit;
 use crate::lint::text::closest_of;
 use crate::mock::mutants::{self, Mutant};
-use crate::mock::scenario::{self, Embedded, Scenario};
+use crate::mock::scenario::{self, Embedded, Mistake, Scenario};
 use crate::mock::{self, Kind, Play};
 use crate::report::aoi::{Emitter, Fields, object};
 
-/// How many mistakes of a scenario file are shown.
+/// How many mistakes of a file are shown.
 const SHOWN: usize = 10;
 
 pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     if args.list {
         return list(&args.output, out).map_err(io_failure);
     }
+    if args.kind.as_deref() == Some("llm") {
+        return model::run(args, out);
+    }
+    if let Some(flag) = args.model.given() {
+        let message = format!("`{flag}` is for the mock model");
+        return Err(Failure::new(exit::USAGE, message).hint("agentproto mock llm"));
+    }
     let Some(kind) = args.kind.as_deref().and_then(Kind::named) else {
-        return Err(Failure::new(exit::USAGE, "which mock?").hint("agentproto mock acp|mcp|repl"));
+        return Err(
+            Failure::new(exit::USAGE, "which mock?").hint("agentproto mock acp|mcp|repl|llm")
+        );
     };
     // A bundle has no other way to choose than the environment that its options set.
     let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
@@ -44,8 +53,12 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
 }
 
 fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
-    let flag = flag.map(str::to_owned);
-    flag.or_else(|| std::env::var(variable).ok().filter(|name| !name.is_empty()))
+    // An empty one says: none, whatever the environment says.
+    let named = flag.map_or_else(
+        || std::env::var(variable).ok(),
+        |flag| Some(flag.to_owned()),
+    );
+    named.filter(|name| !name.is_empty())
 }
 
 /// A name of ours, or else a file.
@@ -73,20 +86,25 @@ fn scenarios() -> impl Iterator<Item = Embedded> {
 }
 
 fn read(text: &str, name: &str) -> Result<Scenario, Failure> {
-    scenario::parse(text).map_err(|mistakes| {
-        let shown = mistakes.iter().take(SHOWN);
-        let mut lines: Vec<String> = shown
-            .map(|m| format!("{name}:{}:{}: {}", m.line, m.column, m.message))
-            .collect();
-        if mistakes.len() > SHOWN {
-            lines.push(format!("and {} more", mistakes.len() - SHOWN));
-        }
-        Failure::new(
-            exit::DATA,
-            format!("not a scenario: {}", lines.join("\n  ")),
-        )
-        .hint("`agentproto schema --name scenario` describes the format")
-    })
+    scenario::parse(text).map_err(|mistakes| misread("scenario", name, &mistakes))
+}
+
+/// A file that cannot be used, with the place of every mistake. `format` names its schema.
+pub fn misread(format: &str, name: &str, mistakes: &[Mistake]) -> Failure {
+    let shown = mistakes.iter().take(SHOWN);
+    let mut lines: Vec<String> = shown
+        .map(|m| format!("{name}:{}:{}: {}", m.line, m.column, m.message))
+        .collect();
+    if mistakes.len() > SHOWN {
+        lines.push(format!("and {} more", mistakes.len() - SHOWN));
+    }
+    Failure::new(
+        exit::DATA,
+        format!("not a {format}: {}", lines.join("\n  ")),
+    )
+    .hint(format!(
+        "`agentproto schema --name {format}` describes the format"
+    ))
 }
 
 fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {

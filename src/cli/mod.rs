@@ -27,6 +27,8 @@ mod lint;
 mod man;
 #[cfg(unix)]
 mod mock;
+#[cfg(unix)]
+mod model;
 mod root;
 mod rules;
 #[cfg(target_os = "linux")]

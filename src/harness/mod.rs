@@ -5,3 +5,4 @@ pub mod model;
 pub mod monitor;
 pub mod run;
 pub mod suite;
+pub mod shape;

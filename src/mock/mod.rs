@@ -7,6 +7,7 @@
 mod acp;
 mod bundles;
 mod faults;
+pub mod llm;
 mod mailbox;
 mod mcp;
 pub mod mutants;

@@ -5,6 +5,8 @@
 
 pub mod agent;
 pub mod aoi;
+#[cfg(target_os = "linux")]
+pub mod certify;
 pub mod concise;
 pub mod docs;
 pub mod fingerprint;

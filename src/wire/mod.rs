@@ -4,6 +4,7 @@
 //! This room depends on nothing; it does not know what the messages mean.
 
 pub mod envelope;
+pub mod file;
 mod transcript;
 
 pub use envelope::{Envelope, Flaw, Kind};

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::Frame;
 use crate::wire::{Direction, Envelope, Kind};
 
 /// Answered requests that are remembered, so that a second answer is told as one.
@@ -19,6 +20,12 @@ pub struct Asked {
     pub line: u64,
     /// Answers so far.
     pub answers: u32,
+    /// The line of the first answer.
+    pub answered: Option<u64>,
+    /// Answers that are due: more than one where an id was used again while it was open.
+    pub expected: u32,
+    /// Its envelope was wrong on purpose, so nobody can be blamed for how it is answered.
+    pub is_flawed: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -34,6 +41,8 @@ pub struct Session {
     pub cancelled: Option<u64>,
     /// The line of the last answer to a session/prompt, and whether it said `cancelled`.
     pub last_answer: Option<(u64, bool)>,
+    /// A session/load is open: what comes is a replay.
+    pub is_loading: bool,
 }
 
 #[derive(Default)]
@@ -45,11 +54,15 @@ pub struct Ledger {
     /// `params` of our last initialize, and `result` of its answer.
     pub client: Value,
     pub agent: Value,
+    /// The line of that initialize.
+    pub started: Option<u64>,
     pub sessions: HashMap<String, Session>,
     /// Lines of ours that no peer can take: bad JSON, bad envelopes. An error with the id null
     /// may answer each.
     pub nonsense_sent: u32,
     pub nonsense_answered: u32,
+    /// How the line at hand carries its JSON; empty for further messages of the same line.
+    pub frames: Vec<Frame>,
 }
 
 /// Ids as keys: `1`, `"1"` and `null` are three different ones.
@@ -85,12 +98,21 @@ impl Ledger {
         };
         match (&envelope.kind, direction) {
             (Kind::Request { id, method }, _) => {
+                let table = match direction {
+                    Direction::ToAgent => &self.to_agent,
+                    _ => &self.from_agent,
+                };
+                let open = table.get(&id_key(id));
+                let due = open.map_or(0, |open| open.expected.saturating_sub(open.answers));
                 let asked = Asked {
                     id: id.clone(),
                     method: method.clone(),
                     params: json.get("params").cloned().unwrap_or(Value::Null),
                     line: number,
                     answers: 0,
+                    answered: None,
+                    expected: due.saturating_add(1),
+                    is_flawed: !envelope.flaws.is_empty(),
                 };
                 if direction == Direction::ToAgent {
                     self.we_ask(&asked, number, envelope);
@@ -103,17 +125,26 @@ impl Ledger {
                 let key = id_key(id);
                 if let Some(asked) = self.to_agent.get_mut(&key) {
                     asked.answers += 1;
+                    asked.answered.get_or_insert(number);
                     let asked = asked.clone();
+                    if asked.is_flawed && asked.answers == 1 {
+                        self.nonsense_answered += 1;
+                    }
                     self.they_answer(&asked, *is_error, json, number);
-                } else if id.is_null() {
+                } else if id.is_null() && *is_error && self.nonsense_answered < self.nonsense_sent {
                     self.nonsense_answered += 1;
+                } else if let Some(asked) = self.meant(id).cloned() {
+                    // The request stays open: nobody answered it by its name.
+                    self.they_answer(&asked, *is_error, json, number);
                 }
-                self.forget_some();
+                forget_some(&mut self.to_agent);
             }
             (Kind::Response { id, .. }, Direction::ToAgent) => {
                 if let Some(asked) = self.from_agent.get_mut(&id_key(id)) {
                     asked.answers += 1;
+                    asked.answered.get_or_insert(number);
                 }
+                forget_some(&mut self.from_agent);
             }
             (Kind::Notification { method }, Direction::ToAgent) => {
                 if method == "session/cancel"
@@ -137,7 +168,10 @@ impl Ledger {
 
     fn we_ask(&mut self, asked: &Asked, number: u64, envelope: &Envelope) {
         match asked.method.as_str() {
-            "initialize" => self.client = asked.params.clone(),
+            "initialize" => {
+                self.client = asked.params.clone();
+                self.started = Some(number);
+            }
             "session/load" | "session/resume" => {
                 // Its replay comes before the answer.
                 if let Some(id) = asked.params.get("sessionId").and_then(Value::as_str) {
@@ -145,6 +179,7 @@ impl Ledger {
                     session.since = number;
                     session.closed = None;
                     session.cwd = text(&asked.params, "cwd");
+                    session.is_loading = asked.method == "session/load";
                 }
             }
             "session/prompt" if envelope.flaws.is_empty() => {
@@ -161,9 +196,14 @@ impl Ledger {
     fn they_answer(&mut self, asked: &Asked, is_error: bool, json: &Value, number: u64) {
         let result = json.get("result").unwrap_or(&Value::Null);
         let named = asked.params.get("sessionId").and_then(Value::as_str);
+        if asked.method == "session/load"
+            && let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
+        {
+            session.is_loading = false;
+        }
         match asked.method.as_str() {
             "initialize" if !is_error => self.agent = result.clone(),
-            "session/new" if !is_error => {
+            "session/new" | "session/fork" if !is_error => {
                 if let Some(id) = result.get("sessionId").and_then(Value::as_str) {
                     let session = Session {
                         since: number,
@@ -196,10 +236,33 @@ impl Ledger {
         }
     }
 
-    fn forget_some(&mut self) {
-        if self.to_agent.len() > REMEMBERED {
-            self.to_agent.retain(|_, asked| asked.answers == 0);
+    /// The open request that an answer with the wrong id can only be meant for: the same id as
+    /// another JSON type, or, without an id, the only one that is open.
+    pub fn meant(&self, id: &Value) -> Option<&Asked> {
+        let is_open = |asked: &&Asked| asked.answers < asked.expected;
+        match id {
+            Value::String(text) => {
+                let twin = text.parse::<serde_json::Number>().ok()?;
+                self.to_agent.get(&twin.to_string()).filter(is_open)
+            }
+            Value::Number(number) => {
+                let twin = id_key(&Value::String(number.to_string()));
+                self.to_agent.get(&twin).filter(is_open)
+            }
+            Value::Null => {
+                let mut open = self.to_agent.values().filter(is_open);
+                let only = open.next();
+                only.filter(|_| open.next().is_none())
+            }
+            _ => None,
         }
+    }
+
+    /// How many of our requests with this method are open.
+    pub fn open(&self, method: &str) -> usize {
+        let open = self.to_agent.values();
+        open.filter(|asked| asked.method == method && asked.answers < asked.expected)
+            .count()
     }
 
     /// A capability that the client announced, by its pointer below `clientCapabilities`.
@@ -211,6 +274,12 @@ impl Ledger {
     pub fn agent_can(&self, pointer: &str) -> bool {
         let capabilities = self.agent.get("agentCapabilities");
         is_on(capabilities.and_then(|c| c.pointer(pointer)))
+    }
+}
+
+fn forget_some(table: &mut HashMap<String, Asked>) {
+    if table.len() > REMEMBERED {
+        table.retain(|_, asked| asked.answers < asked.expected);
     }
 }
 

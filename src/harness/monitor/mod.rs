@@ -3,15 +3,36 @@
 //!
 //! A statement that nothing touched is `not_verified`: silence proves nothing.
 
+mod elicitation;
+mod envelope;
+mod extensions;
+mod frame;
+mod framing;
+mod ids;
+mod initialize;
 mod ledger;
+mod owner;
+mod permissions;
+mod plans;
+mod services;
+mod sessions;
+mod settings;
+mod shapes;
+#[cfg(test)]
+mod tests;
+mod time;
+mod tools;
+mod turns;
+mod view;
 mod watch;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use frame::Frame;
 pub use ledger::{Asked, Ledger, Session, id_key, session_of};
-pub use watch::Watch;
+pub use watch::{Read, Watch};
 
 use crate::wire::{Envelope, Line};
 
@@ -42,6 +63,26 @@ pub trait Monitor: Send {
     fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes);
     /// The connection is over.
     fn end(&mut self, _ending: &Ending, _ledger: &Ledger, _notes: &mut Notes) {}
+}
+
+/// The monitors of ACP v1, for one connection.
+pub fn acp() -> Vec<Box<dyn Monitor>> {
+    vec![
+        Box::new(framing::Framing::default()),
+        Box::new(envelope::Envelopes),
+        Box::new(ids::Ids::default()),
+        Box::new(shapes::Shapes),
+        Box::new(initialize::Initialize),
+        Box::new(sessions::Sessions::default()),
+        Box::new(turns::Turns::default()),
+        Box::new(tools::Tools::default()),
+        Box::new(permissions::Permissions::default()),
+        Box::new(plans::Plans::default()),
+        Box::new(settings::Settings::default()),
+        Box::new(services::Services::default()),
+        Box::new(elicitation::Elicitations::default()),
+        Box::new(extensions::Extensions),
+    ]
 }
 
 /// What was noted, by requirement.
@@ -98,9 +139,4 @@ impl Notes {
             });
         }
     }
-}
-
-/// The monitors of ACP, version 1.
-pub fn acp() -> Vec<Box<dyn Monitor>> {
-    Vec::new()
 }

@@ -1,61 +1,85 @@
-//! One connection as its monitors see it.
+//! Feeds the lines of one connection to its monitors.
 
 use serde_json::Value;
 
+use super::frame::Reader;
 use super::{Ending, Ledger, Monitor, Notes, Seen};
-use crate::wire::{Direction, Envelope, Line};
+use crate::wire::{Envelope, Line};
 
 pub struct Watch {
     monitors: Vec<Box<dyn Monitor>>,
+    reader: Reader,
     ledger: Ledger,
     notes: Notes,
+}
+
+/// What a line says; broken framing is noted, and read past where it can be.
+#[derive(Clone, Debug, Default)]
+pub struct Read {
+    pub json: Option<Value>,
+    pub envelope: Option<Envelope>,
+    /// Further messages that stand on the same line, against the rules.
+    pub rest: Vec<(Value, Envelope)>,
 }
 
 impl Watch {
     pub fn new(monitors: Vec<Box<dyn Monitor>>) -> Watch {
         Watch {
             monitors,
+            reader: Reader::default(),
             ledger: Ledger::default(),
             notes: Notes::default(),
         }
     }
 
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// Takes the next line, of any direction.
+    pub fn line(&mut self, line: &Line) -> Read {
+        let (frames, values) = self.reader.read(line);
+        self.ledger.frames = frames;
+        let mut messages = values.into_iter().map(|value| {
+            let envelope = Envelope::of(&value);
+            (value, envelope)
+        });
+        let first = messages.next();
+        let rest: Vec<(Value, Envelope)> = messages.collect();
+        self.show(line, first.as_ref());
+        for message in &rest {
+            self.ledger.frames.clear();
+            self.show(line, Some(message));
+        }
+        let (json, envelope) = first.unzip();
+        Read {
+            json,
+            envelope,
+            rest,
+        }
     }
 
-    /// Takes a line; gives what it says, where it says something.
-    pub fn line(&mut self, line: &Line) -> (Option<Value>, Option<Envelope>) {
-        let judged = matches!(line.direction, Direction::ToAgent | Direction::FromAgent);
-        let json: Option<Value> = match judged {
-            true => serde_json::from_slice(&line.bytes).ok(),
-            false => None,
-        };
-        let envelope = json.as_ref().map(Envelope::of);
-        let answers = envelope
-            .as_ref()
-            .and_then(|envelope| self.ledger.answered_by(line.direction, envelope));
+    fn show(&mut self, line: &Line, message: Option<&(Value, Envelope)>) {
+        let (json, envelope) = (message.map(|m| &m.0), message.map(|m| &m.1));
+        let answers = envelope.and_then(|e| self.ledger.answered_by(line.direction, e));
         let seen = Seen {
             line,
-            json: json.as_ref(),
-            envelope: envelope.as_ref(),
+            json,
+            envelope,
             answers: answers.as_ref(),
         };
         for monitor in &mut self.monitors {
             monitor.see(&seen, &self.ledger, &mut self.notes);
         }
-        if judged {
-            let number = line.number;
-            self.ledger
-                .take(line.direction, number, json.as_ref(), envelope.as_ref());
-        }
-        (json, envelope)
+        self.ledger
+            .take(line.direction, line.number, json, envelope);
     }
 
-    pub fn end(mut self, ending: &Ending) -> Notes {
+    /// The connection is over; what was noted in all of it.
+    pub fn end(&mut self, ending: &Ending) -> Notes {
         for monitor in &mut self.monitors {
             monitor.end(ending, &self.ledger, &mut self.notes);
         }
-        self.notes
+        std::mem::take(&mut self.notes)
+    }
+
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 }

@@ -7,14 +7,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::Setting;
 use super::connection::{Connection, Received, Silence};
-use crate::harness::monitor::{Notes, session_of};
+use super::{Login, Setting};
+use crate::harness::monitor::{Notes, id_key, session_of};
 use crate::harness::suite::template::Bindings;
 use crate::harness::suite::{
     Awaited, Begin, Case, Expect, Prompt, PromptText, Protocol, Request, Step, What,
 };
 use crate::wire::{Kind, Transcript};
+
+/// A text that a case makes is at most so long.
+const LONGEST_TEXT: usize = 32 << 20;
 
 /// What one requirement got in one case.
 #[derive(Clone, Debug)]
@@ -69,6 +72,13 @@ impl From<Blocked> for Stop {
 
 type Step1 = Result<(), Stop>;
 
+/// What a step without expectations needs to go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Demand {
+    Answer,
+    Result,
+}
+
 pub struct Player<'a> {
     case: &'a Case,
     setting: &'a Setting,
@@ -82,6 +92,8 @@ pub struct Player<'a> {
     begun: Instant,
     recorders: HashMap<String, super::recorder::Recorder>,
     directories: usize,
+    /// Logged in by the harness, as a user would have to be again in the next process.
+    is_logged_in: bool,
     /// Where `wait_for` of each kind goes on.
     seen_until: u64,
 }
@@ -116,6 +128,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
         begun,
         recorders: HashMap::new(),
         directories: 0,
+        is_logged_in: false,
         seen_until: 0,
     };
     // However patient the steps are, a case has an end.
@@ -149,6 +162,10 @@ fn lacking(case: &Case, setting: &Setting) -> Option<Blocked> {
         return Some(Blocked::Skip(format!(
             "no prompt is known that leads there: put `{keys}` into the file of --prompts"
         )));
+    }
+    if case.needs.auth && setting.login == Login::No {
+        let why = "needs a login that may be tried: name its method with --auth-method";
+        return Some(Blocked::Skip(why.to_owned()));
     }
     if case.needs.model && setting.model.is_none() {
         let why = "needs a model that can be asked what it saw: run with --mock-llm";
@@ -206,7 +223,15 @@ impl Player<'_> {
         let launcher = &self.setting.launcher;
         let so_far = (std::mem::take(&mut self.played.transcript), self.begun);
         let answers = &self.case.answers;
-        let started = Connection::start(launcher, &cwd, watch, answers, &self.root, so_far).await;
+        let env = match self.setting.own_env(&self.root) {
+            Ok(env) => env,
+            Err(error) => {
+                let why = format!("cannot make a home for the agent: {error}");
+                return Err(Blocked::Error(why).into());
+            }
+        };
+        let root = &self.root;
+        let started = Connection::start(launcher, &cwd, &env, watch, answers, root, so_far).await;
         match started {
             Ok(connection) => {
                 self.connection = Some(connection);
@@ -230,6 +255,8 @@ impl Player<'_> {
             return Err(Blocked::NotVerified(why).into());
         }
         self.played.initialize = result;
+        let method = self.auth_method().unwrap_or(Value::Null);
+        self.known.bind("auth_method", method, vec![answer.line]);
         if self.protocol == Protocol::Mcp {
             let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             self.say(&ready).await?;
@@ -294,12 +321,27 @@ impl Player<'_> {
     }
 
     async fn log_in(&mut self) -> Result<bool, Stop> {
-        let Some(method) = self.setting.auth_method.clone() else {
+        let Some(method) = self.auth_method() else {
             return Ok(false);
         };
         let params = json!({"methodId": method});
         let answer = self.exchange("authenticate", Some(params)).await?;
-        Ok(answer.json.get("result").is_some())
+        self.is_logged_in = answer.json.get("result").is_some();
+        Ok(self.is_logged_in)
+    }
+
+    /// The method to log in with.
+    fn auth_method(&self) -> Option<Value> {
+        match &self.setting.login {
+            Login::No => None,
+            Login::With(method) => Some(json!(method)),
+            Login::First => {
+                let methods = self.played.initialize.get("authMethods");
+                let methods = methods.and_then(Value::as_array).into_iter().flatten();
+                let own = |m: &&Value| m.get("type").is_none_or(|kind| kind == "agent");
+                methods.filter(own).find_map(|m| m.get("id")).cloned()
+            }
+        }
     }
 
     fn check_needs(&mut self) -> Step1 {
@@ -340,11 +382,17 @@ impl Player<'_> {
         match &step.what {
             What::Call(request, expect) => {
                 let name = self.send(request).await?;
-                self.receive(&name, &request.method, request.within, expect)
+                let taken = match request.takes_errors {
+                    true => Demand::Answer,
+                    false => Demand::Result,
+                };
+                self.receive(&name, &request.method, request.within, expect, taken)
                     .await
             }
             What::Send(request) => self.send(request).await.map(|_| ()),
-            What::Receive { of, within, expect } => self.receive(of, of, *within, expect).await,
+            What::Receive { of, within, expect } => {
+                self.receive(of, of, *within, expect, Demand::Result).await
+            }
             What::Notify { method, params } => {
                 let params = self.fill(params)?;
                 self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
@@ -391,19 +439,28 @@ impl Player<'_> {
             What::Expect(expect) => self.judge(None, expect),
             What::Turn(prompt, expect) => {
                 self.prompt(prompt).await?;
-                self.receive(&prompt.name, "session/prompt", prompt.within, expect)
+                let (name, within) = (&prompt.name, prompt.within);
+                self.receive(name, "session/prompt", within, expect, Demand::Result)
                     .await
             }
             What::Prompt(prompt) => self.prompt(prompt).await,
             What::Cancel => self.cancel().await,
-            What::Updates { session, name } => {
+            What::Updates {
+                session,
+                since,
+                name,
+            } => {
+                let from = self.sent_at(since.as_deref());
                 let session = self.fill(session)?;
                 let session = session.as_str().unwrap_or_default().to_owned();
                 let inbox = &self.connection()?.inbox;
                 let mut lines = Vec::new();
                 let mut values = Vec::new();
                 for message in inbox {
-                    if is_update(message) && session_of(&message.json) == Some(&session) {
+                    if message.line > from
+                        && is_update(message)
+                        && session_of(&message.json) == Some(&session)
+                    {
                         lines.push(message.line);
                         values.push(message.json["params"]["update"].clone());
                     }
@@ -411,8 +468,13 @@ impl Player<'_> {
                 self.known.bind(name, json!(values), lines);
                 Ok(())
             }
-            What::Bind { name, value } => {
-                let filled = self.fill(value)?;
+            What::Bind { name, value, times } => {
+                let mut filled = self.fill(value)?;
+                if let (Value::String(text), 2..) = (&filled, *times) {
+                    let times = usize::try_from(*times).unwrap_or(1);
+                    let room = LONGEST_TEXT / text.len().max(1);
+                    filled = json!(text.repeat(times.min(room)));
+                }
                 let lines = match value.as_str().and_then(|path| self.known.look(path)) {
                     Some((_, lines)) => lines.to_vec(),
                     None => Vec::new(),
@@ -436,10 +498,17 @@ impl Player<'_> {
                 Ok(())
             }
             What::NewSession { params, name } => self.open_session(params, name).await,
-            What::Restart => {
+            What::Restart(begin) => {
                 self.hang_up().await;
                 self.start_process().await?;
-                self.initialize().await
+                if *begin == Begin::Process {
+                    return Ok(());
+                }
+                self.initialize().await?;
+                if self.is_logged_in {
+                    self.log_in().await?;
+                }
+                Ok(())
             }
             What::EndInput => {
                 self.connection()?.close_input();
@@ -542,13 +611,89 @@ impl Player<'_> {
                 Ok(())
             }
             What::Model { name } => {
-                let asked = self.setting.model.as_ref().map(|model| model.asked());
+                let tag = self.tag();
+                let model = self.setting.model.as_ref();
+                let asked = model.map(|model| model.asked(&tag));
                 self.known
                     .bind(name, asked.unwrap_or(Value::Null), Vec::new());
                 Ok(())
             }
-            What::NotVerified(why) => Err(Blocked::NotVerified(why.clone()).into()),
+            What::Messages {
+                method,
+                since,
+                name,
+            } => {
+                let from = self.sent_at(since.as_deref());
+                let fits = |m: &&Received| match (&m.kind, method) {
+                    (_, None) => true,
+                    (
+                        Kind::Request { method, .. } | Kind::Notification { method },
+                        Some(wanted),
+                    ) => method == wanted,
+                    _ => false,
+                };
+                let inbox = self.connection()?.inbox.iter();
+                let found: Vec<&Received> = inbox.filter(|m| m.line > from).filter(fits).collect();
+                let lines = found.iter().map(|m| m.line).collect();
+                let values: Vec<Value> = found.iter().map(|m| (*m.json).clone()).collect();
+                self.known.bind(name, json!(values), lines);
+                Ok(())
+            }
+            What::Said {
+                session,
+                since,
+                name,
+            } => {
+                let from = self.sent_at(since.as_deref());
+                let session = self.fill(session)?;
+                let mut text = String::new();
+                let mut lines = Vec::new();
+                for message in &self.connection()?.inbox {
+                    let update = message.json.pointer("/params/update");
+                    let chunk = update.filter(|update| {
+                        let kind = update.get("sessionUpdate").and_then(Value::as_str);
+                        message.line > from
+                            && kind == Some("agent_message_chunk")
+                            && message.json.pointer("/params/sessionId") == Some(&session)
+                    });
+                    let words = chunk.and_then(|chunk| chunk.pointer("/content/text"));
+                    if let Some(words) = words.and_then(Value::as_str) {
+                        text.push_str(words);
+                        lines.push(message.line);
+                    }
+                }
+                self.known.bind(name, json!(text), lines);
+                Ok(())
+            }
+            What::LogIn => match self.log_in().await? {
+                true => Ok(()),
+                false => {
+                    let why = "no login succeeded: name its method with --auth-method";
+                    Err(Blocked::NotVerified(why.to_owned()).into())
+                }
+            },
+            What::NotVerified(why) => Err(Blocked::NotVerified(self.words(why)).into()),
+            What::NotApplicable(why) => Err(Blocked::NotApplicable(self.words(why)).into()),
         }
+    }
+
+    /// The line of a request that was sent under this name.
+    fn sent_at(&self, name: Option<&str>) -> u64 {
+        let sent = name.and_then(|name| self.sent.get(name));
+        sent.map_or(0, |(_, line)| *line)
+    }
+
+    /// A sentence with what is known put in.
+    fn words(&self, text: &str) -> String {
+        match self.known.fill(&Value::String(text.to_owned())) {
+            Ok(Value::String(text)) => text,
+            _ => text.to_owned(),
+        }
+    }
+
+    fn tag(&self) -> String {
+        let name = self.root.file_name().unwrap_or_default();
+        format!("({})", name.to_string_lossy())
     }
 
     fn connection(&mut self) -> Result<&mut Connection, Stop> {
@@ -645,6 +790,7 @@ impl Player<'_> {
         method: &str,
         within: Option<Duration>,
         expect: &[Expect],
+        demand: Demand,
     ) -> Step1 {
         let Some((id, line)) = self.sent.get(name).cloned() else {
             return Err(Blocked::Error(format!("no request was sent as `{name}`")).into());
@@ -658,6 +804,7 @@ impl Player<'_> {
                 if expect.is_empty() {
                     return match answer.json.get("result") {
                         Some(_) => Ok(()),
+                        None if demand == Demand::Answer => Ok(()),
                         None => {
                             let said = answer.json.get("error").map(Value::to_string);
                             let said = said.unwrap_or_default();
@@ -674,9 +821,7 @@ impl Player<'_> {
             Err(silence) => {
                 let message = match expect.iter().find_map(|e| e.say.clone()) {
                     Some(say) => {
-                        let said = self.known.fill(&Value::String(say.clone()));
-                        let said = said.ok().and_then(|s| s.as_str().map(str::to_owned));
-                        let said = said.unwrap_or(say);
+                        let said = self.words(&say);
                         format!("{said} ({method} was not answered: {silence})")
                     }
                     None => format!("{method} was not answered: {silence}"),
@@ -725,8 +870,22 @@ impl Player<'_> {
 
     async fn wait_for(&mut self, wait: &crate::harness::suite::WaitFor) -> Step1 {
         let within = wait.within.unwrap_or(self.setting.timeout);
-        let from = self.seen_until;
-        let fits = |m: &Received| match (&wait.what, &m.kind) {
+        let mut ids = Vec::new();
+        let mut from = self.seen_until;
+        if let Awaited::Answer(templates) = &wait.what {
+            from = 0;
+            for template in templates {
+                ids.push(id_key(&self.fill(template)?));
+            }
+        }
+        let until = wait.unless.as_ref().and_then(|name| self.sent.get(name));
+        let until = until.map(|(id, _)| id_key(id));
+        let answers = |m: &Received, key: &String| match &m.kind {
+            Kind::Response { id, .. } => id_key(id) == *key,
+            _ => false,
+        };
+        let wanted = |m: &Received| match (&wait.what, &m.kind) {
+            (Awaited::Answer(_), Kind::Response { .. }) => ids.iter().any(|key| answers(m, key)),
             (Awaited::Update(kinds), Kind::Notification { .. }) => {
                 let kind = m.json.pointer("/params/update/sessionUpdate");
                 let kind = kind.and_then(Value::as_str).unwrap_or_default();
@@ -736,10 +895,17 @@ impl Player<'_> {
             (Awaited::Notification(wanted), Kind::Notification { method }) => wanted == method,
             _ => false,
         };
-        let found = self.connection()?.find(from, within, fits).await;
+        let is_last = |m: &Received| until.as_ref().is_some_and(|key| answers(m, key));
+        let fits = |m: &Received| wanted(m) || is_last(m);
+        let found = match self.connection()?.find(from, within, fits).await {
+            Ok(found) if !wanted(&found) => Err(Silence::TooLate),
+            found => found,
+        };
         match found {
             Ok(found) => {
-                self.seen_until = found.line;
+                if !matches!(wait.what, Awaited::Answer(_)) {
+                    self.seen_until = found.line;
+                }
                 if let Some(name) = &wait.name {
                     self.bind(name, &found);
                 }
@@ -749,6 +915,7 @@ impl Player<'_> {
             Err(silence) => {
                 let awaited = match &wait.what {
                     Awaited::Update(kinds) => format!("session/update {}", kinds.join(" or ")),
+                    Awaited::Answer(_) => "answer".to_owned(),
                     Awaited::Request(method) | Awaited::Notification(method) => method.clone(),
                 };
                 let message = format!("no {awaited} came: {silence}");
@@ -756,7 +923,7 @@ impl Player<'_> {
                     return Err(Blocked::NotVerified(message).into());
                 }
                 let message = match &wait.say {
-                    Some(say) => format!("{say} ({message})"),
+                    Some(say) => format!("{} ({message})", self.words(say)),
                     None => message,
                 };
                 let last = self.connection()?.transcript.len() as u64;
@@ -773,6 +940,11 @@ impl Player<'_> {
                 let Some(text) = text else {
                     let why = format!("no prompt `{key}` is known");
                     return Err(Blocked::Skip(why).into());
+                };
+                let text = match self.setting.model {
+                    // By its tag the model's log tells whose question it was.
+                    Some(_) => format!("{text} {}", self.tag()),
+                    None => text.clone(),
                 };
                 json!([{"type": "text", "text": text}])
             }
@@ -811,15 +983,31 @@ impl Player<'_> {
 
     /// Any answer will do, an error too.
     async fn alive(&mut self) -> Step1 {
-        let timeout = self.setting.timeout;
+        let (timeout, protocol) = (self.setting.timeout, self.protocol);
+        let cwd = self.root.join("work");
         let connection = self.connection()?;
-        let sent = connection
-            .request("_agentproto/alive", Some(json!({})), None, timeout)
-            .await;
-        let answer = match sent {
-            Ok((id, line)) => connection.answer(&id, timeout).await.map_err(|s| (s, line)),
-            Err(silence) => Err((silence, 0)),
+        // An agent that leaves custom requests open is no dead one.
+        let probes = match protocol {
+            Protocol::Mcp => [("ping", json!({})), ("tools/list", json!({}))],
+            _ => [
+                ("_agentproto/alive", json!({})),
+                ("session/new", json!({"cwd": cwd, "mcpServers": []})),
+            ],
         };
+        let mut answer = Err((Silence::TimedOut(timeout), 0));
+        for (method, params) in probes {
+            let sent = connection.request(method, Some(params), None, timeout);
+            answer = match sent.await {
+                Ok((id, line)) => {
+                    let heard = connection.answer(&id, timeout / 2).await;
+                    heard.map_err(|silence| (silence, line))
+                }
+                Err(silence) => Err((silence, 0)),
+            };
+            if !matches!(answer, Err((Silence::TimedOut(_), _))) {
+                break;
+            }
+        }
         match answer {
             Ok(answer) => {
                 self.played.shown.push(answer.line);

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::process::{Launcher, Running, StartError, exit_value};
+use super::process::{Launcher, Running, StartError, exit_value, with};
 use super::services::Services;
 use crate::harness::monitor::{Ending, Notes, Watch, id_key};
 use crate::harness::suite::Answers;
@@ -45,6 +45,8 @@ pub enum Event {
 pub enum Silence {
     /// Nothing came in time.
     TimedOut(Duration),
+    /// What would have had to come before was over.
+    TooLate,
     /// The process is over: how, and its last words.
     Ended(String),
 }
@@ -53,6 +55,7 @@ impl std::fmt::Display for Silence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Silence::TimedOut(time) => write!(f, "nothing came within {} s", time.as_secs_f64()),
+            Silence::TooLate => write!(f, "the request that it belongs to was answered before"),
             Silence::Ended(how) => write!(f, "{how}"),
         }
     }
@@ -79,12 +82,13 @@ impl Connection {
     pub async fn start(
         launcher: &Launcher,
         cwd: &Path,
+        env: &[(String, String)],
         watch: Watch,
         answers: &Answers,
         root: &Path,
         (transcript, started): (Transcript, Instant),
     ) -> Result<Connection, (StartError, Transcript)> {
-        let process = match launcher.start(cwd).await {
+        let process = match launcher.start(cwd, env).await {
             Ok(process) => process,
             Err(error) => return Err((error, transcript)),
         };
@@ -94,7 +98,7 @@ impl Connection {
             started,
             transcript,
             watch,
-            services: Services::new(answers.clone(), root, say, launcher.env.clone()),
+            services: Services::new(answers.clone(), root, say, with(&launcher.env, env)),
             replies,
             inbox: VecDeque::new(),
             inbox_bytes: 0,
@@ -223,15 +227,24 @@ impl Connection {
     }
 
     async fn take(&mut self, line: Line) -> Event {
-        let (json, envelope) = self.watch.line(&line);
-        let (Some(json), Some(Envelope { kind, .. })) = (json, envelope) else {
+        let read = self.watch.line(&line);
+        let (Some(json), Some(envelope)) = (read.json, read.envelope) else {
             return Event::Other;
         };
         let size = line.bytes.len() + 200;
+        // More than one message on a line is wrong, and told; each is heard all the same.
+        let first = self.hear(line.number, json, envelope, size).await;
+        for (json, envelope) in read.rest {
+            self.hear(line.number, json, envelope, size).await;
+        }
+        Event::Message(first)
+    }
+
+    async fn hear(&mut self, line: u64, json: Value, envelope: Envelope, size: usize) -> Received {
         let received = Received {
-            line: line.number,
+            line,
             json: Arc::new(json),
-            kind,
+            kind: envelope.kind,
             size,
         };
         self.inbox_bytes += size;
@@ -248,7 +261,7 @@ impl Connection {
                 let _ = self.say(&reply, Duration::from_secs(5)).await;
             }
         }
-        Event::Message(received)
+        received
     }
 
     /// The first message since `from` (a line number) that fits; waits for it.
@@ -266,10 +279,18 @@ impl Connection {
         let until = begun + within;
         let outcome = loop {
             match self.next(until).await {
-                Event::Message(received) if received.line > from && fits(&received) => {
-                    break Ok(received);
+                Event::Message(received) => {
+                    let same_line = self
+                        .inbox
+                        .iter()
+                        .rev()
+                        .take_while(|m| m.line == received.line);
+                    let found = same_line.filter(|m| m.line > from && fits(m)).last();
+                    if let Some(found) = found {
+                        break Ok(found.clone());
+                    }
                 }
-                Event::Message(_) | Event::Other => {}
+                Event::Other => {}
                 Event::Over => break Err(self.gone().await),
                 Event::TimedOut => break Err(Silence::TimedOut(within)),
             }

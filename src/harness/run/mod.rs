@@ -4,6 +4,7 @@
 pub mod case;
 mod collect;
 pub mod connection;
+pub mod home;
 mod opening;
 pub mod process;
 pub mod prompts;
@@ -12,6 +13,8 @@ mod services;
 mod workspace;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -29,7 +32,18 @@ pub use workspace::Workspace;
 
 /// A model that can be asked what it was asked.
 pub trait Model: Send + Sync {
-    fn asked(&self) -> Value;
+    /// The questions with this tag in what the user said.
+    fn asked(&self, tag: &str) -> Value;
+}
+
+/// How to log in where a session needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// Not at all: a login may open a browser.
+    No,
+    With(String),
+    /// The first method that the agent itself handles.
+    First,
 }
 
 /// Everything that all cases share.
@@ -41,9 +55,29 @@ pub struct Setting {
     pub quiet: Duration,
     /// From the end of input to force.
     pub grace: Duration,
-    pub auth_method: Option<String>,
+    pub login: Login,
     pub model: Option<Arc<dyn Model>>,
     pub workspace: Workspace,
+    /// A home of its own for every case.
+    pub home: Option<home::Home>,
+    /// A variable that names a directory in which the agent may keep things, case by case.
+    pub state_variable: Option<&'static str>,
+}
+
+impl Setting {
+    /// Variables that differ from case to case.
+    fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
+        let mut env = match &self.home {
+            Some(home) => home.furnish(root)?,
+            None => Vec::new(),
+        };
+        if let Some(name) = self.state_variable {
+            let state = root.join("state");
+            std::fs::create_dir_all(&state)?;
+            env.push((name.to_owned(), state.to_string_lossy().into_owned()));
+        }
+        Ok(env)
+    }
 }
 
 pub struct Options {

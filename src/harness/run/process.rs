@@ -1,6 +1,5 @@
 //! The agent under test as a process, however it was named.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -42,12 +41,8 @@ pub enum StartError {
 impl Launcher {
     /// A command line in our own environment, with some variables more.
     pub fn new(argv: Vec<OsString>, more: &[(String, String)]) -> Result<Launcher, StartError> {
-        let mut env: HashMap<OsString, OsString> = std::env::vars_os().collect();
-        for (name, value) in more {
-            env.insert(name.into(), value.into());
-        }
-        let mut env: Vec<_> = env.into_iter().collect();
-        env.sort();
+        let own: Vec<_> = std::env::vars_os().collect();
+        let env = with(&own, more);
         let (name, rest) = argv
             .split_first()
             .ok_or_else(|| StartError::NoProgram(String::new()))?;
@@ -61,8 +56,13 @@ impl Launcher {
         Ok(Launcher { argv, env })
     }
 
-    /// Starts it in a directory; everything that it starts ends with it.
-    pub async fn start(&self, cwd: &Path) -> Result<Running, StartError> {
+    /// Starts it in a directory; everything that it starts ends with it. `more` wins over the
+    /// common environment.
+    pub async fn start(
+        &self,
+        cwd: &Path,
+        more: &[(String, String)],
+    ) -> Result<Running, StartError> {
         let stderr = Stderr::default();
         let heard = stderr.clone();
         let options = Options {
@@ -74,7 +74,8 @@ impl Launcher {
             let name = self.argv.first().cloned().unwrap_or_default();
             name.to_string_lossy().into_owned()
         };
-        let mut child = spawn::spawn(&unconfined(&self.argv, &self.env, cwd), options)
+        let env = with(&self.env, more);
+        let mut child = spawn::spawn(&unconfined(&self.argv, &env, cwd), options)
             .await
             .map_err(|error| StartError::Failed {
                 program: program(),
@@ -93,6 +94,14 @@ impl Launcher {
             stderr,
         })
     }
+}
+
+/// An environment with some variables set otherwise.
+pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    let is_set = |name: &OsString| more.iter().any(|(other, _)| name == other.as_str());
+    let kept = env.iter().filter(|(name, _)| !is_set(name)).cloned();
+    let set = more.iter().map(|(name, value)| (name.into(), value.into()));
+    kept.chain(set).collect()
 }
 
 /// The absolute path of a program, looked for as a shell would.

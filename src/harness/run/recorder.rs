@@ -44,6 +44,9 @@ impl Recorder {
         let mut argv = vec![
             json!("mock"),
             json!("mcp"),
+            // What the agent under test was told is not meant for this one.
+            json!("--scenario=default"),
+            json!("--mutant="),
             json!("--"),
             json!("--record"),
             json!(file),
@@ -51,14 +54,10 @@ impl Recorder {
             json!(names.join(",")),
         ];
         argv.extend(args.as_array().cloned().unwrap_or_default());
-        let mut variables: Vec<Value> = env
+        let variables: Vec<Value> = env
             .iter()
             .map(|(name, value)| json!({"name": name, "value": value}))
             .collect();
-        // What the agent under test was told is not meant for this one.
-        for name in ["MOCK_MUTANT", "MOCK_SCENARIO"] {
-            variables.push(json!({"name": name, "value": ""}));
-        }
         let descriptor = json!({"name": name, "command": program, "args": argv, "env": variables});
         Ok(Recorder {
             descriptor,

@@ -99,6 +99,8 @@ pub struct Needs {
     pub capabilities: Vec<String>,
     /// Keys of the prompts file.
     pub prompts: Vec<String>,
+    /// A way to log in must be known.
+    pub auth: bool,
     /// The mock model must be behind the agent.
     pub model: bool,
     /// Looked at after the begin.
@@ -190,11 +192,14 @@ pub enum What {
     /// Binds all updates that came so far for a session.
     Updates {
         session: Template,
+        since: Option<String>,
         name: String,
     },
     Bind {
         name: String,
         value: Template,
+        /// A text, so many times after itself.
+        times: u64,
     },
     /// Adds a value to a list.
     Collect {
@@ -205,8 +210,8 @@ pub enum What {
         params: Template,
         name: String,
     },
-    /// Another process of the same agent; the first one is ended.
-    Restart,
+    /// Another process of the same agent, as far as this; the first one is ended.
+    Restart(Begin),
     /// Closes the agent's input.
     EndInput,
     Signal(i32),
@@ -259,8 +264,25 @@ pub enum What {
     Model {
         name: String,
     },
+    /// Binds all messages of the agent so far; with a method, its requests and notifications.
+    Messages {
+        method: Option<String>,
+        /// Only since this request was sent.
+        since: Option<String>,
+        name: String,
+    },
+    /// Binds what the agent said: the text of its message chunks in one piece.
+    Said {
+        session: Template,
+        since: Option<String>,
+        name: String,
+    },
+    /// Logs in with the method of the run.
+    LogIn,
     /// Ends the case here: there is nothing that could be judged.
     NotVerified(String),
+    /// Ends the case here: the agent does not claim what this is about.
+    NotApplicable(String),
 }
 
 #[derive(Debug)]
@@ -271,6 +293,8 @@ pub struct Request {
     pub id: Option<Template>,
     pub name: Option<String>,
     pub within: Option<Duration>,
+    /// Without expectations: an error is an answer too.
+    pub takes_errors: bool,
 }
 
 #[derive(Debug)]
@@ -295,12 +319,16 @@ pub struct WaitFor {
     pub within: Option<Duration>,
     /// Where it does not come the case is not verified; else it is a violation.
     pub is_expected: bool,
+    /// Stops when the request of this name is answered: it will not come any more.
+    pub unless: Option<String>,
     pub say: Option<String>,
     pub expect: Vec<Expect>,
 }
 
 #[derive(Debug)]
 pub enum Awaited {
+    /// An answer with one of these ids: for lines that were sent raw.
+    Answer(Vec<Template>),
     /// `session/update` of one of these kinds.
     Update(Vec<String>),
     Request(String),

@@ -244,11 +244,12 @@ fn needs(node: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Needs {
     notes.keys(
         node,
         "`needs`",
-        &["capabilities", "prompts", "model", "that"],
+        &["capabilities", "prompts", "auth", "model", "that"],
     );
     Needs {
         capabilities: notes.list(node, "capabilities"),
         prompts: notes.list(node, "prompts"),
+        auth: notes.flag(node, "auth", false),
         model: notes.flag(node, "model", false),
         that: expects(node, "that", &[], reader, notes),
     }

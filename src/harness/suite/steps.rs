@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::read::Reader;
-use super::{Awaited, Expect, Place, Prompt, PromptText, Request, Step, Test, WaitFor, What};
+use super::{
+    Awaited, Begin, Expect, Place, Prompt, PromptText, Request, Step, Test, WaitFor, What,
+};
 use crate::fields::Notes;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, to_json};
@@ -41,7 +43,15 @@ const STEPS: [&str; 29] = [
     "read_file",
     "recorder",
 ];
-const MORE_STEPS: [&str; 3] = ["recorded", "model", "not_verified"];
+const MORE_STEPS: [&str; 7] = [
+    "recorded",
+    "model",
+    "messages",
+    "said",
+    "log_in",
+    "not_verified",
+    "not_applicable",
+];
 
 /// A place in the case file, with the requirements that its expectations may name.
 struct At<'a, 't> {
@@ -147,18 +157,20 @@ impl At<'_, '_> {
             "prompt" => What::Prompt(prompt(value, name, notes)),
             "cancel" => What::Cancel,
             "updates" => {
-                notes.keys(value, "`updates`", &["session", "as"]);
+                notes.keys(value, "`updates`", &["session", "since", "as"]);
                 What::Updates {
                     session: notes
                         .json(value, "session")
                         .unwrap_or_else(|| json!("$session")),
+                    since: notes.string(value, "since"),
                     name: notes.need(value, "as", "`updates`"),
                 }
             }
             "bind" => {
-                notes.keys(value, "`bind`", &["as", "value"]);
+                notes.keys(value, "`bind`", &["as", "value", "times"]);
                 What::Bind {
                     name: notes.need(value, "as", "`bind`"),
+                    times: notes.number(value, "times", 1, 1 << 24).unwrap_or(1),
                     value: notes.json(value, "value").unwrap_or(Json::Null),
                 }
             }
@@ -176,7 +188,16 @@ impl At<'_, '_> {
                     name: notes.need(value, "as", "`new_session`"),
                 }
             }
-            "restart" => What::Restart,
+            "restart" => {
+                let begins = ["process", "initialized"];
+                match value.is_map() && value.entries().is_empty() {
+                    true => What::Restart(Begin::Initialized),
+                    false => match notes.word(node, name, "initialized", &begins).as_str() {
+                        "process" => What::Restart(Begin::Process),
+                        _ => What::Restart(Begin::Initialized),
+                    },
+                }
+            }
             "end_input" => What::EndInput,
             "signal" => {
                 let signals = ["TERM", "INT", "HUP", "KILL"];
@@ -255,6 +276,26 @@ impl At<'_, '_> {
                     name: notes.need(value, "as", "`model`"),
                 }
             }
+            "messages" => {
+                notes.keys(value, "`messages`", &["method", "since", "as"]);
+                What::Messages {
+                    method: notes.string(value, "method"),
+                    since: notes.string(value, "since"),
+                    name: notes.need(value, "as", "`messages`"),
+                }
+            }
+            "said" => {
+                notes.keys(value, "`said`", &["session", "since", "as"]);
+                What::Said {
+                    session: notes
+                        .json(value, "session")
+                        .unwrap_or_else(|| json!("$session")),
+                    since: notes.string(value, "since"),
+                    name: notes.need(value, "as", "`said`"),
+                }
+            }
+            "log_in" => What::LogIn,
+            "not_applicable" => What::NotApplicable(notes.string(node, name)?),
             _ => What::NotVerified(notes.string(node, name)?),
         })
     }
@@ -264,6 +305,8 @@ impl At<'_, '_> {
             "update",
             "request",
             "notification",
+            "answer",
+            "unless",
             "as",
             "within",
             "demand",
@@ -271,7 +314,10 @@ impl At<'_, '_> {
             "expect",
         ];
         notes.keys(node, "`wait_for`", &known);
-        let what = if node.has("update") {
+        let what = if node.has("answer") {
+            let ids = node.get("answer").map(Node::items).unwrap_or_default();
+            Awaited::Answer(ids.iter().map(to_json).collect())
+        } else if node.has("update") {
             Awaited::Update(notes.list(node, "update"))
         } else if let Some(method) = notes.string(node, "request") {
             Awaited::Request(method)
@@ -280,7 +326,7 @@ impl At<'_, '_> {
         } else {
             notes.wrong(
                 node.span,
-                "`wait_for` needs `update`, `request` or `notification`",
+                "`wait_for` needs `update`, `request`, `notification` or `answer`",
             );
             Awaited::Update(Vec::new())
         };
@@ -289,6 +335,7 @@ impl At<'_, '_> {
             name: notes.string(node, "as"),
             within: seconds(node, "within", notes),
             is_expected: notes.flag(node, "demand", false),
+            unless: notes.string(node, "unless"),
             say: notes.string(node, "say"),
             expect: self.expects(node, "expect", notes),
         }
@@ -451,10 +498,11 @@ fn request(node: &Node, name: &str, notes: &mut Notes) -> Request {
     let what = format!("`{name}`");
     let mut known = vec!["method", "params", "id", "as", "within"];
     if name == "call" {
-        known.push("expect");
+        known.extend(["expect", "accept"]);
     }
     notes.keys(node, &what, &known);
     Request {
+        takes_errors: notes.word(node, "accept", "result", &["result", "any"]) == "any",
         method: notes.need(node, "method", &what),
         params: notes.json(node, "params"),
         id: notes.json(node, "id"),

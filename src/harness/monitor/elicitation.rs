@@ -1,0 +1,162 @@
+//! Questions to the user: EL-01, EL-02, EL-04, EL-06.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::turns::with_start;
+use super::view::{call, text};
+use super::{Ledger, Monitor, Notes, Seen};
+
+#[derive(Default)]
+pub struct Elicitations {
+    /// Ids that were issued: the line, and whether they are still open.
+    issued: HashMap<String, (u64, bool)>,
+}
+
+/// So many ids are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// Names of parameters that carry a secret.
+const SECRETS: [&str; 8] = [
+    "access_token",
+    "api_key",
+    "apikey",
+    "client_secret",
+    "id_token",
+    "password",
+    "refresh_token",
+    "token",
+];
+
+impl Monitor for Elicitations {
+    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
+        let number = seen.line.number;
+        match call(seen) {
+            Some(("elicitation/create", params)) if params.is_object() => {
+                mode(params, number, ledger, notes);
+                scope(params, number, notes);
+                self.issue(params, number, notes);
+                if let Some(Value::String(url)) = params.get("url") {
+                    address(url, number, notes);
+                }
+            }
+            Some(("elicitation/complete", params)) => self.complete(params, number, notes),
+            _ => {}
+        }
+    }
+}
+
+impl Elicitations {
+    fn issue(&mut self, params: &Value, number: u64, notes: &mut Notes) {
+        let Some(Value::String(id)) = params.get("elicitationId") else {
+            return;
+        };
+        match self.issued.get(id) {
+            Some((earlier, true)) => {
+                let what = format!("the elicitation id \"{id}\" is used again while it is open");
+                notes.broken("EL-04", what, &[number, *earlier]);
+            }
+            _ if self.issued.values().any(|(_, is_open)| *is_open) => notes.held("EL-04"),
+            _ => {}
+        }
+        if self.issued.len() > REMEMBERED {
+            self.issued.retain(|_, (_, is_open)| *is_open);
+        }
+        if self.issued.len() <= REMEMBERED {
+            self.issued.insert(id.clone(), (number, true));
+        }
+    }
+
+    fn complete(&mut self, params: &Value, number: u64, notes: &mut Notes) {
+        let Some(Value::String(id)) = params.get("elicitationId") else {
+            return;
+        };
+        match self.issued.get_mut(id) {
+            Some((_, is_open)) => {
+                *is_open = false;
+                notes.held("EL-04");
+            }
+            None => {
+                let what = format!("the elicitation \"{id}\" is completed, and was never begun");
+                notes.broken("EL-04", what, &[number]);
+            }
+        }
+    }
+}
+
+fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
+    let can = |mode: &str| ledger.client_can(&format!("/elicitation/{mode}"));
+    let (mode, is_announced) = match text(params, "mode") {
+        "url" => ("url", can("url")),
+        "form" => ("form", can("form")),
+        // What it may be is told by its shape; some mode must be announced for it.
+        other => (other, can("form") || can("url")),
+    };
+    if is_announced {
+        if !(can("form") && can("url")) {
+            notes.held("EL-01");
+        }
+        return;
+    }
+    let what = match mode {
+        "" => "a question is asked, and the client announced no mode of `elicitation`".to_owned(),
+        _ => format!(
+            "the mode \"{mode}\" is used, and the client did not announce `elicitation.{mode}`"
+        ),
+    };
+    notes.broken("EL-01", what, &with_start(number, ledger));
+}
+
+fn scope(params: &Value, number: u64, notes: &mut Notes) {
+    let what = match (params.get("sessionId"), params.get("requestId")) {
+        (Some(_), Some(_)) => {
+            "a question belongs to a session and to a request; it must name exactly one".to_owned()
+        }
+        (None, None) => {
+            "a question names neither `sessionId` nor `requestId`; it must name exactly one"
+                .to_owned()
+        }
+        (Some(Value::String(_)), None) => return,
+        (None, Some(Value::String(_) | Value::Number(_) | Value::Null)) => return,
+        (Some(other), None) => format!("`/params/sessionId` is {other}; expected a string"),
+        (None, Some(other)) => {
+            format!("`/params/requestId` is {other}; expected the id of a request")
+        }
+    };
+    notes.broken("EL-02", what, &[number]);
+}
+
+fn address(url: &str, number: u64, notes: &mut Notes) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, authority),
+    };
+    let name = match host.strip_prefix('[') {
+        Some(host) => host.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let is_loopback = name == "localhost" || name == "::1" || name.starts_with("127.");
+    let secret = rest.split(['?', '&', '#']).skip(1).find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        let is_secret = SECRETS.contains(&name.to_ascii_lowercase().as_str());
+        (is_secret && !value.is_empty()).then_some(name)
+    });
+    if user.is_some() {
+        notes.doubtful(
+            "EL-06",
+            "the URL carries a user name or a password",
+            &[number],
+        );
+    } else if let Some(name) = secret {
+        let what = format!("the URL carries what looks like a credential: `{name}`");
+        notes.doubtful("EL-06", what, &[number]);
+    } else if scheme.eq_ignore_ascii_case("https") || (scheme == "http" && is_loopback) {
+        notes.held("EL-06");
+    } else {
+        let what = format!("the URL has the scheme \"{scheme}\"; expected https");
+        notes.doubtful("EL-06", what, &[number]);
+    }
+}

@@ -1,0 +1,89 @@
+//! The answer to initialize: IN-06, AU-01 to AU-04.
+
+use serde_json::Value;
+
+use super::view::{is_later_version, items, repeated, result, text};
+use super::{Ledger, Monitor, Notes, Seen};
+
+#[derive(Default)]
+pub struct Initialize;
+
+impl Monitor for Initialize {
+    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
+        let Some((asked, result)) = result(seen) else {
+            return;
+        };
+        if asked.method != "initialize" || !result.is_object() || is_later_version(seen, ledger) {
+            return;
+        }
+        let lines = [seen.line.number, asked.line];
+        match result.get("agentCapabilities") {
+            Some(_) => notes.held("IN-06"),
+            None => {
+                let what = "the answer has no `agentCapabilities`; the text demands them, the \
+                            schema takes their absence for none";
+                notes.doubtful("IN-06", what, &lines);
+            }
+        }
+        let methods = items(result, "authMethods");
+        if methods.is_empty() {
+            return;
+        }
+        match repeated(
+            methods
+                .iter()
+                .map(|m| text(m, "id"))
+                .filter(|id| !id.is_empty()),
+        ) {
+            Some(id) => {
+                let what = format!("two of the `authMethods` have the id \"{id}\"; ids are unique");
+                notes.broken("AU-01", what, &lines);
+            }
+            None => notes.held("AU-01"),
+        }
+        let takes_terminal = asked.params.pointer("/clientCapabilities/auth/terminal");
+        let takes_terminal = takes_terminal == Some(&Value::Bool(true));
+        for method in methods {
+            self::method(method, takes_terminal, &lines, notes);
+        }
+    }
+}
+
+fn method(method: &Value, takes_terminal: bool, lines: &[u64], notes: &mut Notes) {
+    let id = text(method, "id");
+    match method.get("type").unwrap_or(&Value::Null) {
+        Value::Null => notes.held("AU-03"),
+        Value::String(kind) if kind == "agent" || kind == "terminal" => notes.held("AU-03"),
+        other => {
+            let what = format!(
+                "the auth method \"{id}\" has the type {other}; expected \"agent\" or \"terminal\""
+            );
+            notes.broken("AU-03", what, lines);
+        }
+    }
+    let is_terminal = text(method, "type") == "terminal";
+    if !takes_terminal {
+        match is_terminal {
+            true => {
+                let what = format!(
+                    "the auth method \"{id}\" needs a terminal, and the client did not announce \
+                     `auth.terminal`"
+                );
+                notes.broken("AU-02", what, lines);
+            }
+            false => notes.held("AU-02"),
+        }
+    }
+    if is_terminal {
+        match method.get("command") {
+            Some(command) => {
+                let what = format!(
+                    "the terminal method \"{id}\" names the command {command}; the agent itself is \
+                     started, with `args` and `env`"
+                );
+                notes.broken("AU-04", what, lines);
+            }
+            None => notes.held("AU-04"),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Permissions: PE-02, TC-06.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::view::{call, items, repeated, reply, text, turn_end, update};
+use super::{Ledger, Monitor, Notes, Seen};
+
+#[derive(Default)]
+pub struct Permissions {
+    /// Calls that were seen in progress, and those that were allowed: session, call, line.
+    calls: HashMap<(String, String), Call>,
+}
+
+/// So many calls are remembered.
+const REMEMBERED: usize = 20_000;
+
+#[derive(Default)]
+struct Call {
+    is_in_progress: bool,
+    granted: Option<u64>,
+}
+
+impl Monitor for Permissions {
+    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
+        let number = seen.line.number;
+        if let Some(("session/request_permission", params)) = call(seen) {
+            options(params, number, notes);
+        } else if let Some((asked, result)) = reply(seen) {
+            if asked.method == "session/request_permission" {
+                self.answered(&asked.params, result, number);
+            }
+        } else if let Some((session, kind, update)) = update(seen) {
+            if matches!(kind, "tool_call" | "tool_call_update") {
+                self.progress(session, update, number, notes);
+            }
+        } else if let Some((session, result)) = turn_end(seen) {
+            let is_end = text(result, "stopReason") == "end_turn";
+            let calls = self.calls.iter().filter(|((s, _), _)| s == session);
+            for ((_, id), call) in calls {
+                if let Some(granted) = call.granted.filter(|_| is_end && !call.is_in_progress) {
+                    notes.broken("TC-06", never(id), &[number, granted]);
+                }
+            }
+            self.calls.retain(|(s, _), _| s != session);
+        }
+    }
+}
+
+impl Permissions {
+    fn answered(&mut self, params: &Value, result: &Value, number: u64) {
+        let chosen = result.pointer("/outcome/optionId");
+        let mut options = items(params, "options").iter();
+        let option = options.find(|option| chosen.is_some() && option.get("optionId") == chosen);
+        let is_grant = option.is_some_and(|option| text(option, "kind").starts_with("allow"));
+        let id = params
+            .pointer("/toolCall/toolCallId")
+            .and_then(Value::as_str);
+        if let Some(id) = id.filter(|_| is_grant) {
+            let key = (text(params, "sessionId").to_owned(), id.to_owned());
+            self.calls.entry(key).or_default().granted = Some(number);
+        }
+    }
+
+    fn progress(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+        let id = text(update, "toolCallId");
+        let key = (session.to_owned(), id.to_owned());
+        if self.calls.len() > REMEMBERED {
+            self.calls.clear();
+        }
+        let call = self.calls.entry(key).or_default();
+        match text(update, "status") {
+            "in_progress" => {
+                call.is_in_progress = true;
+                if call.granted.take().is_some() {
+                    notes.held("TC-06");
+                }
+            }
+            "completed" => {
+                if let Some(granted) = call.granted.take() {
+                    match call.is_in_progress {
+                        true => notes.held("TC-06"),
+                        false => notes.broken("TC-06", never(id), &[number, granted]),
+                    }
+                }
+            }
+            // It may have failed before it began.
+            "failed" => call.granted = None,
+            _ => {}
+        }
+    }
+}
+
+fn never(id: &str) -> String {
+    format!("the tool call \"{id}\" was allowed, and never reported as `in_progress`")
+}
+
+fn options(params: &Value, number: u64, notes: &mut Notes) {
+    let Some(Value::Array(options)) = params.get("options") else {
+        return;
+    };
+    if options.is_empty() {
+        let what = "`/params/options` is empty; there is nothing to choose from";
+        return notes.broken("PE-02", what, &[number]);
+    }
+    let ids = options.iter().map(|option| text(option, "optionId"));
+    if let Some(id) = repeated(ids.filter(|id| !id.is_empty())) {
+        let what = format!("two of the options have the `optionId` \"{id}\"; ids are unique");
+        notes.broken("PE-02", what, &[number]);
+    }
+}

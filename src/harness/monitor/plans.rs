@@ -1,0 +1,81 @@
+//! Plans and commands: PL-02, SL-02.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::view::{items, repeated, text, turn_end, update};
+use super::{Ledger, Monitor, Notes, Seen};
+
+#[derive(Default)]
+pub struct Plans {
+    /// The last plan of a session in its turn: entries and line.
+    plans: HashMap<String, (Vec<String>, u64)>,
+}
+
+/// Sessions that are remembered.
+const REMEMBERED: usize = 1_000;
+
+impl Monitor for Plans {
+    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
+        let number = seen.line.number;
+        if let Some((session, kind, update)) = update(seen) {
+            match kind {
+                "plan" => self.plan(session, update, number, notes),
+                "available_commands_update" => commands(update, number, notes),
+                _ => {}
+            }
+        } else if let Some((session, _)) = turn_end(seen) {
+            self.plans.remove(session);
+        }
+    }
+}
+
+impl Plans {
+    /// A plan may be made anew; a shorter one with nothing but old entries looks like a part.
+    fn plan(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+        let entries = items(update, "entries").iter();
+        let entries: Vec<String> = entries.map(|e| text(e, "content").to_owned()).collect();
+        if let Some((before, line)) = self.plans.get(session) {
+            let is_part = !entries.is_empty()
+                && entries.len() < before.len()
+                && entries.iter().all(|entry| before.contains(entry));
+            match is_part {
+                true => {
+                    let what = format!(
+                        "the plan has {} of the {} entries of the one before, and no new one; each \
+                         update must carry the whole plan",
+                        entries.len(),
+                        before.len()
+                    );
+                    notes.doubtful("PL-02", what, &[number, *line]);
+                }
+                false => notes.held("PL-02"),
+            }
+        }
+        if self.plans.len() > REMEMBERED {
+            self.plans.clear();
+        }
+        self.plans.insert(session.to_owned(), (entries, number));
+    }
+}
+
+fn commands(update: &Value, number: u64, notes: &mut Notes) {
+    let commands = items(update, "availableCommands");
+    let names = || {
+        let commands = commands.iter();
+        commands.filter_map(|command| command.get("name")?.as_str())
+    };
+    if commands.is_empty() {
+        return;
+    }
+    if let Some(name) = repeated(names()) {
+        let what = format!("two commands have the name \"{name}\"");
+        notes.broken("SL-02", what, &[number]);
+    } else if let Some(name) = names().find(|name| name.starts_with('/')) {
+        let what = format!("the command \"{name}\" has the slash in its name; clients add it");
+        notes.broken("SL-02", what, &[number]);
+    } else {
+        notes.held("SL-02");
+    }
+}

@@ -1,0 +1,247 @@
+//! Modes and config options: MO-01, MO-04, CO-01, CO-02, CO-03, CO-06, CO-08.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::turns::with_start;
+use super::view::{is_later_version, items, repeated, result, text, update};
+use super::{Ledger, Monitor, Notes, Seen};
+
+#[derive(Default)]
+pub struct Settings {
+    sessions: HashMap<String, Known>,
+}
+
+/// What a session said of its settings.
+#[derive(Default)]
+struct Known {
+    modes: HashSet<String>,
+    /// The line that listed the modes.
+    modes_at: u64,
+    /// The last list of options: id and value.
+    options: Vec<(String, Value)>,
+    options_at: u64,
+}
+
+/// Sessions that are remembered.
+const REMEMBERED: usize = 1_000;
+
+const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"];
+
+impl Monitor for Settings {
+    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
+        if is_later_version(seen, ledger) {
+            return;
+        }
+        let number = seen.line.number;
+        if let Some((asked, result)) = result(seen) {
+            let session = match asked.method.as_str() {
+                "session/new" => text(result, "sessionId"),
+                "session/load" | "session/resume" | "session/set_config_option" => {
+                    text(&asked.params, "sessionId")
+                }
+                _ => return,
+            };
+            let lines = [number, asked.line];
+            let known = self.known(session);
+            if let Some(modes) = result.get("modes").filter(|modes| modes.is_object()) {
+                known.take_modes(modes, &lines, notes);
+            }
+            if let Some(Value::Array(options)) = result.get("configOptions") {
+                judge(options, "/result", &lines, ledger, notes);
+                known.take(options, number);
+            }
+        } else if let Some((session, kind, update)) = update(seen) {
+            match kind {
+                "current_mode_update" => self.known(session).mode(update, number, notes),
+                "config_option_update" => {
+                    if let Some(Value::Array(options)) = update.get("configOptions") {
+                        judge(options, "/params/update", &[number], ledger, notes);
+                        let known = self.known(session);
+                        known.is_full(options, number, notes);
+                        known.take(options, number);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Settings {
+    fn known(&mut self, session: &str) -> &mut Known {
+        if self.sessions.len() > REMEMBERED {
+            self.sessions.clear();
+        }
+        self.sessions.entry(session.to_owned()).or_default()
+    }
+}
+
+impl Known {
+    fn take_modes(&mut self, modes: &Value, lines: &[u64], notes: &mut Notes) {
+        let ids = || {
+            let modes = items(modes, "availableModes").iter();
+            modes.filter_map(|mode| mode.get("id")?.as_str())
+        };
+        self.modes = ids().map(str::to_owned).collect();
+        self.modes_at = lines.first().copied().unwrap_or_default();
+        let current = modes.get("currentModeId").and_then(Value::as_str);
+        if let Some(id) = repeated(ids()) {
+            let what = format!("two of the `availableModes` have the id \"{id}\"; ids are unique");
+            notes.broken("MO-01", what, lines);
+        } else if let Some(current) = current {
+            match self.modes.contains(current) {
+                true => notes.held("MO-01"),
+                false => {
+                    let what = format!(
+                        "`currentModeId` is \"{current}\", which is none of the `availableModes`: {}",
+                        listed(ids())
+                    );
+                    notes.broken("MO-01", what, lines);
+                }
+            }
+        }
+    }
+
+    fn mode(&self, update: &Value, number: u64, notes: &mut Notes) {
+        let Some(Value::String(id)) = update.get("currentModeId") else {
+            return;
+        };
+        if self.modes.contains(id) {
+            return notes.held("MO-04");
+        }
+        if self.modes.is_empty() {
+            let what = format!(
+                "the mode changes to \"{id}\", and the session never said which modes it has"
+            );
+            return notes.doubtful("MO-04", what, &[number]);
+        }
+        let what = format!("the mode changes to \"{id}\", which is none of the `availableModes`");
+        notes.broken("MO-04", what, &[number, self.modes_at]);
+    }
+
+    fn take(&mut self, options: &[Value], number: u64) {
+        let pairs = options.iter().filter_map(|option| {
+            let id = option.get("id")?.as_str()?.to_owned();
+            Some((
+                id,
+                option.get("currentValue").cloned().unwrap_or(Value::Null),
+            ))
+        });
+        self.options = pairs.collect();
+        self.options_at = number;
+    }
+
+    /// Options may go for good reasons; that all that stay have changed tells of a partial list.
+    fn is_full(&self, options: &[Value], number: u64, notes: &mut Notes) {
+        if self.options.is_empty() {
+            return;
+        }
+        let now = |id: &str| options.iter().find(|option| text(option, "id") == id);
+        let gone: Vec<&str> = self.options.iter().map(|(id, _)| id.as_str()).collect();
+        let gone: Vec<&str> = gone.into_iter().filter(|id| now(id).is_none()).collect();
+        if gone.is_empty() {
+            return notes.held("CO-06");
+        }
+        let what = format!(
+            "the update lists {} of {} options; {} are missing, and it must carry all of them",
+            options.len(),
+            self.options.len(),
+            listed(gone.into_iter())
+        );
+        let lines = [number, self.options_at];
+        let is_same = |option: &&Value| {
+            let mut before = self.options.iter();
+            before.any(|(id, value)| {
+                id == text(option, "id") && Some(value) == option.get("currentValue")
+            })
+        };
+        match options.iter().any(|option| is_same(&option)) {
+            true => notes.doubtful("CO-06", what, &lines),
+            false => notes.broken("CO-06", what, &lines),
+        }
+    }
+}
+
+fn listed<'a>(ids: impl Iterator<Item = &'a str>) -> String {
+    let ids: Vec<String> = ids.take(12).map(|id| format!("\"{id}\"")).collect();
+    ids.join(", ")
+}
+
+fn judge(options: &[Value], root: &str, lines: &[u64], ledger: &Ledger, notes: &mut Notes) {
+    let ids = options.iter().map(|option| text(option, "id"));
+    match repeated(ids.filter(|id| !id.is_empty())) {
+        Some(id) => {
+            let what = format!("two config options have the id \"{id}\"; ids are unique");
+            notes.broken("CO-02", what, lines);
+        }
+        None if options.len() > 1 => notes.held("CO-02"),
+        None => {}
+    }
+    for (index, option) in options.iter().enumerate() {
+        let at = format!("{root}/configOptions/{index}");
+        if option.get("currentValue").is_some() {
+            notes.held("CO-01");
+        }
+        kind(option, &at, lines, ledger, notes);
+        if let Some(Value::String(category)) = option.get("category") {
+            match CATEGORIES.contains(&category.as_str()) || category.starts_with('_') {
+                true => notes.held("CO-08"),
+                false => {
+                    let what = format!(
+                        "`{at}/category` is \"{category}\"; expected one of {}, or a name of your \
+                         own with `_` in front",
+                        listed(CATEGORIES.into_iter())
+                    );
+                    notes.broken("CO-08", what, lines);
+                }
+            }
+        }
+    }
+}
+
+fn kind(option: &Value, at: &str, lines: &[u64], ledger: &Ledger, notes: &mut Notes) {
+    let takes_boolean = ledger.client_can("/session/configOptions/boolean");
+    match text(option, "type") {
+        "boolean" if !takes_boolean => {
+            let what = format!(
+                "`{at}` is boolean, and the client did not announce `session.configOptions.boolean`"
+            );
+            let first = lines.first().copied().unwrap_or_default();
+            notes.broken("CO-03", what, &with_start(first, ledger));
+        }
+        "select" => {
+            if !takes_boolean {
+                notes.held("CO-03");
+            }
+            let (Some(Value::String(current)), Some(Value::Array(options))) =
+                (option.get("currentValue"), option.get("options"))
+            else {
+                return;
+            };
+            let values: Vec<&str> = values(options).collect();
+            match values.contains(&current.as_str()) {
+                true => notes.held("CO-02"),
+                false => {
+                    let what = format!(
+                        "`{at}/currentValue` is \"{current}\", which is none of its options: {}",
+                        listed(values.into_iter())
+                    );
+                    notes.broken("CO-02", what, lines);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The values of a select, with or without groups.
+fn values(options: &[Value]) -> impl Iterator<Item = &str> {
+    options.iter().flat_map(|option| {
+        let own = option.get("value").and_then(Value::as_str);
+        let inner = items(option, "options").iter();
+        own.into_iter()
+            .chain(inner.filter_map(|option| option.get("value")?.as_str()))
+    })
+}

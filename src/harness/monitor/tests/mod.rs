@@ -1,0 +1,77 @@
+//! Conversations in short, and what must be noted about them: exactly that, and on which lines.
+
+mod transport;
+
+use std::time::Duration;
+
+use super::{Ending, Notes, Watch, acp};
+use crate::wire::{Direction, Transcript};
+
+/// Plays a conversation: `>` is ours, `<` the agent's, `!` its stderr.
+pub fn play(conversation: &[&[u8]]) -> Notes {
+    let mut transcript = Transcript::new();
+    let mut watch = Watch::new(acp());
+    for line in conversation {
+        let (mark, rest) = line.split_at(1);
+        let direction = match mark {
+            b">" => Direction::ToAgent,
+            b"<" => Direction::FromAgent,
+            b"!" => Direction::Stderr,
+            _ => panic!("a line starts with >, < or !"),
+        };
+        let text = rest.strip_prefix(b" ").unwrap_or(rest);
+        let number = transcript.push(direction, Duration::ZERO, text, true, None);
+        watch.line(&transcript.line(number).expect("just written"));
+    }
+    watch.end(&Ending {
+        is_orderly: true,
+        last_line: transcript.len() as u64,
+    })
+}
+
+/// What was broken: statement and lines, guesses marked by `?`.
+pub fn broken(notes: &Notes) -> Vec<String> {
+    let found = notes.found.iter();
+    let told = found.flat_map(|(statement, found)| {
+        found.violations.iter().map(move |violation| {
+            let lines: Vec<String> = violation.lines.iter().map(u64::to_string).collect();
+            let guess = if violation.is_guess { "?" } else { "" };
+            format!("{statement}{guess} {}", lines.join(" "))
+        })
+    });
+    told.collect()
+}
+
+pub fn say(notes: &Notes) -> String {
+    let mut text = String::new();
+    for (statement, found) in &notes.found {
+        for violation in &found.violations {
+            text += &format!(
+                "  {statement} {:?} {}\n",
+                violation.lines, violation.message
+            );
+        }
+    }
+    text
+}
+
+/// Each conversation breaks exactly what is said.
+pub fn check(name: &str, conversation: &[&[u8]], expected: &[&str]) {
+    let notes = play(conversation);
+    assert_eq!(broken(&notes), expected, "{name}\n{}", say(&notes));
+}
+
+/// The conversation breaks nothing, and the statements held in it.
+pub fn holds(name: &str, conversation: &[&[u8]], statements: &[&str]) {
+    let notes = play(conversation);
+    assert_eq!(
+        broken(&notes),
+        Vec::<String>::new(),
+        "{name}\n{}",
+        say(&notes)
+    );
+    for statement in statements {
+        let held = notes.found.get(statement).map_or(0, |found| found.held);
+        assert!(held > 0, "{name}: {statement} was not seen to hold");
+    }
+}

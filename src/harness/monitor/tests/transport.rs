@@ -1,0 +1,159 @@
+//! Lines, envelopes, ids.
+
+use super::{check, holds, play};
+
+const ASK: &[u8] = br#"> {"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}"#;
+const ANSWER: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[]}}"#;
+const ERROR: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#;
+const NAMELESS: &[u8] = br#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#;
+
+#[test]
+fn a_plain_exchange_holds() {
+    let statements = [
+        "TR-01", "TR-02", "TR-03", "TR-05", "TR-06", "TR-08", "TR-09",
+    ];
+    holds("answer", &[ASK, ANSWER], &statements);
+    holds("error", &[ASK, ERROR], &["TR-07"]);
+    let end = play(&[]);
+    assert!(end.found.is_empty(), "silence proves nothing");
+}
+
+#[test]
+fn lines() {
+    let bad: &[u8] = b"< {\"jsonrpc\":\"2.0\",\"method\":\"_x\",\"params\":{\"a\":\"caf\xe9\"}}";
+    check("latin 1", &[bad], &["TR-01 1"]);
+    let spread: [&[u8]; 6] = [
+        ASK,
+        b"< {",
+        br#"<   "jsonrpc": "2.0", "id": 1,"#,
+        br#"<   "result": {"sessions": []"#,
+        b"<   }",
+        b"< }",
+    ];
+    check("over several lines", &spread, &["TR-02 2 6"]);
+    let text: [&[u8]; 3] = [
+        ASK,
+        br#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[],"_meta":{"a":"one"#,
+        br#"< two"}}}"#,
+    ];
+    check("a line feed in a text", &text, &["TR-02 2 3", "TR-09 1"]);
+    let broken: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"#;
+    check("never ended", &[ASK, broken, ANSWER], &["TR-02 2"]);
+    check("never ended at all", &[ASK, ANSWER, broken], &["TR-02 3"]);
+    let two = [ANSWER, br#"{"jsonrpc":"2.0","method":"_x"}"#].concat();
+    check("two on a line", &[ASK, &two], &["TR-02 2"]);
+    check("banner", &[b"< Welcome!", ASK, ANSWER], &["TR-03 1"]);
+    check("log", &[ASK, b"< [info] ready", ANSWER], &["TR-03 2"]);
+    let tail = [ANSWER, b" done"].concat();
+    check("words behind", &[ASK, &tail], &["TR-03 2"]);
+    check("bare JSON", &[br#"< {"level":"info"}"#], &["TR-03 1"]);
+    check("a list", &[b"< [1]"], &["TR-03 1"]);
+    check("a number", &[b"< 17"], &["TR-03 1"]);
+    check(
+        "method is a number",
+        &[br#"< {"jsonrpc":"2.0","method":7}"#],
+        &["TR-03 1"],
+    );
+    check("an empty line", &[b"< "], &["TR-03? 1"]);
+    check("stderr", &[b"! caf\xe9"], &["TR-04 1"]);
+    holds("stderr", &["! café".as_bytes()], &["TR-04"]);
+}
+
+#[test]
+fn envelopes() {
+    let cases: [(&str, &[u8], &[&str]); 8] = [
+        (
+            "no version",
+            br#"< {"id":1,"result":{"sessions":[]}}"#,
+            &["TR-05 2 1"],
+        ),
+        (
+            "old version",
+            br#"< {"jsonrpc":"1.0","id":1,"result":{"sessions":[]}}"#,
+            &["TR-05 2 1"],
+        ),
+        (
+            "both",
+            br#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[]},"error":null}"#,
+            &["TR-06 2 1"],
+        ),
+        ("neither", br#"< {"jsonrpc":"2.0","id":1}"#, &["TR-06 2 1"]),
+        (
+            "error text",
+            br#"< {"jsonrpc":"2.0","id":1,"error":"no"}"#,
+            &["TR-07 2 1"],
+        ),
+        (
+            "code text",
+            br#"< {"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"no"}}"#,
+            &["TR-07 2 1"],
+        ),
+        (
+            "no message",
+            br#"< {"jsonrpc":"2.0","id":1,"error":{"code":1}}"#,
+            &["TR-07 2 1"],
+        ),
+        (
+            "extra member",
+            br#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[]},"took":3}"#,
+            &["EX-01 2 1"],
+        ),
+    ];
+    for (name, answer, expected) in cases {
+        check(name, &[ASK, answer], expected);
+    }
+}
+
+#[test]
+fn ids() {
+    let text: &[u8] = br#"< {"jsonrpc":"2.0","id":"1","result":{"sessions":[]}}"#;
+    check("number as text", &[ASK, text], &["TR-08 2 1"]);
+    let lost: &[u8] = br#"< {"jsonrpc":"2.0","id":null,"result":{"sessions":[]}}"#;
+    check("lost", &[ASK, lost], &["TR-08 2 1"]);
+    let odd: &[u8] = br#"< {"jsonrpc":"2.0","id":7,"result":{}}"#;
+    check("nobody asked", &[ASK, ANSWER, odd], &["TR-08 3"]);
+    check("twice", &[ASK, ANSWER, ANSWER], &["TR-09 3 1 2"]);
+    check("never", &[ASK], &["TR-09 1"]);
+    let again: [&[u8]; 4] = [ASK, ASK, ANSWER, ANSWER];
+    holds("an id of ours used twice", &again, &["TR-09"]);
+}
+
+#[test]
+fn errors_without_an_id() {
+    let notification: &[u8] = br#"> {"jsonrpc":"2.0","method":"_x"}"#;
+    check("answered", &[notification, NAMELESS], &["TR-10 2 1"]);
+    holds("silent", &[notification], &["TR-10"]);
+    let cancel: &[u8] =
+        br#"> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":9}}"#;
+    check("cancel answered", &[cancel, NAMELESS], &["CR-02 2 1"]);
+    holds("cancel silent", &[cancel], &["CR-02"]);
+    holds("bad JSON", &[b"> {", NAMELESS], &["TR-07"]);
+    let bare: &[u8] = br#"> {"id":1,"method":"session/list"}"#;
+    holds("bad envelope", &[bare, NAMELESS], &["TR-07"]);
+    let named: [&[u8]; 4] = [bare, ERROR, notification, NAMELESS];
+    check("answered by its id", &named, &["TR-10 4 3"]);
+    check("out of the blue", &[NAMELESS], &["TR-08 1"]);
+}
+
+#[test]
+fn cancelled_requests_are_answered_once() {
+    let cancel: &[u8] =
+        br#"> {"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}"#;
+    holds("once", &[ASK, cancel, ERROR], &["CR-01"]);
+    check("twice", &[ASK, cancel, ERROR, ERROR], &["CR-01 4 1 3"]);
+    check("never", &[ASK, cancel], &["CR-01 1 2"]);
+}
+
+#[test]
+fn requests_of_the_agent() {
+    let one: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"method":"_ask"}"#;
+    let two: &[u8] = br#"< {"jsonrpc":"2.0","id":2,"method":"_ask"}"#;
+    let reply: &[u8] = br#"> {"jsonrpc":"2.0","id":1,"result":{}}"#;
+    check("same id", &[one, one], &["TR-17 2 1"]);
+    holds("other id", &[one, two], &["TR-17"]);
+    let notes = play(&[one, reply, one, reply]);
+    assert!(
+        !notes.found.contains_key("TR-17"),
+        "one at a time proves nothing"
+    );
+}

@@ -1,0 +1,220 @@
+//! Tool calls: TC-02, TC-03, TC-05, TC-07, TC-08, TC-09.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::view::{call, is_absolute, items, ours, text, turn_end, update};
+use super::{Ledger, Monitor, Notes, Seen};
+
+#[derive(Default)]
+pub struct Tools {
+    /// Calls by session and id.
+    calls: HashMap<String, HashMap<String, Call>>,
+    /// Sessions in whose turn an update went to a call that nobody knows: it may be the end of
+    /// any of them.
+    astray: HashMap<String, bool>,
+}
+
+/// So many calls of a session are remembered.
+const REMEMBERED: usize = 20_000;
+
+struct Call {
+    /// The line of its tool_call, if it had one.
+    announced: Option<u64>,
+    /// The line that first named it.
+    since: u64,
+    status: Status,
+    /// The line that set the status.
+    at: u64,
+    /// It belongs to a turn that is over.
+    is_old: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Status {
+    Open,
+    Over,
+    /// A word that the protocol does not have: told elsewhere, and no ground for more.
+    Odd,
+}
+
+impl Status {
+    fn of(update: &Value) -> Option<Status> {
+        match update.get("status")? {
+            Value::String(word) => Some(match word.as_str() {
+                "pending" | "in_progress" => Status::Open,
+                "completed" | "failed" => Status::Over,
+                _ => Status::Odd,
+            }),
+            Value::Null => None,
+            _ => Some(Status::Odd),
+        }
+    }
+}
+
+impl Monitor for Tools {
+    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
+        let number = seen.line.number;
+        if let Some((session, kind, update)) = update(seen) {
+            match kind {
+                "tool_call" => self.announce(session, update, number, notes),
+                "tool_call_update" => self.change(session, update, number, notes),
+                _ => return,
+            }
+            places(update, "/params/update", number, notes);
+        } else if let Some(("session/request_permission", params)) = call(seen) {
+            let call = params.get("toolCall").unwrap_or(&Value::Null);
+            self.mention(text(params, "sessionId"), call, number);
+            places(call, "/params/toolCall", number, notes);
+        } else if let Some((session, result)) = turn_end(seen) {
+            self.turn_over(session, text(result, "stopReason"), number, notes);
+        } else if let Some(("session/load", params)) = ours(seen) {
+            // Its calls are announced again.
+            self.calls.remove(text(params, "sessionId"));
+        }
+    }
+}
+
+impl Tools {
+    fn announce(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+        let Some(Value::String(id)) = update.get("toolCallId") else {
+            return;
+        };
+        let calls = self.calls.entry(session.to_owned()).or_default();
+        if calls.len() >= REMEMBERED {
+            return;
+        }
+        match calls.get(id).and_then(|call| call.announced) {
+            Some(earlier) => {
+                let what = format!(
+                    "the tool call \"{id}\" is announced a second time; ids are unique in a \
+                     session, and changes come as `tool_call_update`"
+                );
+                notes.broken("TC-02", what, &[number, earlier]);
+            }
+            None if !calls.is_empty() => notes.held("TC-02"),
+            None => {}
+        }
+        let call = Call {
+            announced: Some(number),
+            since: number,
+            // Without a word it is pending.
+            status: Status::of(update).unwrap_or(Status::Open),
+            at: number,
+            is_old: false,
+        };
+        calls.insert(id.clone(), call);
+    }
+
+    fn mention(&mut self, session: &str, call: &Value, number: u64) {
+        let Some(Value::String(id)) = call.get("toolCallId") else {
+            return;
+        };
+        let calls = self.calls.entry(session.to_owned()).or_default();
+        if calls.len() >= REMEMBERED {
+            return;
+        }
+        calls.entry(id.clone()).or_insert(Call {
+            announced: None,
+            since: number,
+            // Only named so far: nothing says that it is under way.
+            status: Status::of(call).unwrap_or(Status::Odd),
+            at: number,
+            is_old: false,
+        });
+    }
+
+    fn change(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+        let Some(Value::String(id)) = update.get("toolCallId") else {
+            return;
+        };
+        let calls = self.calls.entry(session.to_owned()).or_default();
+        let is_full = calls.len() >= REMEMBERED;
+        let Some(call) = calls.get_mut(id) else {
+            if is_full {
+                return;
+            }
+            self.astray.insert(session.to_owned(), true);
+            let what = format!(
+                "an update goes to the tool call \"{id}\", which no `tool_call` and no permission \
+                 request announced"
+            );
+            return notes.broken("TC-03", what, &[number]);
+        };
+        notes.held("TC-03");
+        let Some(status) = Status::of(update) else {
+            return;
+        };
+        if call.status == Status::Over && status == Status::Open {
+            let what = format!(
+                "the tool call \"{id}\" was over, and its status goes back to \"{}\"",
+                text(update, "status")
+            );
+            notes.broken("TC-05", what, &[number, call.at]);
+        } else {
+            notes.held("TC-05");
+        }
+        call.status = status;
+        call.at = number;
+    }
+
+    fn turn_over(&mut self, session: &str, reason: &str, number: u64, notes: &mut Notes) {
+        let is_astray = self.astray.remove(session).is_some();
+        let Some(calls) = self.calls.get_mut(session) else {
+            return;
+        };
+        let mut open: Vec<(u64, u64, &String)> = Vec::new();
+        for (id, call) in calls.iter_mut().filter(|(_, call)| !call.is_old) {
+            call.is_old = true;
+            match call.status {
+                Status::Open => open.push((call.since, call.at, id)),
+                Status::Over if reason == "end_turn" => notes.held("TC-07"),
+                _ => {}
+            }
+        }
+        if reason != "end_turn" || is_astray {
+            return;
+        }
+        open.sort_unstable();
+        for (since, _, id) in open {
+            let what = format!("the turn ends, and the tool call \"{id}\" is still open");
+            notes.broken("TC-07", what, &[number, since]);
+        }
+    }
+}
+
+/// Paths and lines of a tool call.
+fn places(call: &Value, root: &str, number: u64, notes: &mut Notes) {
+    for (index, place) in items(call, "locations").iter().enumerate() {
+        let at = format!("{root}/locations/{index}");
+        path(place, &at, number, notes);
+        match place.get("line") {
+            None | Some(Value::Null) => {}
+            Some(line) if line.as_u64() == Some(0) => {
+                let what = format!("`{at}/line` is 0; lines count from 1");
+                notes.broken("TC-09", what, &[number]);
+            }
+            // What is no count at all is told with the shapes.
+            Some(_) => notes.held("TC-09"),
+        }
+    }
+    for (index, content) in items(call, "content").iter().enumerate() {
+        if text(content, "type") == "diff" {
+            path(content, &format!("{root}/content/{index}"), number, notes);
+        }
+    }
+}
+
+fn path(place: &Value, at: &str, number: u64, notes: &mut Notes) {
+    let Some(Value::String(path)) = place.get("path") else {
+        return;
+    };
+    match is_absolute(path) {
+        true => notes.held("TC-08"),
+        false => {
+            let what = format!("`{at}/path` is \"{path}\"; expected an absolute path");
+            notes.broken("TC-08", what, &[number]);
+        }
+    }
+}

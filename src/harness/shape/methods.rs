@@ -1,0 +1,158 @@
+//! The methods of ACP v1.
+
+use agent_client_protocol::v1::schema as acp;
+use schemars::{Schema, schema_for};
+
+/// Who answers a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The client calls, the agent answers.
+    Agent,
+    /// The agent calls, the client answers.
+    Client,
+    /// Either may call.
+    Both,
+}
+
+/// Name, side, and what the agent says with it.
+type Method = (&'static str, Side, fn() -> Schema);
+
+pub const COUNT: usize = 25;
+
+static METHODS: [Method; COUNT] = [
+    ("initialize", Side::Agent, || {
+        schema_for!(acp::InitializeResponse)
+    }),
+    ("authenticate", Side::Agent, || {
+        schema_for!(acp::AuthenticateResponse)
+    }),
+    ("logout", Side::Agent, || schema_for!(acp::LogoutResponse)),
+    ("session/new", Side::Agent, || {
+        schema_for!(acp::NewSessionResponse)
+    }),
+    ("session/load", Side::Agent, || {
+        schema_for!(acp::LoadSessionResponse)
+    }),
+    ("session/list", Side::Agent, || {
+        schema_for!(acp::ListSessionsResponse)
+    }),
+    ("session/delete", Side::Agent, || {
+        schema_for!(acp::DeleteSessionResponse)
+    }),
+    ("session/resume", Side::Agent, || {
+        schema_for!(acp::ResumeSessionResponse)
+    }),
+    ("session/close", Side::Agent, || {
+        schema_for!(acp::CloseSessionResponse)
+    }),
+    ("session/set_mode", Side::Agent, || {
+        schema_for!(acp::SetSessionModeResponse)
+    }),
+    ("session/set_config_option", Side::Agent, || {
+        schema_for!(acp::SetSessionConfigOptionResponse)
+    }),
+    ("session/prompt", Side::Agent, || {
+        schema_for!(acp::PromptResponse)
+    }),
+    // A notification of the client: the agent says nothing.
+    ("session/cancel", Side::Agent, || {
+        schema_for!(acp::CancelNotification)
+    }),
+    ("session/update", Side::Client, || {
+        schema_for!(acp::SessionNotification)
+    }),
+    ("session/request_permission", Side::Client, || {
+        schema_for!(acp::RequestPermissionRequest)
+    }),
+    ("fs/read_text_file", Side::Client, || {
+        schema_for!(acp::ReadTextFileRequest)
+    }),
+    ("fs/write_text_file", Side::Client, || {
+        schema_for!(acp::WriteTextFileRequest)
+    }),
+    ("terminal/create", Side::Client, || {
+        schema_for!(acp::CreateTerminalRequest)
+    }),
+    ("terminal/output", Side::Client, || {
+        schema_for!(acp::TerminalOutputRequest)
+    }),
+    ("terminal/release", Side::Client, || {
+        schema_for!(acp::ReleaseTerminalRequest)
+    }),
+    ("terminal/wait_for_exit", Side::Client, || {
+        schema_for!(acp::WaitForTerminalExitRequest)
+    }),
+    ("terminal/kill", Side::Client, || {
+        schema_for!(acp::KillTerminalRequest)
+    }),
+    ("elicitation/create", Side::Client, || {
+        schema_for!(acp::CreateElicitationRequest)
+    }),
+    ("elicitation/complete", Side::Client, || {
+        schema_for!(acp::CompleteElicitationNotification)
+    }),
+    ("$/cancel_request", Side::Both, || {
+        schema_for!(acp::CancelRequestNotification)
+    }),
+];
+
+/// Methods of the drafts: no promise yet, but no invention either.
+const DRAFTS: [&str; 13] = [
+    "auth/status",
+    "auth/status_update",
+    "providers/list",
+    "providers/set",
+    "providers/disable",
+    "session/fork",
+    "session/archive",
+    "session/unarchive",
+    "session/status",
+    "session/set_title",
+    "session/set_model",
+    "mcp/message",
+    "proxy/successor",
+];
+
+pub fn said(method: &str) -> Option<(usize, fn() -> Schema)> {
+    let place = METHODS.iter().position(|(name, ..)| *name == method)?;
+    METHODS.get(place).map(|(_, _, make)| (place, *make))
+}
+
+/// Who answers a method, if it is one of the protocol.
+pub fn side(method: &str) -> Option<Side> {
+    let found = METHODS.iter().find(|(name, ..)| *name == method);
+    found.map(|(_, side, _)| *side)
+}
+
+pub fn is_draft(method: &str) -> bool {
+    DRAFTS.contains(&method)
+}
+
+/// Fields and variants of the drafts, by their place; `*` stands for an item of a list.
+pub const DRAFT_PLACES: [&str; 12] = [
+    "/agentCapabilities/providers",
+    "/agentCapabilities/sessionCapabilities/fork",
+    "/agentCapabilities/sessionCapabilities/archive",
+    "/agentCapabilities/sessionCapabilities/status",
+    "/agentCapabilities/sessionCapabilities/title",
+    "/agentCapabilities/sessionCapabilities/systemPrompt",
+    "/agentCapabilities/auth/status",
+    "/agentCapabilities/mcpCapabilities/acp",
+    "/sessions/*/archived",
+    "/models",
+    "/usage",
+    "/userMessageId",
+];
+
+pub const DRAFT_VARIANTS: [&str; 5] = [
+    "plan_update",
+    "plan_removed",
+    "subagent_update",
+    "session_message",
+    "session_message_chunk",
+];
+
+#[cfg(test)]
+pub fn names() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|(name, ..)| *name)
+}

@@ -1,0 +1,57 @@
+//! Shapes: what the agent may say with each method of ACP v1, from the types of the official
+//! SDK, judged on the raw JSON. The types mend what they read; this does not.
+
+mod defect;
+mod methods;
+mod tighten;
+mod walk;
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+pub use defect::{Defect, Fault};
+pub use methods::{Side, is_draft, side};
+
+/// What one method says, as a JSON Schema.
+pub struct Shape {
+    schema: Value,
+    /// The second opinion: where the walk finds nothing wrong and this does.
+    validator: Option<jsonschema::Validator>,
+}
+
+impl Shape {
+    fn new(schema: Value) -> Shape {
+        let schema = tighten::tighten(schema);
+        let validator = jsonschema::validator_for(&schema).ok();
+        Shape { schema, validator }
+    }
+
+    /// Everything that is wrong with a value; unknown keys are among it.
+    pub fn judge(&self, value: &Value) -> Vec<Defect> {
+        let mut defects = walk::walk(&self.schema, value);
+        let sound = defects.iter().all(Defect::is_about_a_name);
+        if sound
+            && let Some(validator) = &self.validator
+            && let Some(error) = validator.iter_errors(value).next()
+        {
+            defects.push(Defect {
+                at: error.instance_path().as_str().to_owned(),
+                fault: Fault::Schema(error.to_string()),
+            });
+        }
+        defects
+    }
+}
+
+/// What an agent says with a method: the result of a request to it, the parameters of a call
+/// of its own. `None` for methods that the protocol does not have, or not yet for good.
+pub fn of(method: &str) -> Option<&'static Shape> {
+    static SHAPES: [OnceLock<Shape>; methods::COUNT] = [const { OnceLock::new() }; methods::COUNT];
+    let (place, make) = methods::said(method)?;
+    let slot = SHAPES.get(place)?;
+    Some(slot.get_or_init(|| Shape::new(make().to_value())))
+}
+
+#[cfg(test)]
+mod tests;

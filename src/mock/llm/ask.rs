@@ -1,0 +1,354 @@
+//! What a client asks: the request of any dialect, flattened. Nothing here is required to be
+//! there; a request that says nothing is a question without messages.
+
+use serde_json::Value;
+
+/// Whose wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions.
+    Chat,
+    /// Gemini generateContent.
+    Gemini,
+}
+
+impl Dialect {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Dialect::Anthropic => "anthropic",
+            Dialect::Responses => "responses",
+            Dialect::Chat => "chat",
+            Dialect::Gemini => "gemini",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+    /// A call that the model made earlier; the text is the tool's name.
+    Call,
+    /// What a tool answered.
+    Tool,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Call => "call",
+            Role::Tool => "tool",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub role: Role,
+    pub text: String,
+}
+
+/// A tool that the request offers.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    pub name: String,
+    /// Takes free text, not an object (OpenAI's custom tools).
+    pub free_form: bool,
+}
+
+#[derive(Debug)]
+pub struct Question {
+    pub dialect: Dialect,
+    pub model: String,
+    pub stream: bool,
+    pub messages: Vec<Said>,
+    pub tools: Vec<Offered>,
+    /// The schema that the answer must have, where the client wants JSON and not words.
+    pub json: Option<Value>,
+    /// Chat Completions tells usage in a stream only when asked.
+    pub stream_usage: bool,
+}
+
+impl Question {
+    pub fn read(dialect: Dialect, body: &Value) -> Question {
+        let mut question = Question {
+            dialect,
+            model: string(body, "model"),
+            stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            json: None,
+            stream_usage: body.pointer("/stream_options/include_usage") == Some(&Value::Bool(true)),
+        };
+        match dialect {
+            Dialect::Anthropic => question.anthropic(body),
+            Dialect::Responses => question.responses(body),
+            Dialect::Chat => question.chat(body),
+            Dialect::Gemini => question.gemini(body),
+        }
+        question
+    }
+
+    fn say(&mut self, role: Role, text: impl Into<String>) {
+        let text = text.into();
+        self.messages.push(Said { role, text });
+    }
+
+    fn offer(&mut self, tool: &Value, free_form: bool) {
+        if let Some(name) = tool.get("name").and_then(Value::as_str) {
+            let name = name.to_owned();
+            self.tools.push(Offered { name, free_form });
+        }
+    }
+
+    fn anthropic(&mut self, body: &Value) {
+        for text in texts(body.get("system")) {
+            self.say(Role::System, text);
+        }
+        for message in list(body, "messages") {
+            let role = role(message);
+            let content = message.get("content");
+            if let Some(text) = content.and_then(Value::as_str) {
+                self.say(role, text);
+            }
+            for block in content.and_then(Value::as_array).into_iter().flatten() {
+                match block.get("type").and_then(Value::as_str) {
+                    Some("tool_use") => self.say(Role::Call, string(block, "name")),
+                    Some("tool_result") => {
+                        self.say(Role::Tool, texts(block.get("content")).join("\n"));
+                    }
+                    _ => {
+                        if let Some(text) = block.get("text").and_then(Value::as_str) {
+                            self.say(role, text);
+                        }
+                    }
+                }
+            }
+        }
+        for tool in list(body, "tools") {
+            self.offer(tool, false);
+        }
+        let format = body.pointer("/output_config/format");
+        let format = format.or_else(|| body.get("output_format"));
+        self.json = format.and_then(|format| format.get("schema")).cloned();
+    }
+
+    fn responses(&mut self, body: &Value) {
+        for text in texts(body.get("instructions")) {
+            self.say(Role::System, text);
+        }
+        if let Some(text) = body.get("input").and_then(Value::as_str) {
+            self.say(Role::User, text);
+        }
+        for item in list(body, "input") {
+            let kind = item.get("type").and_then(Value::as_str);
+            match kind.unwrap_or("message") {
+                "message" => {
+                    for text in texts(item.get("content")) {
+                        self.say(role(item), text);
+                    }
+                }
+                kind if kind.ends_with("_call_output") => {
+                    self.say(Role::Tool, texts(item.get("output")).join("\n"));
+                }
+                kind if kind.ends_with("_call") => self.say(Role::Call, string(item, "name")),
+                _ => {}
+            }
+        }
+        for tool in list(body, "tools") {
+            let kind = tool.get("type").and_then(Value::as_str);
+            match kind {
+                Some("function") | None => self.offer(tool, false),
+                Some("custom") => self.offer(tool, true),
+                _ => {}
+            }
+        }
+        self.json = body.pointer("/text/format/schema").cloned();
+    }
+
+    fn chat(&mut self, body: &Value) {
+        for message in list(body, "messages") {
+            let role = role(message);
+            if role == Role::Tool {
+                self.say(role, texts(message.get("content")).join("\n"));
+            } else {
+                for text in texts(message.get("content")) {
+                    self.say(role, text);
+                }
+            }
+            for call in list(message, "tool_calls") {
+                let name = call.pointer("/function/name").and_then(Value::as_str);
+                self.say(Role::Call, name.unwrap_or_default());
+            }
+        }
+        for tool in list(body, "tools") {
+            if let Some(function) = tool.get("function") {
+                self.offer(function, false);
+            }
+        }
+        self.json = body.pointer("/response_format/json_schema/schema").cloned();
+    }
+
+    fn gemini(&mut self, body: &Value) {
+        let either = |a: &str, b: &str| body.get(a).or_else(|| body.get(b));
+        let system = either("systemInstruction", "system_instruction");
+        for part in system.map(|s| list(s, "parts")).unwrap_or_default() {
+            self.say(Role::System, string(part, "text"));
+        }
+        for content in list(body, "contents") {
+            let role = role(content);
+            for part in list(content, "parts") {
+                if let Some(call) = part.get("functionCall") {
+                    self.say(Role::Call, string(call, "name"));
+                } else if let Some(result) = part.get("functionResponse") {
+                    let output = result.pointer("/response/output");
+                    let output = output.or_else(|| result.get("response"));
+                    self.say(Role::Tool, plain(output));
+                } else if let Some(text) = part.get("text").and_then(Value::as_str) {
+                    self.say(role, text);
+                }
+            }
+        }
+        for group in list(body, "tools") {
+            for tool in list(group, "functionDeclarations") {
+                self.offer(tool, false);
+            }
+        }
+        let config = either("generationConfig", "generation_config");
+        let schema = config.and_then(|config| {
+            let schema = config.get("responseJsonSchema");
+            let schema = schema.or_else(|| config.get("responseSchema"));
+            let json = config.get("responseMimeType")? == "application/json";
+            Some(schema.cloned().unwrap_or(Value::Null)).filter(|_| json)
+        });
+        self.json = schema;
+    }
+
+    /// Whether the newest thing is a tool's result. What a client adds around it by itself
+    /// (`<system-reminder>…</system-reminder>`) does not count.
+    pub fn after_tool(&self) -> bool {
+        let newest = self.messages.iter().rev();
+        let mut newest = newest.filter(|said| said.role != Role::System && !is_wrapping(said));
+        newest.next().is_some_and(|said| said.role == Role::Tool)
+    }
+
+    /// The texts of the user's newest turn, newest first.
+    pub fn prompt_texts(&self) -> impl Iterator<Item = &str> {
+        let spoken = self.messages.iter().rev();
+        let spoken = spoken.filter(|said| said.role != Role::System && !is_wrapping(said));
+        spoken
+            .skip_while(|said| said.role != Role::User)
+            .take_while(|said| said.role == Role::User)
+            .map(|said| said.text.as_str())
+    }
+
+    /// Every text of the user before the newest, oldest first.
+    pub fn earlier_texts(&self) -> Vec<&str> {
+        let texts = self.messages.iter();
+        let texts = texts.filter(|said| said.role == Role::User && !is_wrapping(said));
+        let mut texts: Vec<&str> = texts.map(|said| said.text.as_str()).collect();
+        texts.pop();
+        texts
+    }
+
+    /// What the last tool answered.
+    pub fn result(&self) -> &str {
+        let found = self.messages.iter().rfind(|said| said.role == Role::Tool);
+        found.map_or("", |said| said.text.as_str())
+    }
+
+    /// The directory in which the client says that it works; `.` if it does not say.
+    pub fn cwd(&self) -> &str {
+        const SIGNS: [&str; 4] = [
+            "working directory",
+            "<cwd>",
+            "in the directory",
+            "workspace director",
+        ];
+        let found = self.messages.iter().find_map(|said| {
+            let lower = said.text.to_ascii_lowercase();
+            SIGNS.iter().find_map(|sign| {
+                let at = lower.find(sign)?.checked_add(sign.len())?;
+                directory(said.text.get(at..)?)
+            })
+        });
+        found.unwrap_or(".")
+    }
+
+    /// A rough count, for clients that want one: four bytes to a token.
+    pub fn tokens(&self) -> u64 {
+        let bytes: usize = self.messages.iter().map(|said| said.text.len()).sum();
+        (bytes / 4).max(1) as u64
+    }
+}
+
+/// The first absolute path within a few characters of a sign.
+fn directory(text: &str) -> Option<&str> {
+    let near = text.find('/').filter(|at| *at <= 24)?;
+    let path = text.get(near..)?;
+    let end = path.find(|c: char| c.is_whitespace() || "<>\"'`)],;".contains(c));
+    let path = path.get(..end.unwrap_or(path.len()))?;
+    Some(path.trim_end_matches('.')).filter(|path| path.len() > 1)
+}
+
+/// A text of the user's that a program wrote: one element from end to end.
+fn is_wrapping(said: &Said) -> bool {
+    let text = said.text.trim();
+    let name = text.strip_prefix('<').map(|rest| {
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c)));
+        rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()
+    });
+    let closed = |name: &str| {
+        let rest = text.strip_suffix('>')?;
+        rest.strip_suffix(name)?.strip_suffix("</")
+    };
+    said.role == Role::User && name.is_some_and(|name| !name.is_empty() && closed(name).is_some())
+}
+
+fn role(message: &Value) -> Role {
+    match message.get("role").and_then(Value::as_str) {
+        Some("assistant" | "model") => Role::Assistant,
+        Some("system" | "developer") => Role::System,
+        Some("tool" | "function") => Role::Tool,
+        _ => Role::User,
+    }
+}
+
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    let list = value.get(key).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+fn string(value: &Value, key: &str) -> String {
+    let text = value.get(key).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
+}
+
+/// A string, or the texts of a list of blocks.
+fn texts(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().filter_map(|block| block.get("text"));
+            texts.filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        Some(Value::Null) | None => Vec::new(),
+        Some(other) => vec![plain(Some(other))],
+    }
+}
+
+fn plain(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,104 @@
+//! How each vendor's wire format tells a plan: as events of a stream, in one piece, and as an
+//! error.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::ask::{Dialect, Question};
+use super::plan::Plan;
+use super::script::Fault;
+
+/// The time that every answer names: answers are the same each time.
+const CREATED: u64 = 1_700_000_000;
+
+/// One thing that happens in a stream.
+#[derive(Debug)]
+pub enum Out {
+    /// A server-sent event.
+    Event(Option<&'static str>, Value),
+    /// The line after which an OpenAI stream is over.
+    Done,
+    Wait(Duration),
+    Hang,
+}
+
+/// What the answers are made from.
+pub struct Telling<'a> {
+    pub plan: &'a Plan,
+    pub question: &'a Question,
+    /// Differs per question, so that clients can tell answers apart.
+    pub number: u64,
+}
+
+impl Telling<'_> {
+    fn id(&self, prefix: &str) -> String {
+        format!("{prefix}{:08}", self.number)
+    }
+
+    fn call_id(&self, prefix: &str, index: usize) -> String {
+        format!("{prefix}{:08}{index:02}", self.number)
+    }
+
+    fn model(&self) -> &str {
+        &self.question.model
+    }
+
+    pub fn stream(&self) -> Vec<Out> {
+        match self.question.dialect {
+            Dialect::Anthropic => anthropic::stream(self),
+            Dialect::Responses => responses::stream(self),
+            Dialect::Chat => chat::stream(self),
+            Dialect::Gemini => gemini::stream(self),
+        }
+    }
+
+    pub fn whole(&self) -> Value {
+        match self.question.dialect {
+            Dialect::Anthropic => anthropic::whole(self),
+            Dialect::Responses => responses::whole(self),
+            Dialect::Chat => chat::whole(self),
+            Dialect::Gemini => gemini::whole(self),
+        }
+    }
+}
+
+/// The vendor's shape of an error.
+pub fn error(dialect: Dialect, fault: &Fault) -> Value {
+    let (status, message) = (fault.status, &fault.message);
+    match dialect {
+        Dialect::Anthropic => anthropic::error(status, message),
+        Dialect::Responses | Dialect::Chat => openai_error(status, message),
+        Dialect::Gemini => gemini::error(status, message),
+    }
+}
+
+fn openai_error(status: u16, message: &str) -> Value {
+    let kind = match status {
+        401 | 403 => "authentication_error",
+        404 => "not_found_error",
+        429 => "rate_limit_exceeded",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
+    };
+    json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
+}
+
+/// The arguments of a call as the text that OpenAI sends.
+fn argument_text(args: &Value) -> String {
+    match args {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What a free-form tool gets: the text itself, or the `input` of a mapping.
+fn free_text(args: &Value) -> String {
+    let input = args.get("input").and_then(Value::as_str);
+    input.map_or_else(|| argument_text(args), str::to_owned)
+}

@@ -1,0 +1,397 @@
+//! The report for people: the verdict first, then each failure with what proves it.
+
+use std::io::{self, Write};
+
+use super::{Options, words};
+use crate::harness::model::{CaseResult, Evidence, Report, Verdict};
+use crate::report::text::{clip, plain};
+
+const MIN_WIDTH: usize = 40;
+/// Ids that are named before "and N more".
+const MOST_IDS: usize = 8;
+/// Reasons that are told of each verdict.
+const MOST_REASONS: usize = 12;
+/// Evidence lines of one row.
+const MOST_EVIDENCE: usize = 12;
+/// An evidence line may be cut to so many screen lines.
+const EVIDENCE_LINES: usize = 3;
+
+pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let pen = Pen::new(options);
+    header(report, &pen, out)?;
+    section_lines(report, &pen, out)?;
+    for verdict in [Verdict::Fail, Verdict::Error, Verdict::Warn] {
+        // What the baseline knows comes after what is new.
+        for known in [false, true] {
+            let these = |r: &&CaseResult| r.verdict == verdict && r.known == known;
+            for row in report.results.iter().filter(these) {
+                finding(row, &pen, out)?;
+            }
+        }
+    }
+    unjudged(report, &pen, out)?;
+    if !options.fixed.is_empty() {
+        let ids = options.fixed.iter().map(|f| f.requirement.as_str());
+        let ids: Vec<&str> = ids.collect();
+        writeln!(out, "Fixed since the baseline: {}\n", id_list(&ids))?;
+    }
+    more(report, options, out)?;
+    writeln!(out, "{}", words::timing(report))
+}
+
+fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+    let certified = report.summary.certified;
+    let mark = match certified {
+        true => pen.good("CERTIFIED"),
+        false => pen.bad("NOT CERTIFIED"),
+    };
+    let why = match (&report.summary.reason, certified) {
+        (Some(reason), false) => format!(": {}", plain(reason)),
+        _ => String::new(),
+    };
+    writeln!(
+        out,
+        "{mark}{why}\n\n  target   {}",
+        pen.one_line(&report.target.name, 11)
+    )?;
+    writeln!(
+        out,
+        "  agent    {}",
+        pen.one_line(&words::agent(report), 11)
+    )?;
+    let suites: Vec<String> = report
+        .suites
+        .iter()
+        .map(|s| {
+            format!(
+                "{} ({} requirements, {} cases)",
+                s.name, s.requirements, s.cases
+            )
+        })
+        .collect();
+    writeln!(out, "  suites   {}", pen.one_line(&suites.join(", "), 11))?;
+    if let Some(shard) = &report.shard {
+        writeln!(out, "  shard    {}", pen.one_line(shard, 11))?;
+    }
+    if report.partial {
+        writeln!(
+            out,
+            "  partial  the run was stopped before its end; what follows is what it saw"
+        )?;
+    }
+    let counts: Vec<String> = words::counts(&report.summary)
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(verdict, n)| pen.tone(verdict, &format!("{n} {}", words::word(verdict))))
+        .collect();
+    let known = match words::known(report) {
+        0 => String::new(),
+        n => format!(" ({n} known from the baseline)"),
+    };
+    let counts = match counts.is_empty() {
+        true => "nothing was judged".to_owned(),
+        false => counts.join(", "),
+    };
+    writeln!(out, "  results  {counts}{known}\n")
+}
+
+fn section_lines(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+    let sections = words::sections(report);
+    let several = report.suites.len() > 1;
+    let titles: Vec<String> = sections
+        .iter()
+        .map(|s| match several {
+            true => format!("{}: {}", s.suite, s.title()),
+            false => s.title().to_owned(),
+        })
+        .map(|title| clip(&plain(&title), 48).into_owned())
+        .collect();
+    let width = titles.iter().map(|t| t.chars().count()).max().unwrap_or(0);
+    for (section, title) in sections.iter().zip(&titles) {
+        let counts: Vec<String> = words::tally(section.rows.iter().copied())
+            .into_iter()
+            .map(|(verdict, n)| pen.tone(verdict, &format!("{n} {}", words::word(verdict))))
+            .collect();
+        let pad = width - title.chars().count().min(width);
+        writeln!(
+            out,
+            "  {} {title}{}  {}",
+            pen.mark(section.worst()),
+            " ".repeat(pad),
+            counts.join(", ")
+        )?;
+    }
+    if !sections.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// One row with all that it takes to mend it.
+fn finding(row: &CaseResult, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+    let known = if row.known { ", known" } else { "" };
+    let word = words::word(row.verdict).to_uppercase();
+    writeln!(
+        out,
+        "{} {} ({}{known})  {}",
+        pen.tone(row.verdict, &word),
+        pen.bold(&plain(&row.requirement)),
+        row.level.as_str(),
+        pen.dim(&plain(&format!("{} / {}", row.suite, row.case)))
+    )?;
+    pen.paragraph("asked", &row.statement, out)?;
+    pen.paragraph("source", &row.source, out)?;
+    pen.paragraph("seen", &row.message, out)?;
+    for evidence in row.evidence.iter().take(MOST_EVIDENCE) {
+        pen.evidence(evidence, out)?;
+    }
+    if row.evidence.len() > MOST_EVIDENCE {
+        let rest = row.evidence.len() - MOST_EVIDENCE;
+        writeln!(
+            out,
+            "           {}",
+            pen.dim(&format!("and {rest} lines more"))
+        )?;
+    }
+    match (&row.hint, row.verdict) {
+        (Some(hint), _) => pen.paragraph("do", hint, out)?,
+        (None, Verdict::Error) => pen.paragraph("do", words::HARNESS_AT_FAULT, out)?,
+        _ => {}
+    }
+    if let Some(transcript) = &row.transcript {
+        let line = row.evidence.last().map_or(1, |e| e.line);
+        pen.paragraph("wire", &format!("{transcript}, line {line}"), out)?;
+    }
+    writeln!(out)
+}
+
+/// What was not judged, by reason, and what would change that.
+fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+    for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
+        let reasons = words::reasons(report, verdict);
+        if reasons.is_empty() {
+            continue;
+        }
+        let total: usize = reasons.iter().map(|r| r.rows.len()).sum();
+        writeln!(
+            out,
+            "{} {total} ({})",
+            pen.bold(&words::word(verdict).to_uppercase()),
+            words::meaning(verdict)
+        )?;
+        for reason in reasons.iter().take(MOST_REASONS) {
+            let ids = id_list(&words::ids(&reason.rows));
+            pen.wrapped(
+                &format!("{} ", reason.rows.len()),
+                &format!("{}: {ids}", plain(reason.message)),
+                out,
+            )?;
+            if let Some(hint) = reason.hint {
+                pen.wrapped("  ", &plain(hint), out)?;
+            }
+        }
+        if reasons.len() > MOST_REASONS {
+            let rest: usize = reasons
+                .iter()
+                .skip(MOST_REASONS)
+                .map(|r| r.rows.len())
+                .sum();
+            writeln!(out, "  {rest} for other reasons")?;
+        }
+        if let Some(advice) = words::advice(report, verdict) {
+            pen.wrapped("", &advice, out)?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn more(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    match &options.report_dir {
+        Some(dir) => {
+            let page = dir.join("report.html");
+            writeln!(
+                out,
+                "Every row with its wire lines: {}",
+                plain(&page.to_string_lossy())
+            )
+        }
+        None if report.results.is_empty() => Ok(()),
+        None => writeln!(
+            out,
+            "Every row with its wire lines: --output html, or --report-dir DIR for all formats"
+        ),
+    }
+}
+
+fn id_list(ids: &[&str]) -> String {
+    let mut text = ids
+        .iter()
+        .take(MOST_IDS)
+        .map(|id| plain(id).into_owned())
+        .collect::<Vec<_>>()
+        .join(", ");
+    if ids.len() > MOST_IDS {
+        text.push_str(&format!(" and {} more", ids.len() - MOST_IDS));
+    }
+    text
+}
+
+/// How things are drawn.
+struct Pen {
+    color: bool,
+    unicode: bool,
+    width: usize,
+}
+
+impl Pen {
+    fn new(options: &Options) -> Self {
+        Pen {
+            color: options.color,
+            unicode: options.unicode,
+            width: options.width.max(MIN_WIDTH),
+        }
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        match self.color {
+            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
+    }
+    fn good(&self, text: &str) -> String {
+        self.paint("1;32", text)
+    }
+    fn bad(&self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+    fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+    fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn tone(&self, verdict: Verdict, text: &str) -> String {
+        match verdict {
+            Verdict::Pass => self.paint("32", text),
+            Verdict::Fail => self.paint("1;31", text),
+            Verdict::Warn => self.paint("33", text),
+            Verdict::Error => self.paint("35", text),
+            Verdict::Skip | Verdict::NotApplicable | Verdict::NotVerified => self.dim(text),
+        }
+    }
+
+    fn mark(&self, verdict: Verdict) -> String {
+        let (fancy, plain) = match verdict {
+            Verdict::Pass => ("✓", "+"),
+            Verdict::Fail => ("✗", "x"),
+            Verdict::Warn => ("!", "!"),
+            Verdict::Error => ("?", "?"),
+            Verdict::Skip | Verdict::NotApplicable | Verdict::NotVerified => ("·", "."),
+        };
+        self.tone(verdict, if self.unicode { fancy } else { plain })
+    }
+
+    fn one_line(&self, text: &str, used: usize) -> String {
+        let room = self.width.saturating_sub(used).max(20);
+        clip(&plain(text), room).into_owned()
+    }
+
+    /// A labelled text below a row; nothing where there is no text.
+    fn paragraph(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        match text.trim() {
+            "" => Ok(()),
+            text => self.wrapped(&format!("{label:<7}"), &plain(text), out),
+        }
+    }
+
+    /// Text that hangs beside its label, broken at spaces.
+    fn wrapped(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let indent = 2 + label.chars().count();
+        let room = self.width.saturating_sub(indent).max(20);
+        let mut lines = wrap(text, room).into_iter();
+        writeln!(out, "  {label}{}", lines.next().unwrap_or_default())?;
+        for line in lines {
+            writeln!(out, "{}{line}", " ".repeat(indent))?;
+        }
+        Ok(())
+    }
+
+    fn evidence(&self, evidence: &Evidence, out: &mut dyn Write) -> io::Result<()> {
+        let (fancy, simple) = match evidence.direction.as_str() {
+            "to-agent" => ("→", "> "),
+            "from-agent" => ("←", "< "),
+            "stderr" => ("stderr", "stderr"),
+            _ => ("process", "process"),
+        };
+        let arrow = if self.unicode { fancy } else { simple.trim() };
+        let label = format!("         {arrow} {:<4} ", evidence.line);
+        let room = self.width.saturating_sub(label.chars().count()).max(20);
+        let text = plain(&evidence.text);
+        let text = clip(&text, room * EVIDENCE_LINES);
+        let indent = " ".repeat(label.chars().count());
+        for (i, line) in chunks(&text, room).into_iter().enumerate() {
+            let lead = if i == 0 { &label } else { &indent };
+            writeln!(out, "{}{line}", self.dim(lead))?;
+        }
+        Ok(())
+    }
+}
+
+/// Lines of at most `room` characters, broken at spaces where there are any.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let count = word.chars().count();
+        if length > 0 && length + 1 + count > room {
+            lines.push(std::mem::take(&mut line));
+            length = 0;
+        }
+        if length > 0 {
+            line.push(' ');
+            length += 1;
+        }
+        line.push_str(word);
+        length += count;
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+        .iter()
+        .flat_map(|l| chunks(l, room.max(1) * 4))
+        .collect()
+}
+
+/// Pieces of `room` characters each; at least one piece.
+fn chunks(text: &str, room: usize) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    match chars.is_empty() {
+        true => vec![String::new()],
+        false => chars
+            .chunks(room.max(1))
+            .map(|c| c.iter().collect())
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_at_spaces() {
+        assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
+        assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("日本語 日本", 3), ["日本語", "日本"]);
+    }
+
+    #[test]
+    fn long_words_are_cut_in_the_end() {
+        assert_eq!(chunks("abcde", 2), ["ab", "cd", "e"]);
+        assert!(wrap(&"x".repeat(100), 10).len() > 1);
+    }
+}

@@ -1,0 +1,116 @@
+//! A certification report in every form: one model (`harness::model`), one file per format.
+//!
+//! Renderers only read. Whatever an agent, a manifest or a saved file says is hostile here:
+//! it passes `report::text` on its way to a terminal, and the escaping of its format besides.
+
+pub mod baseline;
+pub mod human;
+pub mod json;
+pub mod jsonl;
+pub mod merge;
+mod order;
+pub mod words;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::text;
+use crate::harness::model::Report;
+pub use baseline::Fixed;
+pub use merge::{MergeError, merge};
+pub use order::arrange;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    Human,
+    Json,
+    Jsonl,
+}
+
+impl Format {
+    pub const ALL: [Format; 3] = [Format::Human, Format::Json, Format::Jsonl];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Format::Human => "human",
+            Format::Json => "json",
+            Format::Jsonl => "jsonl",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no report format `{}`; there are {}", text::plain(.0), format_names())]
+pub struct UnknownFormat(pub String);
+
+fn format_names() -> String {
+    Format::ALL.map(Format::as_str).join(", ")
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        Format::ALL
+            .into_iter()
+            .find(|format| format.as_str() == name)
+            .ok_or_else(|| UnknownFormat(name.to_owned()))
+    }
+}
+
+/// What a renderer has to know besides the report.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The command that a stream of events names.
+    pub command: String,
+    pub color: bool,
+    /// Arrows and other characters beyond ASCII may be printed.
+    pub unicode: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Where `write_all` has put, or will put, every form of the report.
+    pub report_dir: Option<PathBuf>,
+    /// What failed in the baseline and does no more.
+    pub fixed: Vec<Fixed>,
+    /// Address of the badge for Markdown; without one the badge is told in words.
+    pub badge: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            command: "certify".to_owned(),
+            color: false,
+            unicode: true,
+            width: 100,
+            report_dir: None,
+            fixed: Vec::new(),
+            badge: None,
+        }
+    }
+}
+
+/// Renders a report. A reader that closes its end has seen enough: that is no error.
+pub fn render(
+    format: Format,
+    report: &Report,
+    options: &Options,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let renderer = match format {
+        Format::Human => human::render,
+        Format::Json => json::render,
+        Format::Jsonl => jsonl::render,
+    };
+    match renderer(report, options, out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}

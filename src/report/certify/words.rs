@@ -1,0 +1,331 @@
+//! What several formats say about a report: names, counts, times, groups.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::model::{CaseResult, Report, Summary, Verdict};
+
+/// Keys of a prompts file, as `certify --prompts` takes them.
+const PROMPT_KEYS: [&str; 9] = [
+    "text",
+    "tool",
+    "permission",
+    "fs_read",
+    "fs_write",
+    "terminal",
+    "slow",
+    "plan",
+    "thought",
+];
+
+/// Worst first: the order in which people want to read.
+pub const BY_WEIGHT: [Verdict; 7] = [
+    Verdict::Fail,
+    Verdict::Error,
+    Verdict::Warn,
+    Verdict::Pass,
+    Verdict::NotVerified,
+    Verdict::Skip,
+    Verdict::NotApplicable,
+];
+
+/// 0 is the worst.
+pub fn weight(verdict: Verdict) -> usize {
+    BY_WEIGHT.iter().position(|v| *v == verdict).unwrap_or(0)
+}
+
+pub fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Fail => "fail",
+        Verdict::Warn => "warn",
+        Verdict::Skip => "skip",
+        Verdict::NotApplicable => "n/a",
+        Verdict::NotVerified => "not verified",
+        Verdict::Error => "error",
+    }
+}
+
+/// What a verdict means, for people who see it for the first time.
+pub fn meaning(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "seen to hold",
+        Verdict::Fail => "a MUST that was seen broken",
+        Verdict::Warn => "not as it should be, and no failure",
+        Verdict::Skip => "the run was not given what it takes",
+        Verdict::NotApplicable => "the agent does not claim this",
+        Verdict::NotVerified => "nothing happened that could have been wrong",
+        Verdict::Error => "the harness could not judge",
+    }
+}
+
+/// Verdicts that a reader has to look at.
+pub fn needs_attention(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Fail | Verdict::Error | Verdict::Warn)
+}
+
+pub fn tally<'r>(rows: impl IntoIterator<Item = &'r CaseResult>) -> Vec<(Verdict, usize)> {
+    let mut counts = [0; BY_WEIGHT.len()];
+    for row in rows {
+        if let Some(count) = counts.get_mut(weight(row.verdict)) {
+            *count += 1;
+        }
+    }
+    let all = BY_WEIGHT.into_iter().zip(counts);
+    all.filter(|(_, n)| *n > 0).collect()
+}
+
+pub fn counts(summary: &Summary) -> [(Verdict, usize); 7] {
+    [
+        (Verdict::Pass, summary.pass),
+        (Verdict::Fail, summary.fail),
+        (Verdict::Warn, summary.warn),
+        (Verdict::Error, summary.error),
+        (Verdict::NotVerified, summary.not_verified),
+        (Verdict::Skip, summary.skip),
+        (Verdict::NotApplicable, summary.n_a),
+    ]
+}
+
+/// Failing rows that the baseline knows.
+pub fn known(report: &Report) -> usize {
+    report.results.iter().filter(|r| r.known).count()
+}
+
+/// Rows of one chapter, in the order of their first row.
+pub struct Section<'r> {
+    pub suite: &'r str,
+    pub name: &'r str,
+    pub rows: Vec<&'r CaseResult>,
+}
+
+impl Section<'_> {
+    pub fn worst(&self) -> Verdict {
+        let verdicts = self.rows.iter().map(|r| r.verdict);
+        verdicts
+            .min_by_key(|v| weight(*v))
+            .unwrap_or(Verdict::NotVerified)
+    }
+
+    pub fn title(&self) -> &str {
+        match self.name.trim() {
+            "" => self.suite,
+            name => name,
+        }
+    }
+}
+
+pub fn sections(report: &Report) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut places: HashMap<(&str, &str), usize> = HashMap::new();
+    for row in &report.results {
+        let key = (row.suite.as_str(), row.section.as_str());
+        let at = *places.entry(key).or_insert(sections.len());
+        match sections.get_mut(at) {
+            Some(section) => section.rows.push(row),
+            None => sections.push(Section {
+                suite: key.0,
+                name: key.1,
+                rows: vec![row],
+            }),
+        }
+    }
+    sections
+}
+
+/// Rows that share a reason, in the order of their first row.
+pub struct Reason<'r> {
+    pub message: &'r str,
+    pub hint: Option<&'r str>,
+    pub rows: Vec<&'r CaseResult>,
+}
+
+pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_>> {
+    let mut reasons: Vec<Reason> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for row in report.results.iter().filter(|r| r.verdict == verdict) {
+        let message = match row.message.trim() {
+            "" => "no reason was given",
+            message => message,
+        };
+        let at = *places.entry(message).or_insert(reasons.len());
+        match reasons.get_mut(at) {
+            Some(reason) => reason.rows.push(row),
+            None => reasons.push(Reason {
+                message,
+                hint: row.hint.as_deref(),
+                rows: vec![row],
+            }),
+        }
+    }
+    reasons
+}
+
+/// Ids of rows, each once, in order.
+pub fn ids<'r>(rows: &[&'r CaseResult]) -> Vec<&'r str> {
+    let mut ids: Vec<&str> = Vec::new();
+    for row in rows {
+        if !ids.contains(&row.requirement.as_str()) {
+            ids.push(&row.requirement);
+        }
+    }
+    ids
+}
+
+/// What to do where no verdict was possible.
+pub const HARNESS_AT_FAULT: &str = "The harness could not judge: raise `--timeout`, lower \
+    `--jobs`, and report it if it stays";
+
+/// What the user could do so that such rows are judged.
+pub fn advice(report: &Report, verdict: Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Skip => {
+            let keys = missing_prompt_keys(report);
+            Some(match keys.as_slice() {
+                [] => "Give the run what is named above, then run it again.".to_owned(),
+                keys => format!(
+                    "Missing in the prompts file: {}. `--prompts FILE` (YAML) says which text \
+                     makes this agent do that; `--mock-llm` gives it a scripted model.",
+                    keys.join(", ")
+                ),
+            })
+        }
+        Verdict::NotVerified => Some(
+            "The agent never came to the point in this run; other prompts may lead it there."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+fn missing_prompt_keys(report: &Report) -> Vec<&'static str> {
+    let skipped = |r: &&CaseResult| r.verdict == Verdict::Skip;
+    let named = |key: &str| {
+        let quoted = format!("`{key}`");
+        let mut rows = report.results.iter().filter(skipped);
+        rows.any(|r| r.message.contains(&quoted))
+    };
+    PROMPT_KEYS.into_iter().filter(|key| named(key)).collect()
+}
+
+/// `hermes 1.2.0, protocol 1`, as the agent gave it.
+pub fn agent(report: &Report) -> String {
+    let target = &report.target;
+    let field = |key: &str| target.info.get(key).and_then(Value::as_str);
+    let mut parts = Vec::new();
+    let name = [field("title").or(field("name")), field("version")];
+    let name: Vec<&str> = name.into_iter().flatten().collect();
+    if !name.is_empty() {
+        parts.push(name.join(" "));
+    }
+    match &target.protocol_version {
+        Value::Null => {}
+        Value::String(version) => parts.push(format!("protocol {version}")),
+        other => parts.push(format!("protocol {other}")),
+    }
+    match parts.is_empty() {
+        true => "it did not say who it is".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+/// `certified`, or why not.
+pub fn verdict_line(report: &Report) -> String {
+    match (&report.summary.reason, report.summary.certified) {
+        (_, true) => "certified".to_owned(),
+        (Some(reason), false) => format!("not certified: {reason}"),
+        (None, false) => "not certified".to_owned(),
+    }
+}
+
+pub fn millis(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default()
+}
+
+/// `820 ms`, `4.2 s`, `3 min 5 s`.
+pub fn time(ms: f64) -> String {
+    let ms = if ms.is_finite() { ms.max(0.0) } else { 0.0 };
+    if ms < 1000.0 {
+        format!("{ms:.0} ms")
+    } else if ms < 120_000.0 {
+        format!("{:.1} s", ms / 1000.0)
+    } else {
+        let seconds = millis(ms).as_secs();
+        format!("{} min {} s", seconds / 60, seconds % 60)
+    }
+}
+
+/// The run judged by its own measure: wall time against what the agent and the waits cost.
+pub fn timing(report: &Report) -> String {
+    let timing = &report.timing;
+    let floor = timing.startup_ms + timing.waits_ms;
+    let ratio = timing.wall_ms / floor;
+    let ratio = match floor > 0.0 && ratio.is_finite() {
+        true => format!(", wall is {ratio:.2} times that"),
+        false => String::new(),
+    };
+    format!(
+        "{} wall; start-up {} + enforced waits {} = {}{ratio}; {}, {}",
+        time(timing.wall_ms),
+        time(timing.startup_ms),
+        time(timing.waits_ms),
+        time(floor),
+        crate::report::text::count(
+            usize::try_from(timing.processes).unwrap_or(usize::MAX),
+            "process",
+            "processes"
+        ),
+        crate::report::text::count(timing.jobs, "job", "jobs"),
+    )
+}
+
+/// `2026-11-16 13:05 UTC`.
+pub fn date(seconds: u64) -> String {
+    // Civil date from days since 1970 (proleptic Gregorian); years beyond 9999 are not ours.
+    let seconds = seconds.min(253_402_300_799);
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02} UTC",
+        rest / 3600,
+        rest / 60 % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(date(0), "1970-01-01 00:00 UTC");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(date(1_794_833_100), "2026-11-16 12:45 UTC");
+        assert!(date(u64::MAX).starts_with("9999-12-31"));
+    }
+
+    #[test]
+    fn times_are_short_and_never_panic() {
+        assert_eq!(time(12.4), "12 ms");
+        assert_eq!(time(4200.0), "4.2 s");
+        assert_eq!(time(185_000.0), "3 min 5 s");
+        assert_eq!(time(-5.0), "0 ms");
+        assert_eq!(time(f64::NAN), "0 ms");
+        assert_eq!(millis(f64::INFINITY), Duration::ZERO);
+        assert!(!time(f64::MAX).is_empty());
+    }
+}

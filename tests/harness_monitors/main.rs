@@ -1,0 +1,7 @@
+//! The monitors over the real mock: nothing to blame on the correct one, and each mutant is
+//! blamed for what it breaks.
+#![cfg(target_os = "linux")]
+
+mod mutants;
+mod scripts;
+mod talk;

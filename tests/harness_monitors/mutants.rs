@@ -1,0 +1,175 @@
+//! Every mutant whose statement a monitor watches.
+
+use agentproto::mock::Kind;
+use agentproto::mock::mutants;
+
+use crate::scripts::*;
+use crate::talk::{Heard, Talk};
+
+type Script = fn(&mut Talk);
+
+/// Statements that the monitors decide from any conversation.
+const WATCHED: &[&str] = &[
+    "TR-01", "TR-02", "TR-03", "TR-04", "TR-05", "TR-06", "TR-07", "TR-08", "TR-09", "TR-10",
+    "TR-17", "TR-22", "IN-01", "IN-06", "IN-08", "IN-11", "AU-01", "AU-02", "AU-03", "AU-04",
+    "SE-01", "SE-02", "SE-03", "SE-14", "CL-02", "LI-01", "LI-02", "LI-03", "LI-07", "PT-01",
+    "PT-02", "PT-10", "PT-18", "PT-19", "CR-01", "CR-02", "UP-01", "TC-01", "TC-02", "TC-03",
+    "TC-04", "TC-05", "TC-06", "TC-07", "TC-08", "TC-09", "TC-10", "PE-01", "PE-02", "PL-01",
+    "PL-02", "MO-01", "MO-04", "CO-01", "CO-02", "CO-03", "CO-06", "CO-08", "SL-01", "SL-02",
+    "NO-01", "NO-02", "FS-01", "FS-02", "FS-03", "FS-04", "TE-01", "TE-02", "TE-03", "TE-04",
+    "TE-05", "EL-01", "EL-02", "EL-03", "EL-04", "EL-06", "EX-01", "EX-02", "EX-07", "EX-08",
+];
+
+/// The script and the scenario that lead to a mutant's fault.
+fn way(mutant: &str) -> (Script, &'static str) {
+    let part = mutant.strip_prefix("acp-").unwrap_or(mutant);
+    match part {
+        "tr-17-same-request-id" => (two_questions, "default"),
+        "tr-22-snake-case" => (everything, "default"),
+        "tr-06-neither" | "tr-09-no-answer" => (basics, "default"),
+        "tc-09-line-zero" => (one_turn, "tools"),
+        "te-04-killed-not-released" => (one_turn, "terminal"),
+        "au-02-terminal-unasked" => (starts_modestly, "auth"),
+        "in-11-uses-everything" => (without_services, "default"),
+        "fs-01-reads-unasked"
+        | "fs-02-writes-unasked"
+        | "te-01-terminal-unasked"
+        | "el-01-form-unasked" => (without_services, "default"),
+        "cr-02-answers" => (basics, "default"),
+        "up-01-unknown-variant" | "up-01-bare-text" => (hello, "default"),
+        _ if part.starts_with("pt-10") => (cancel, "default"),
+        _ if part.starts_with("pt-19") => (one_turn, "updates"),
+        _ if part.starts_with("no-") => (modest_turn, "updates"),
+        _ => match part.split('-').next().unwrap_or_default() {
+            "tr" => (basics, "default"),
+            "in" => (starts, "default"),
+            "au" => (starts, "auth"),
+            "se" | "cl" | "li" => (sessions, "default"),
+            "cr" => (cancel_request, "default"),
+            "mo" | "co" => (modes, "modes"),
+            "up" | "tc" | "pe" | "pl" | "fs" | "te" | "el" => (everything, "default"),
+            _ => (hello, "default"),
+        },
+    }
+}
+
+fn run(script: Script, scenario: &str, mutant: Option<&str>) -> Heard {
+    let mut args = vec!["--scenario", scenario];
+    args.extend(mutant.iter().flat_map(|id| ["--mutant", *id]));
+    // What is never answered must not be waited for.
+    let quiet = [
+        "no-answer",
+        "lost",
+        "number-id",
+        "empty-id",
+        "same-request-id",
+        "pe-01",
+    ];
+    let is_silent = mutant.is_some_and(|id| quiet.iter().any(|part| id.contains(part)));
+    let mut talk = Talk::start(&args, is_silent);
+    script(&mut talk);
+    talk.finish()
+}
+
+/// Statements that are rightly broken beside the mutant's own.
+fn beside(mutant: &str) -> &'static [&'static str] {
+    match mutant {
+        // The client announced nothing, so each use of a service breaks both.
+        "acp-fs-01-reads-unasked"
+        | "acp-fs-02-writes-unasked"
+        | "acp-te-01-terminal-unasked"
+        | "acp-el-01-form-unasked" => &["IN-11"],
+        "acp-in-11-uses-everything" => &["EL-01", "FS-01", "FS-02", "TE-01"],
+        _ => &[],
+    }
+}
+
+fn check(families: &[&str]) {
+    let mut wrong = Vec::new();
+    for mutant in mutants::of(Kind::Acp) {
+        let family = mutant.requirement.split('-').next().unwrap_or_default();
+        if !families.contains(&family) || !WATCHED.contains(&mutant.requirement) {
+            continue;
+        }
+        let (script, scenario) = way(mutant.id);
+        let heard = run(script, scenario, Some(mutant.id));
+        let mut expected = beside(mutant.id).to_vec();
+        expected.push(mutant.requirement);
+        expected.sort_unstable();
+        let broken = heard.broken();
+        if broken != expected {
+            wrong.push(format!(
+                "{}: told {broken:?}, expected {expected:?}\n{}",
+                mutant.id,
+                heard.story()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn transport() {
+    check(&["TR", "CR"]);
+}
+
+#[test]
+fn starts_and_sessions() {
+    check(&["IN", "AU", "EX", "SE", "CL", "LI"]);
+}
+
+#[test]
+fn turns_and_updates() {
+    check(&["PT", "UP", "TC", "PL", "SL", "NO"]);
+}
+
+#[test]
+fn settings_and_services() {
+    check(&["PE", "MO", "CO", "FS", "TE", "EL"]);
+}
+
+#[test]
+fn the_correct_mock_is_blameless() {
+    let ways: [(Script, &str); 22] = [
+        (basics, "default"),
+        (hello, "default"),
+        (everything, "default"),
+        (without_services, "default"),
+        (sessions, "default"),
+        (cancel, "default"),
+        (cancel_request, "default"),
+        (two_questions, "default"),
+        (modes, "modes"),
+        (starts, "auth"),
+        (starts_modestly, "auth"),
+        (one_turn, "tools"),
+        (one_turn, "terminal"),
+        (one_turn, "updates"),
+        (modest_turn, "updates"),
+        (one_turn, "rich"),
+        (one_turn, "bare"),
+        (one_turn, "fs"),
+        (one_turn, "plan"),
+        (one_turn, "elicitation"),
+        (one_turn, "permission"),
+        (one_turn, "thought"),
+    ];
+    let mut held = std::collections::BTreeSet::new();
+    for (script, scenario) in ways {
+        let heard = run(script, scenario, None);
+        assert_eq!(
+            heard.broken(),
+            Vec::<&str>::new(),
+            "{scenario}\n{}",
+            heard.story()
+        );
+        held.extend(heard.held());
+    }
+    // What these conversations do not touch.
+    let untouched: Vec<&str> = WATCHED
+        .iter()
+        .copied()
+        .filter(|s| !held.contains(s))
+        .collect();
+    assert_eq!(untouched, ["LI-03", "PT-01", "EL-04", "EL-06", "EX-08"]);
+}

@@ -1,0 +1,250 @@
+//! A client that talks to the mock while every line is watched.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use agentproto::harness::monitor::{Ending, Notes, Watch, acp};
+use agentproto::wire::{Direction, Transcript};
+use serde_json::{Value, json};
+
+/// Longer than any correct answer takes on a loaded machine; reached only by a defect.
+const LONG: Duration = Duration::from_secs(60);
+/// For mutants that leave something unanswered.
+const SHORT: Duration = Duration::from_millis(400);
+
+/// How the client answers a request of the agent.
+type Service = fn(&Value) -> Option<Value>;
+
+pub struct Talk {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Vec<u8>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+    transcript: Transcript,
+    watch: Watch,
+    pub service: Service,
+    patience: Duration,
+    pub session: String,
+    pub dir: PathBuf,
+    _home: tempfile::TempDir,
+}
+
+/// What was noted, and the conversation.
+pub struct Heard {
+    pub notes: Notes,
+    pub text: String,
+}
+
+impl Talk {
+    /// `agentproto mock acp` with these arguments; `is_silent` ones may leave us waiting.
+    pub fn start(args: &[&str], is_silent: bool) -> Talk {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().canonicalize().expect("a path");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agentproto"));
+        command.args(["mock", "acp"]).args(args).current_dir(&dir);
+        for name in ["MOCK_STATE_DIR", "MOCK_SCENARIO", "MOCK_MUTANT"] {
+            command.env_remove(name);
+        }
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let stdout = child.stdout.take().expect("stdout");
+        let mut stderr = child.stderr.take().expect("stderr");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let mut stdout = BufReader::new(stdout);
+            let mut line = Vec::new();
+            while stdout.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+                if sender.send(std::mem::take(&mut line)).is_err() {
+                    return;
+                }
+            }
+        });
+        let stderr = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = stderr.read_to_end(&mut text);
+            text
+        });
+        Talk {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+            stderr: Some(stderr),
+            transcript: Transcript::new(),
+            watch: Watch::new(acp()),
+            service: obliging,
+            patience: if is_silent { SHORT } else { LONG },
+            session: String::new(),
+            dir,
+            _home: home,
+        }
+    }
+
+    fn note(&mut self, direction: Direction, line: &[u8]) -> Vec<Value> {
+        let ended = line.ends_with(b"\n");
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let number = self
+            .transcript
+            .push(direction, Duration::ZERO, text, ended, None);
+        let line = self.transcript.line(number).expect("just written");
+        let read = self.watch.line(&line);
+        let rest = read.rest.into_iter().map(|(json, _)| json);
+        read.json.into_iter().chain(rest).collect()
+    }
+
+    pub fn raw(&mut self, line: &str) {
+        let line = format!("{line}\n");
+        self.note(Direction::ToAgent, line.as_bytes());
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin
+                .write_all(line.as_bytes())
+                .and_then(|()| stdin.flush());
+        }
+    }
+
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.raw(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string());
+    }
+
+    pub fn tell(&mut self, id: u64, method: &str, params: Value) {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.raw(&message.to_string());
+    }
+
+    pub fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
+        self.tell(id, method, params);
+        self.answer(id)
+    }
+
+    /// Waits for an answer, even if its id is of another type.
+    pub fn answer(&mut self, id: u64) -> Value {
+        let found = self.until(|message| {
+            let found = message.get("id").map(Value::to_string).unwrap_or_default();
+            message.get("method").is_none() && found.trim_matches('"') == id.to_string()
+        });
+        found.unwrap_or(Value::Null)
+    }
+
+    pub fn until_called(&mut self, method: &str) -> Value {
+        let found = self.until(|message| message["method"] == method);
+        found.unwrap_or(Value::Null)
+    }
+
+    /// Reads until a message fits; the agent is served on the way.
+    pub fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Option<Value> {
+        loop {
+            let line = match self.lines.recv_timeout(self.patience) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) if self.patience == LONG => {
+                    panic!("nothing comes:\n{}", self.text())
+                }
+                Err(_) => return None,
+            };
+            let messages = self.note(Direction::FromAgent, &line);
+            for message in &messages {
+                self.serve(message);
+            }
+            if let Some(found) = messages.into_iter().find(&fits) {
+                return Some(found);
+            }
+        }
+    }
+
+    fn serve(&mut self, message: &Value) {
+        let (Some(id), Some(_)) = (message.get("id"), message.get("method")) else {
+            return;
+        };
+        if let Some(mut reply) = (self.service)(message) {
+            reply["jsonrpc"] = "2.0".into();
+            reply["id"] = id.clone();
+            self.raw(&reply.to_string());
+        }
+    }
+
+    fn text(&self) -> String {
+        let lines = self.transcript.lines();
+        let lines = lines.map(|l| format!("{:3} {} {}", l.number, l.direction.as_str(), l.text()));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Ends stdin, reads the rest, and what was noted in all.
+    pub fn finish(mut self) -> Heard {
+        self.stdin = None;
+        self.patience = LONG;
+        while self.until(|_| false).is_some() {}
+        let _ = self.child.wait();
+        let stderr = self.stderr.take().and_then(|reader| reader.join().ok());
+        for line in stderr.unwrap_or_default().split(|byte| *byte == b'\n') {
+            self.note(Direction::Stderr, line);
+        }
+        let ending = Ending {
+            is_orderly: true,
+            last_line: self.transcript.len() as u64,
+        };
+        Heard {
+            notes: self.watch.end(&ending),
+            text: self.text(),
+        }
+    }
+}
+
+impl Heard {
+    /// The statements that were broken, each once.
+    pub fn broken(&self) -> Vec<&'static str> {
+        let found = self.notes.found.iter();
+        found
+            .filter(|(_, f)| f.broken > 0)
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    pub fn held(&self) -> Vec<&'static str> {
+        let found = self.notes.found.iter();
+        found
+            .filter(|(_, f)| f.held > 0)
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// All that helps to see why.
+    pub fn story(&self) -> String {
+        let mut story = String::new();
+        for (id, found) in &self.notes.found {
+            for violation in &found.violations {
+                story += &format!("  {id} {:?}: {}\n", violation.lines, violation.message);
+            }
+        }
+        story + &self.text
+    }
+}
+
+/// Says yes to everything, and has a file and terminals.
+pub fn obliging(request: &Value) -> Option<Value> {
+    let result = match request["method"].as_str()? {
+        "session/request_permission" => {
+            json!({ "outcome": { "outcome": "selected", "optionId": "allow-once" } })
+        }
+        "fs/read_text_file" => json!({ "content": "a line\n" }),
+        // A terminal of its own for each request.
+        "terminal/create" => json!({ "terminalId": format!("terminal-{}", request["id"]) }),
+        "terminal/wait_for_exit" => json!({ "exitCode": 0 }),
+        "terminal/output" => json!({ "output": "hello\n", "truncated": false }),
+        "elicitation/create" => {
+            json!({ "action": "accept", "content": { "colour": "red", "number": 3,
+                "decision": "allow-once" } })
+        }
+        _ => json!({}),
+    };
+    Some(json!({ "result": result }))
+}
+
+/// Leaves every request open.
+pub fn silent(_: &Value) -> Option<Value> {
+    None
+}
