@@ -4,5 +4,5 @@
 pub mod model;
 pub mod monitor;
 pub mod run;
-pub mod suite;
 pub mod shape;
+pub mod suite;
