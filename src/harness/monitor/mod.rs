@@ -11,6 +11,7 @@ mod framing;
 mod ids;
 mod initialize;
 mod ledger;
+mod mcp;
 mod owner;
 mod permissions;
 mod plans;
@@ -32,6 +33,7 @@ use serde_json::Value;
 
 pub use frame::Frame;
 pub use ledger::{Asked, Ledger, Session, id_key, session_of};
+pub use mcp::mcp;
 pub use watch::{Read, Watch};
 
 use crate::wire::{Envelope, Line};

@@ -100,7 +100,7 @@ pub struct Player<'a> {
 
 pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played {
     let begun = Instant::now();
-    if let Some(blocked) = lacking(case, setting) {
+    if let Some(blocked) = lacking(case, protocol, setting) {
         return Played {
             blocked: Some(blocked),
             ..Played::default()
@@ -149,7 +149,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
 }
 
 /// What the caller did not give.
-fn lacking(case: &Case, setting: &Setting) -> Option<Blocked> {
+fn lacking(case: &Case, protocol: Protocol, setting: &Setting) -> Option<Blocked> {
     let missing: Vec<&str> = case
         .needs
         .prompts
@@ -157,7 +157,8 @@ fn lacking(case: &Case, setting: &Setting) -> Option<Blocked> {
         .filter(|key| !setting.prompts.contains_key(*key))
         .map(String::as_str)
         .collect();
-    if !missing.is_empty() {
+    // Which calls lead where depends on the tools that a server has.
+    if !missing.is_empty() && protocol != Protocol::Mcp {
         let keys = missing.join("`, `");
         return Some(Blocked::Skip(format!(
             "no prompt is known that leads there: put `{keys}` into the file of --prompts"
@@ -206,7 +207,9 @@ impl Player<'_> {
         }
         self.initialize().await?;
         self.played.startup += begun.elapsed();
-        if begin == Begin::Session {
+        if begin == Begin::Session && self.protocol == Protocol::Mcp {
+            self.list_tools().await?;
+        } else if begin == Begin::Session {
             let params = self.case.session.clone().unwrap_or_else(|| json!({}));
             self.open_session(&params, "new").await?;
         }
@@ -258,9 +261,39 @@ impl Player<'_> {
         let method = self.auth_method().unwrap_or(Value::Null);
         self.known.bind("auth_method", method, vec![answer.line]);
         if self.protocol == Protocol::Mcp {
+            // What came before we are ready shall stand before it.
+            self.connection()?.listen(Duration::ZERO).await;
             let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             self.say(&ready).await?;
         }
+        Ok(())
+    }
+
+    /// All pages of tools/list as `$tools`, and what may be called as `$calls`.
+    async fn list_tools(&mut self) -> Step1 {
+        const PAGES: usize = 50;
+        if !self.played.initialize["capabilities"]["tools"].is_object() {
+            let why = "the server does not declare `tools`".to_owned();
+            return Err(Blocked::NotApplicable(why).into());
+        }
+        let (mut tools, mut lines) = (Vec::new(), Vec::new());
+        let mut params = json!({});
+        for _ in 0..PAGES {
+            let page = self.exchange("tools/list", Some(params)).await?;
+            lines.push(page.line);
+            let Some(more) = page.json.pointer("/result/tools").and_then(Value::as_array) else {
+                let why = "tools/list was not answered with a list".to_owned();
+                return Err(Blocked::NotVerified(why).into());
+            };
+            tools.extend(more.iter().cloned());
+            match page.json.pointer("/result/nextCursor") {
+                Some(Value::String(cursor)) => params = json!({"cursor": cursor}),
+                _ => break,
+            }
+        }
+        let calls = super::tools::calls(&tools, &self.setting.prompts);
+        self.known.bind("tools", json!(tools), lines.clone());
+        self.known.bind("calls", calls, lines);
         Ok(())
     }
 
@@ -359,6 +392,12 @@ impl Player<'_> {
                 let name = pointer.trim_start_matches('/').replace('/', ".");
                 let why = format!("the agent does not advertise `{name}`");
                 return Err(Blocked::NotApplicable(why).into());
+            }
+        }
+        if self.protocol == Protocol::Mcp {
+            let unknown = |key: &&String| self.known.look(&format!("$calls/{key}")).is_none();
+            if let Some(key) = self.case.needs.prompts.iter().find(unknown) {
+                return Err(Blocked::Skip(super::tools::unknown(key)).into());
             }
         }
         for expect in &self.case.needs.that {

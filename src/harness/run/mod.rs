@@ -10,6 +10,7 @@ pub mod process;
 pub mod prompts;
 mod recorder;
 mod services;
+mod tools;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -120,7 +121,8 @@ pub trait Progress: Send + Sync {
 pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
     match protocol {
         Protocol::Acp | Protocol::Lifecycle => monitor::acp(),
-        Protocol::AcpV2 | Protocol::Mcp => Vec::new(),
+        Protocol::Mcp => monitor::mcp(),
+        Protocol::AcpV2 => Vec::new(),
     }
 }
 

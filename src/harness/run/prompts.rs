@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::fields::{self, Mistake};
+use crate::manifest::to_json;
 
 /// The keys that cases ask for.
 pub const KEYS: [&str; 9] = [
@@ -24,12 +25,17 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
         let known: Vec<&str> = KEYS
             .iter()
             .copied()
-            .chain(["elicitation", "recall"])
+            .chain(["elicitation", "recall", "log"])
             .collect();
         notes.keys(root, "a prompts file", &known);
         let mut prompts = BTreeMap::new();
         for key in known {
-            if let Some(text) = notes.string(root, key) {
+            // A call of an MCP tool stands there as it is.
+            if let Some(call) = root.get(key).filter(|node| node.is_map()) {
+                notes.keys(call, "a call of a tool", &["name", "arguments"]);
+                notes.need(call, "name", "a call of a tool");
+                prompts.insert(key.to_owned(), to_json(call).to_string());
+            } else if let Some(text) = notes.string(root, key) {
                 prompts.insert(key.to_owned(), text);
             }
         }

@@ -70,6 +70,12 @@ impl Services {
             (_, "fs/write_text_file") => files::write(params, &self.root),
             (_, "ping") => Ok(json!({})),
             (_, "roots/list") => Ok(json!({"roots": []})),
+            (_, "sampling/createMessage") => Ok(json!({
+                "role": "assistant",
+                "content": {"type": "text", "text": "certified"},
+                "model": "agentproto",
+                "stopReason": "endTurn",
+            })),
             (_, method) if method.starts_with("terminal/") => {
                 return match self.terminals.asked(id, method, params, &self.root) {
                     Some(reply) => Some(envelope(id, reply)),

@@ -18,6 +18,18 @@ const SUITES: &[(&str, &[&str])] = &[(
         include_str!("../../../suites/acp/extensibility.yaml"),
     ],
 )];
+const SUITES: &[(&str, &[&str])] = &[
+    ("acp", &[include_str!("../../../suites/acp/transport.yaml")]),
+    (
+        "mcp",
+        &[
+            include_str!("../../../suites/mcp/base.yaml"),
+            include_str!("../../../suites/mcp/utilities.yaml"),
+            include_str!("../../../suites/mcp/tools.yaml"),
+            include_str!("../../../suites/mcp/client.yaml"),
+        ],
+    ),
+];
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     SUITES.iter().map(|(name, _)| *name)

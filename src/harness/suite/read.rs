@@ -97,7 +97,10 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
         }
     }
     let items = notes.items(root, "cases");
-    let cases: Vec<Case> = items.iter().map(|n| case(n, reader, notes)).collect();
+    let cases: Vec<Case> = items
+        .iter()
+        .map(|n| case(n, protocol, reader, notes))
+        .collect();
     let mut names = HashSet::new();
     for (case, node) in cases.iter().zip(items) {
         if !names.insert(case.id.clone()) {
@@ -167,7 +170,7 @@ fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> R
     }
 }
 
-fn case(node: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Case {
+fn case(node: &Node, protocol: Protocol, reader: &Reader<'_>, notes: &mut Notes) -> Case {
     let what = "a case";
     let known = [
         "id", "title", "decides", "begin", "client", "session", "needs", "answers", "steps",
@@ -197,7 +200,7 @@ fn case(node: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Case {
             "initialized" => Begin::Initialized,
             _ => Begin::Session,
         },
-        client: client(node, notes),
+        client: client(node, protocol, notes),
         session: notes.json(node, "session"),
         needs: node
             .get("needs")
@@ -212,12 +215,12 @@ fn case(node: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Case {
 }
 
 /// `all` (the default), `none`, `unsaid`, or the capabilities themselves.
-fn client(node: &Node, notes: &mut Notes) -> Option<Value> {
+fn client(node: &Node, protocol: Protocol, notes: &mut Notes) -> Option<Value> {
     let Some(client) = node.get("client") else {
-        return Some(everything());
+        return Some(everything(protocol));
     };
     match client.as_str() {
-        Some("all") => Some(everything()),
+        Some("all") => Some(everything(protocol)),
         Some("none") => Some(Value::Object(serde_json::Map::new())),
         Some("unsaid") => None,
         None if client.is_map() => Some(to_json(client)),
@@ -229,8 +232,15 @@ fn client(node: &Node, notes: &mut Notes) -> Option<Value> {
     }
 }
 
-/// Everything that an ACP client can offer.
-fn everything() -> Value {
+/// Everything that a client can offer.
+fn everything(protocol: Protocol) -> Value {
+    if protocol == Protocol::Mcp {
+        return serde_json::json!({
+            "roots": {},
+            "sampling": {},
+            "elicitation": {"form": {}, "url": {}},
+        });
+    }
     serde_json::json!({
         "fs": {"readTextFile": true, "writeTextFile": true},
         "terminal": true,

@@ -138,9 +138,11 @@ static BASE: &[Mutant] = &[
     Mutant {
         id: "mcp-lifecycle-other-version",
         requirement: "basic/lifecycle: a known version is answered with itself",
-        wrong: "2024-11-05 is answered, whatever was asked for.",
+        wrong: "2024-11-05 is answered to whoever asks for a version that is known.",
         tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("initialize"), |m| {
+            let known = message.pointer("/result/protocolVersion").cloned();
+            let same = sent.asked.get("protocolVersion") == known.as_ref();
+            change(message, sent.answers("initialize") && same, |m| {
                 set(m, "/result/protocolVersion", "2024-11-05");
             })
         }),
