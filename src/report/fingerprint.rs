@@ -29,6 +29,7 @@ pub fn fingerprints(report: &Report, meta: &Meta) -> Vec<String> {
 }
 
 /// The name of a thing by its parts.
+#[cfg(target_os = "linux")]
 pub(super) fn of(parts: &[&[u8]]) -> String {
     hex(&digest(parts))
 }

@@ -49,6 +49,9 @@ fn sarif_has_a_rule_for_each_requirement_and_results_for_what_is_wrong() {
         }
         assert_eq!(prints.len(), results.len(), "fingerprints differ");
         for rule in rules {
+            let tags = rule["properties"]["tags"].as_array().expect("tags");
+            let unique: std::collections::HashSet<_> = tags.iter().collect();
+            assert_eq!(unique.len(), tags.len(), "{rule}");
             assert!(
                 !rule["shortDescription"]["text"]
                     .as_str()
@@ -242,7 +245,7 @@ fn markdown_of_strangers_stays_text() {
                     assert!(code || !address, "{line}");
                     assert!(code || !bare.contains("@octocat"), "{line}");
                     assert!(code || !bare.contains("](javascript"), "{line}");
-                    let tags = ["<img", "<script", "<svg", "</style", "<b>h", "<!--<"];
+                    let tags = ["<img", "<script", "<svg", "</style", "<!--<"];
                     assert!(code || !tags.iter().any(|t| bare.contains(t)), "{line}");
                 }
             }

@@ -11,9 +11,11 @@ use super::{badge, html, load, markdown, order};
 use crate::harness::model::{Report, Verdict};
 use crate::manifest::replace_file;
 use crate::report::sarif::percent_encode;
-use crate::report::text::{self, plain};
+use crate::report::text::{self, clip, plain};
 
 const STYLE: &str = include_str!("assets/index.css");
+/// Of a column's title; longer ones would hide the matrix.
+const MOST_CHARACTERS: usize = 60;
 
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
@@ -33,7 +35,8 @@ pub struct Entry {
     pub report: Report,
 }
 
-/// Reads `DIR/*/report.json`, and `DIR/*.json` that say they are reports; in order of names.
+/// Reads `DIR/*/report.json`, and `DIR/*.json` that say they are reports; in order of the
+/// agents' names.
 pub fn read(dir: &Path) -> Result<Vec<Entry>, IndexError> {
     let unreadable = |error| IndexError::Unreadable {
         dir: dir.to_owned(),
@@ -74,6 +77,7 @@ pub fn read(dir: &Path) -> Result<Vec<Entry>, IndexError> {
         let link = there.or(places.last()).cloned().unwrap_or_default();
         entries.push(Entry { link, report });
     }
+    entries.sort_by_cached_key(|e: &Entry| html::name(&e.report).to_lowercase());
     match entries.is_empty() {
         true => Err(IndexError::Empty(dir.to_owned())),
         false => Ok(entries),
@@ -167,16 +171,27 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
          <p>{}, {} certified. A cell says how many of the requirements that could be judged \
          hold; its colour is that of the worst verdict in it.</p></header>\n<main>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Agents by section\">\
-         <table class=\"matrix\">\n<thead><tr><th scope=\"col\">Agent</th>\
-         <th scope=\"col\">Verdict</th>",
+         <table class=\"matrix\">\n<thead>",
         text::count(entries.len(), "agent", "agents"),
         certified.count()
     )?;
-    let several = columns
-        .iter()
-        .any(|c| Some(&c.0) != columns.first().map(|f| &f.0));
+    if several_suites(&columns) {
+        body.push_str("<tr><td></td><td></td>");
+        for group in columns.chunk_by(|a, b| a.0 == b.0) {
+            let suite = group.first().map_or("", |(suite, _)| suite);
+            write!(
+                body,
+                "<th class=\"suite\" scope=\"colgroup\" colspan=\"{}\">{}</th>",
+                group.len(),
+                markup(&clip(suite, MOST_CHARACTERS))
+            )?;
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("<tr><th scope=\"col\">Agent</th><th scope=\"col\">Verdict</th>");
     for (suite, section) in &columns {
-        let title = title(suite, section, several);
+        let title = title(suite, section, false);
+        let title = clip(&title, MOST_CHARACTERS);
         write!(
             body,
             "<th scope=\"col\"><span>{}</span></th>",
@@ -234,6 +249,13 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
     )
 }
 
+fn several_suites(columns: &[order::Chapter]) -> bool {
+    columns.windows(2).any(|pair| match pair {
+        [a, b] => a.0 != b.0,
+        _ => false,
+    })
+}
+
 fn title(suite: &str, section: &str, several: bool) -> String {
     match (several, section.trim()) {
         (_, "") => suite.to_owned(),
@@ -244,9 +266,7 @@ fn title(suite: &str, section: &str, several: bool) -> String {
 
 fn table(entries: &[Entry]) -> String {
     let columns = columns(entries);
-    let several = columns
-        .iter()
-        .any(|c| Some(&c.0) != columns.first().map(|f| &f.0));
+    let several = several_suites(&columns);
     let names: Vec<String> = columns
         .iter()
         .map(|(suite, section)| markdown::inline(&title(suite, section, several)))

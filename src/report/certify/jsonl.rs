@@ -9,7 +9,7 @@ use crate::harness::model::Report;
 use crate::report::aoi::{Emitter, object};
 
 pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, &report.tool.version);
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta(&options.command)?;
     for result in &report.results {
         emitter.event("result", &object(serde_json::to_value(result)?))?;

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0: a rule per requirement, a result per failure and warning. What the harness
 //! could not judge is a notification of the tool, not a result about the agent.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
@@ -70,12 +70,14 @@ fn rules(report: &Report) -> (Vec<Value>, HashMap<&str, usize>) {
 }
 
 fn rule(row: &CaseResult) -> Value {
+    // A set: the schema refuses a tag that is there twice.
+    let tags = BTreeSet::from([row.suite.as_str(), &row.section, row.level.as_str()]);
     json!({
         "id": row.requirement,
         "shortDescription": { "text": filled(&row.statement, &row.requirement) },
         "help": { "text": format!("{} ({}): {}", row.source, row.level.as_str(), row.statement) },
         "defaultConfiguration": { "level": level(row.level.violated(), row.level) },
-        "properties": { "tags": [row.suite, row.section, row.level.as_str()] },
+        "properties": { "tags": tags },
     })
 }
 
@@ -145,7 +147,8 @@ fn message(row: &CaseResult) -> String {
             clip(&evidence.text, EVIDENCE_CHARACTERS)
         ));
     }
-    text::plain_lines(&lines.join("\n")).into_owned()
+    // Viewers would make a link of `[text](address)`.
+    text::plain_lines(&lines.join("\n")).replace("](", "] (")
 }
 
 /// The line that shows it best: the last that the agent wrote.
