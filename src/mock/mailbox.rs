@@ -57,6 +57,27 @@ impl Mailbox {
         self.wait(id)
     }
 
+    /// As `call`, but the answer is waited for even where the turn is to end: what the other side
+    /// made for us must not be forgotten. The end comes with it.
+    pub fn call_through(
+        &self,
+        peer: &Peer,
+        method: &str,
+        params: Value,
+    ) -> Result<(Outcome, Option<End>), End> {
+        self.listen()?;
+        let id = peer.request(method, params, Some(&self.ear));
+        let mut end = None;
+        loop {
+            let signal = self.signals.recv().map_err(|_| End::Silence)?;
+            match heard(signal) {
+                Ok(Some((answered, outcome))) if answered == id => return Ok((outcome, end)),
+                Ok(_) => {}
+                Err(why) => end = Some(why),
+            }
+        }
+    }
+
     pub fn wait(&self, id: u64) -> Called {
         loop {
             let signal = self.signals.recv().map_err(|_| End::Silence)?;

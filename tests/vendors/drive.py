@@ -344,7 +344,7 @@ def run(name, options, model):
     cwd.mkdir()
     node = f"{options.vendors}/node22/node_modules/node/bin"
     words = {"URL": model.url, "PORT": model.url.rsplit(":", 1)[1], "HOME": str(home),
-             "CWD": str(cwd), "VENDORS": options.vendors, "PATH": f"{node}:/usr/local/bin:/usr/bin:/bin"}
+             "cwd": str(cwd), "VENDORS": options.vendors, "PATH": f"{node}:/usr/local/bin:/usr/bin:/bin"}
     recipe = Recipe(name, words)
     recipe.furnish(home)
     results = {}

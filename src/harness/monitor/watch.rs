@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::frame::Reader;
 use super::{Ending, Ledger, Monitor, Notes, Seen};
-use crate::wire::{Envelope, Line};
+use crate::wire::{Direction, Envelope, Line};
 
 pub struct Watch {
     monitors: Vec<Box<dyn Monitor>>,
@@ -34,6 +34,10 @@ impl Watch {
 
     /// Takes the next line, of any direction.
     pub fn line(&mut self, line: &Line) -> Read {
+        // An agent may take a carriage return for a part of the message, and refuse it.
+        if line.direction == Direction::ToAgent && line.bytes.last() == Some(&b'\r') {
+            self.ledger.nonsense_sent += 1;
+        }
         let (frames, values) = self.reader.read(line);
         self.ledger.frames = frames;
         let mut messages = values.into_iter().map(|value| {

@@ -9,15 +9,13 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, Received, Silence};
 use super::{Login, Setting};
-use crate::harness::monitor::{Notes, id_key, session_of};
+use crate::harness::monitor::Notes;
 use crate::harness::suite::template::Bindings;
-use crate::harness::suite::{
-    Awaited, Begin, Case, Expect, Prompt, PromptText, Protocol, Request, Step, What,
-};
-use crate::wire::{Kind, Transcript};
+use crate::harness::suite::{Begin, Case, Protocol};
+use crate::wire::Transcript;
 
 /// A text that a case makes is at most so long.
-const LONGEST_TEXT: usize = 32 << 20;
+pub(super) const LONGEST_TEXT: usize = 32 << 20;
 
 /// What one requirement got in one case.
 #[derive(Clone, Debug)]
@@ -58,7 +56,7 @@ pub struct Played {
 }
 
 /// Stops a case.
-enum Stop {
+pub(super) enum Stop {
     Blocked(Blocked),
     /// Something was broken, and nothing after it makes sense.
     Broken,
@@ -70,32 +68,32 @@ impl From<Blocked> for Stop {
     }
 }
 
-type Step1 = Result<(), Stop>;
+pub(super) type Step1 = Result<(), Stop>;
 
 /// What a step without expectations needs to go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Demand {
+pub(super) enum Demand {
     Answer,
     Result,
 }
 
 pub struct Player<'a> {
-    case: &'a Case,
-    setting: &'a Setting,
-    protocol: Protocol,
-    connection: Option<Connection>,
-    known: Bindings,
+    pub(super) case: &'a Case,
+    pub(super) setting: &'a Setting,
+    pub(super) protocol: Protocol,
+    pub(super) connection: Option<Connection>,
+    pub(super) known: Bindings,
     /// Names of requests that were sent: id and line.
-    sent: HashMap<String, (Value, u64)>,
-    root: PathBuf,
-    played: Played,
-    begun: Instant,
-    recorders: HashMap<String, super::recorder::Recorder>,
-    directories: usize,
+    pub(super) sent: HashMap<String, (Value, u64)>,
+    pub(super) root: PathBuf,
+    pub(super) played: Played,
+    pub(super) begun: Instant,
+    pub(super) recorders: HashMap<String, super::recorder::Recorder>,
+    pub(super) directories: usize,
     /// Logged in by the harness, as a user would have to be again in the next process.
-    is_logged_in: bool,
+    pub(super) is_logged_in: bool,
     /// Where `wait_for` of each kind goes on.
-    seen_until: u64,
+    pub(super) seen_until: u64,
 }
 
 pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played {
@@ -164,10 +162,6 @@ fn lacking(case: &Case, protocol: Protocol, setting: &Setting) -> Option<Blocked
             "no prompt is known that leads there: put `{keys}` into the file of --prompts"
         )));
     }
-    if case.needs.auth && setting.login == Login::No {
-        let why = "needs a login that may be tried: name its method with --auth-method";
-        return Some(Blocked::Skip(why.to_owned()));
-    }
     if case.needs.model && setting.model.is_none() {
         let why = "needs a model that can be asked what it saw: run with --mock-llm";
         return Some(Blocked::Skip(why.to_owned()));
@@ -189,7 +183,7 @@ impl Player<'_> {
         self.steps(&case.steps).await
     }
 
-    fn directory(&mut self, name: &str) -> Result<String, Stop> {
+    pub(super) fn directory(&mut self, name: &str) -> Result<String, Stop> {
         let path = self.root.join(name);
         match std::fs::create_dir_all(&path) {
             Ok(()) => Ok(path.to_string_lossy().into_owned()),
@@ -216,7 +210,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    async fn start_process(&mut self) -> Step1 {
+    pub(super) async fn start_process(&mut self) -> Step1 {
         let monitors = super::monitors(self.protocol);
         let watch = crate::harness::monitor::Watch::new(monitors);
         let cwd = self.root.join("start");
@@ -247,7 +241,7 @@ impl Player<'_> {
         }
     }
 
-    async fn initialize(&mut self) -> Step1 {
+    pub(super) async fn initialize(&mut self) -> Step1 {
         let client = self.case.client.clone();
         let params = super::opening::initialize(self.protocol, client);
         let answer = self.exchange("initialize", Some(params)).await?;
@@ -270,7 +264,7 @@ impl Player<'_> {
     }
 
     /// All pages of tools/list as `$tools`, and what may be called as `$calls`.
-    async fn list_tools(&mut self) -> Step1 {
+    pub(super) async fn list_tools(&mut self) -> Step1 {
         const PAGES: usize = 50;
         if !self.played.initialize["capabilities"]["tools"].is_object() {
             let why = "the server does not declare `tools`".to_owned();
@@ -299,7 +293,11 @@ impl Player<'_> {
 
     /// A request that only prepares something.
     async fn exchange(&mut self, method: &str, params: Option<Value>) -> Result<Received, Stop> {
-        let timeout = self.setting.timeout;
+        // A process needs its time to start.
+        let timeout = match method {
+            "initialize" => self.setting.timeout * 2,
+            _ => self.setting.timeout,
+        };
         let connection = self.connection()?;
         let sent = connection.request(method, params, None, timeout).await;
         let answer = match sent {
@@ -315,7 +313,7 @@ impl Player<'_> {
     }
 
     /// session/new with what the params do not say; logs in where the agent asks for it.
-    async fn open_session(&mut self, params: &Value, name: &str) -> Step1 {
+    pub(super) async fn open_session(&mut self, params: &Value, name: &str) -> Step1 {
         let mut whole = json!({"cwd": "$cwd", "mcpServers": []});
         if let (Some(whole), Some(more)) = (whole.as_object_mut(), params.as_object()) {
             for (key, value) in more {
@@ -353,7 +351,7 @@ impl Player<'_> {
         }
     }
 
-    async fn log_in(&mut self) -> Result<bool, Stop> {
+    pub(super) async fn log_in(&mut self) -> Result<bool, Stop> {
         let Some(method) = self.auth_method() else {
             return Ok(false);
         };
@@ -402,350 +400,50 @@ impl Player<'_> {
         }
         for expect in &self.case.needs.that {
             if let Err(unmet) = expect.check(None, &self.known) {
-                return Err(Blocked::NotApplicable(unmet.message).into());
+                let why = match &expect.say {
+                    Some(say) => self.words(say),
+                    None => unmet.message,
+                };
+                return Err(Blocked::NotApplicable(why).into());
             }
+        }
+        if self.case.needs.auth && self.setting.login == Login::No {
+            let why = "needs a login that may be tried: name its method with --auth-method";
+            return Err(Blocked::Skip(why.to_owned()).into());
         }
         Ok(())
-    }
-
-    // --- the steps -----------------------------------------------------------------------
-
-    async fn steps(&mut self, steps: &[Step]) -> Step1 {
-        for step in steps {
-            Box::pin(self.step(step)).await?;
-        }
-        Ok(())
-    }
-
-    async fn step(&mut self, step: &Step) -> Step1 {
-        match &step.what {
-            What::Call(request, expect) => {
-                let name = self.send(request).await?;
-                let taken = match request.takes_errors {
-                    true => Demand::Answer,
-                    false => Demand::Result,
-                };
-                self.receive(&name, &request.method, request.within, expect, taken)
-                    .await
-            }
-            What::Send(request) => self.send(request).await.map(|_| ()),
-            What::Receive { of, within, expect } => {
-                self.receive(of, of, *within, expect, Demand::Result).await
-            }
-            What::Notify { method, params } => {
-                let params = self.fill(params)?;
-                self.say(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
-                    .await
-            }
-            What::Raw(pieces) => {
-                for piece in pieces {
-                    self.write(piece).await?;
-                }
-                Ok(())
-            }
-            What::Message(template) => {
-                let message = self.fill(template)?;
-                self.say(&message).await
-            }
-            What::Answer { of, with } => {
-                let id = self
-                    .known
-                    .look(&format!("${of}/id"))
-                    .map(|(id, _)| id.clone());
-                let Some(id) = id else {
-                    return Err(Blocked::Error(format!("${of} is no request")).into());
-                };
-                let mut message = self.fill(with)?;
-                if let Some(members) = message.as_object_mut() {
-                    members.insert("jsonrpc".to_owned(), json!("2.0"));
-                    members.insert("id".to_owned(), id.clone());
-                }
-                self.connection()?.services.no_longer_held(&id);
-                self.say(&message).await
-            }
-            What::WaitFor(wait) => self.wait_for(wait).await,
-            What::Quiet { time, name } => {
-                let time = time.unwrap_or(self.setting.quiet);
-                let heard = self.connection()?.listen(time).await;
-                self.played.waits += time;
-                if let Some(name) = name {
-                    let lines = heard.iter().map(|m| m.line).collect();
-                    let values: Vec<Value> = heard.iter().map(|m| (*m.json).clone()).collect();
-                    self.known.bind(name, json!(values), lines);
-                }
-                Ok(())
-            }
-            What::Expect(expect) => self.judge(None, expect),
-            What::Turn(prompt, expect) => {
-                self.prompt(prompt).await?;
-                let (name, within) = (&prompt.name, prompt.within);
-                self.receive(name, "session/prompt", within, expect, Demand::Result)
-                    .await
-            }
-            What::Prompt(prompt) => self.prompt(prompt).await,
-            What::Cancel => self.cancel().await,
-            What::Updates {
-                session,
-                since,
-                name,
-            } => {
-                let from = self.sent_at(since.as_deref());
-                let session = self.fill(session)?;
-                let session = session.as_str().unwrap_or_default().to_owned();
-                let inbox = &self.connection()?.inbox;
-                let mut lines = Vec::new();
-                let mut values = Vec::new();
-                for message in inbox {
-                    if message.line > from
-                        && is_update(message)
-                        && session_of(&message.json) == Some(&session)
-                    {
-                        lines.push(message.line);
-                        values.push(message.json["params"]["update"].clone());
-                    }
-                }
-                self.known.bind(name, json!(values), lines);
-                Ok(())
-            }
-            What::Bind { name, value, times } => {
-                let mut filled = self.fill(value)?;
-                if let (Value::String(text), 2..) = (&filled, *times) {
-                    let times = usize::try_from(*times).unwrap_or(1);
-                    let room = LONGEST_TEXT / text.len().max(1);
-                    filled = json!(text.repeat(times.min(room)));
-                }
-                let lines = match value.as_str().and_then(|path| self.known.look(path)) {
-                    Some((_, lines)) => lines.to_vec(),
-                    None => Vec::new(),
-                };
-                self.known.bind(name, filled, lines);
-                Ok(())
-            }
-            What::Collect { value, into } => {
-                let filled = self.fill(value)?;
-                let (mut list, mut lines) = match self.known.get(into) {
-                    Some(bound) => (bound.value.clone(), bound.lines.clone()),
-                    None => (json!([]), Vec::new()),
-                };
-                if let Some((_, more)) = value.as_str().and_then(|path| self.known.look(path)) {
-                    lines.extend(more);
-                }
-                if let Some(items) = list.as_array_mut() {
-                    items.push(filled);
-                }
-                self.known.bind(into, list, lines);
-                Ok(())
-            }
-            What::NewSession { params, name } => self.open_session(params, name).await,
-            What::Restart(begin) => {
-                self.hang_up().await;
-                self.start_process().await?;
-                if *begin == Begin::Process {
-                    return Ok(());
-                }
-                self.initialize().await?;
-                if self.is_logged_in {
-                    self.log_in().await?;
-                }
-                Ok(())
-            }
-            What::EndInput => {
-                self.connection()?.close_input();
-                Ok(())
-            }
-            What::Signal(number) => {
-                self.connection()?.signal(*number);
-                Ok(())
-            }
-            What::Exit { within, expect } => {
-                let within = within.unwrap_or(self.setting.timeout);
-                let connection = self.connection()?;
-                let exit = connection.ended(within).await;
-                let last = connection.transcript.len() as u64;
-                let value = exit.unwrap_or(Value::Null);
-                self.known.bind("exit", value, vec![last]);
-                self.judge(None, expect)
-            }
-            What::Alive => self.alive().await,
-            What::ForEach { list, name, steps } => {
-                let lines = match list.as_str().and_then(|path| self.known.look(path)) {
-                    Some((_, lines)) => lines.to_vec(),
-                    None => Vec::new(),
-                };
-                let list = self.fill(list)?;
-                for item in list.as_array().into_iter().flatten() {
-                    self.known.bind(name, item.clone(), lines.clone());
-                    self.steps(steps).await?;
-                }
-                Ok(())
-            }
-            What::Repeat { times, steps } => {
-                for round in 0..*times {
-                    self.known.bind("round", json!(round), Vec::new());
-                    self.steps(steps).await?;
-                }
-                Ok(())
-            }
-            What::When { that, steps } => {
-                let holds = |expect: &Expect| expect.check(None, &self.known).is_ok();
-                match that.iter().all(holds) {
-                    true => self.steps(steps).await,
-                    false => Ok(()),
-                }
-            }
-            What::Directory(name) => {
-                self.directories += 1;
-                let path = self.directory(&format!("{name}-{}", self.directories))?;
-                self.known.bind(name, json!(path), Vec::new());
-                Ok(())
-            }
-            What::WriteFile { path, text } => {
-                let path = self.own_path(path)?;
-                let text = self.fill(text)?;
-                let written = std::fs::write(&path, text.as_str().unwrap_or_default());
-                written.map_err(|e| Blocked::Error(format!("{}: {e}", path.display())).into())
-            }
-            What::ReadFile { path, name } => {
-                let path = self.own_path(path)?;
-                // A file that is not there is a null to be judged.
-                let text = std::fs::read(&path).ok();
-                let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-                self.known.bind(name, json!(text), Vec::new());
-                Ok(())
-            }
-            What::Recorder {
-                name,
-                transport,
-                env,
-                args,
-            } => {
-                let (env, args) = (self.fill(env)?, self.fill(args)?);
-                let recorder =
-                    super::recorder::Recorder::new(name, transport, &env, &args, &self.root).await;
-                let recorder = recorder.map_err(Blocked::Error)?;
-                self.known.bind(name, recorder.descriptor(), Vec::new());
-                self.recorders.insert(name.clone(), recorder);
-                Ok(())
-            }
-            What::Recorded { of, name, within } => {
-                let within = within.unwrap_or(self.setting.timeout);
-                let Some(recorder) = self.recorders.get(of) else {
-                    return Err(Blocked::Error(format!("there is no recorder `{of}`")).into());
-                };
-                // The agent is listened to meanwhile: it may have to be answered.
-                let until = Instant::now() + within;
-                let mut record = recorder.record();
-                while record.is_null() && Instant::now() < until {
-                    let pause = Duration::from_millis(20);
-                    if let Some(connection) = &mut self.connection {
-                        connection.listen(pause).await;
-                        self.played.agent += pause;
-                        if connection.is_over() {
-                            tokio::time::sleep(pause).await;
-                        }
-                    }
-                    record = recorder.record();
-                }
-                self.known.bind(name, record, Vec::new());
-                Ok(())
-            }
-            What::Model { name } => {
-                let tag = self.tag();
-                let model = self.setting.model.as_ref();
-                let asked = model.map(|model| model.asked(&tag));
-                self.known
-                    .bind(name, asked.unwrap_or(Value::Null), Vec::new());
-                Ok(())
-            }
-            What::Messages {
-                method,
-                since,
-                name,
-            } => {
-                let from = self.sent_at(since.as_deref());
-                let fits = |m: &&Received| match (&m.kind, method) {
-                    (_, None) => true,
-                    (
-                        Kind::Request { method, .. } | Kind::Notification { method },
-                        Some(wanted),
-                    ) => method == wanted,
-                    _ => false,
-                };
-                let inbox = self.connection()?.inbox.iter();
-                let found: Vec<&Received> = inbox.filter(|m| m.line > from).filter(fits).collect();
-                let lines = found.iter().map(|m| m.line).collect();
-                let values: Vec<Value> = found.iter().map(|m| (*m.json).clone()).collect();
-                self.known.bind(name, json!(values), lines);
-                Ok(())
-            }
-            What::Said {
-                session,
-                since,
-                name,
-            } => {
-                let from = self.sent_at(since.as_deref());
-                let session = self.fill(session)?;
-                let mut text = String::new();
-                let mut lines = Vec::new();
-                for message in &self.connection()?.inbox {
-                    let update = message.json.pointer("/params/update");
-                    let chunk = update.filter(|update| {
-                        let kind = update.get("sessionUpdate").and_then(Value::as_str);
-                        message.line > from
-                            && kind == Some("agent_message_chunk")
-                            && message.json.pointer("/params/sessionId") == Some(&session)
-                    });
-                    let words = chunk.and_then(|chunk| chunk.pointer("/content/text"));
-                    if let Some(words) = words.and_then(Value::as_str) {
-                        text.push_str(words);
-                        lines.push(message.line);
-                    }
-                }
-                self.known.bind(name, json!(text), lines);
-                Ok(())
-            }
-            What::LogIn => match self.log_in().await? {
-                true => Ok(()),
-                false => {
-                    let why = "no login succeeded: name its method with --auth-method";
-                    Err(Blocked::NotVerified(why.to_owned()).into())
-                }
-            },
-            What::NotVerified(why) => Err(Blocked::NotVerified(self.words(why)).into()),
-            What::NotApplicable(why) => Err(Blocked::NotApplicable(self.words(why)).into()),
-        }
     }
 
     /// The line of a request that was sent under this name.
-    fn sent_at(&self, name: Option<&str>) -> u64 {
+    pub(super) fn sent_at(&self, name: Option<&str>) -> u64 {
         let sent = name.and_then(|name| self.sent.get(name));
         sent.map_or(0, |(_, line)| *line)
     }
 
     /// A sentence with what is known put in.
-    fn words(&self, text: &str) -> String {
+    pub(super) fn words(&self, text: &str) -> String {
         match self.known.fill(&Value::String(text.to_owned())) {
             Ok(Value::String(text)) => text,
             _ => text.to_owned(),
         }
     }
 
-    fn tag(&self) -> String {
+    pub(super) fn tag(&self) -> String {
         let name = self.root.file_name().unwrap_or_default();
         format!("({})", name.to_string_lossy())
     }
 
-    fn connection(&mut self) -> Result<&mut Connection, Stop> {
+    pub(super) fn connection(&mut self) -> Result<&mut Connection, Stop> {
         let gone = || Stop::Blocked(Blocked::Error("there is no process".to_owned()));
         self.connection.as_mut().ok_or_else(gone)
     }
 
-    fn fill(&self, template: &Value) -> Result<Value, Stop> {
+    pub(super) fn fill(&self, template: &Value) -> Result<Value, Stop> {
         let filled = self.known.fill(template);
         filled.map_err(|why| Blocked::NotVerified(why).into())
     }
 
-    fn own_path(&self, path: &Value) -> Result<PathBuf, Stop> {
+    pub(super) fn own_path(&self, path: &Value) -> Result<PathBuf, Stop> {
         let path = self.fill(path)?;
         let path = Path::new(path.as_str().unwrap_or_default()).to_owned();
         let up = path
@@ -760,13 +458,13 @@ impl Player<'_> {
         }
     }
 
-    fn bind(&mut self, name: &str, message: &Received) {
+    pub(super) fn bind(&mut self, name: &str, message: &Received) {
         self.known
             .bind(name, (*message.json).clone(), vec![message.line]);
         self.played.shown.push(message.line);
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Step1 {
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Step1 {
         let timeout = self.setting.timeout;
         match self.connection()?.write(bytes, timeout).await {
             Ok(_) => Ok(()),
@@ -774,20 +472,20 @@ impl Player<'_> {
         }
     }
 
-    async fn say(&mut self, message: &Value) -> Step1 {
+    pub(super) async fn say(&mut self, message: &Value) -> Step1 {
         let mut bytes = message.to_string().into_bytes();
         bytes.push(b'\n');
         self.write(&bytes).await
     }
 
     /// Nothing can be sent any more: that is the agent's doing.
-    fn broken_off(&mut self, silence: &Silence) -> Stop {
+    pub(super) fn broken_off(&mut self, silence: &Silence) -> Stop {
         let message = format!("nothing could be sent to the agent: {silence}");
         self.break_all(&message, Vec::new());
         Stop::Broken
     }
 
-    fn break_all(&mut self, message: &str, lines: Vec<u64>) {
+    pub(super) fn break_all(&mut self, message: &str, lines: Vec<u64>) {
         for requirement in &self.case.decides {
             self.played.broken.push(Broken {
                 requirement: requirement.clone(),
@@ -798,272 +496,8 @@ impl Player<'_> {
         }
     }
 
-    async fn send(&mut self, request: &Request) -> Result<String, Stop> {
-        let params = match &request.params {
-            Some(params) => Some(self.fill(params)?),
-            None => None,
-        };
-        let id = match &request.id {
-            Some(id) => Some(self.fill(id)?),
-            None => None,
-        };
-        let name = request.name.clone().unwrap_or_else(|| "answer".to_owned());
-        let timeout = self.setting.timeout;
-        let sent = self
-            .connection()?
-            .request(&request.method, params, id, timeout)
-            .await;
-        match sent {
-            Ok(sent) => {
-                self.sent.insert(name.clone(), sent);
-                Ok(name)
-            }
-            Err(silence) => Err(self.broken_off(&silence)),
-        }
-    }
-
-    /// Waits for the answer to a named request, and judges it.
-    async fn receive(
-        &mut self,
-        name: &str,
-        method: &str,
-        within: Option<Duration>,
-        expect: &[Expect],
-        demand: Demand,
-    ) -> Step1 {
-        let Some((id, line)) = self.sent.get(name).cloned() else {
-            return Err(Blocked::Error(format!("no request was sent as `{name}`")).into());
-        };
-        let within = within.unwrap_or(self.setting.timeout);
-        match self.connection()?.answer(&id, within).await {
-            Ok(answer) => {
-                let lines = vec![line, answer.line];
-                self.known.bind(name, (*answer.json).clone(), lines.clone());
-                self.played.shown.extend(&lines);
-                if expect.is_empty() {
-                    return match answer.json.get("result") {
-                        Some(_) => Ok(()),
-                        None if demand == Demand::Answer => Ok(()),
-                        None => {
-                            let said = answer.json.get("error").map(Value::to_string);
-                            let said = said.unwrap_or_default();
-                            let why = format!("{method} was refused: {said}");
-                            Err(Blocked::NotVerified(why).into())
-                        }
-                    };
-                }
-                self.judge(Some((&answer.json, &lines)), expect)
-            }
-            Err(silence) if expect.is_empty() => {
-                Err(Blocked::NotVerified(format!("{method} was not answered: {silence}")).into())
-            }
-            Err(silence) => {
-                let message = match expect.iter().find_map(|e| e.say.clone()) {
-                    Some(say) => {
-                        let said = self.words(&say);
-                        format!("{said} ({method} was not answered: {silence})")
-                    }
-                    None => format!("{method} was not answered: {silence}"),
-                };
-                let mut decided: Vec<&String> =
-                    expect.iter().filter_map(|e| e.decides.as_ref()).collect();
-                decided.dedup();
-                if decided.is_empty() || decided.len() < expect.len() {
-                    self.break_all(&message, vec![line]);
-                } else {
-                    for requirement in decided {
-                        self.played.broken.push(Broken {
-                            requirement: requirement.clone(),
-                            message: message.clone(),
-                            lines: vec![line],
-                            is_guess: false,
-                        });
-                    }
-                }
-                Err(Stop::Broken)
-            }
-        }
-    }
-
-    /// Judges expectations; goes on after a broken one, so that one run shows them all.
-    fn judge(&mut self, here: Option<(&Value, &[u64])>, expect: &[Expect]) -> Step1 {
-        for expect in expect {
-            let decided: Vec<String> = match &expect.decides {
-                Some(id) => vec![id.clone()],
-                None => self.case.decides.clone(),
-            };
-            self.played.looked_at.extend(decided.iter().cloned());
-            if let Err(unmet) = expect.check(here, &self.known) {
-                for requirement in decided {
-                    self.played.broken.push(Broken {
-                        requirement,
-                        message: unmet.message.clone(),
-                        lines: unmet.lines.clone(),
-                        is_guess: expect.is_guess,
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn wait_for(&mut self, wait: &crate::harness::suite::WaitFor) -> Step1 {
-        let within = wait.within.unwrap_or(self.setting.timeout);
-        let mut ids = Vec::new();
-        let mut from = self.seen_until;
-        if let Awaited::Answer(templates) = &wait.what {
-            from = 0;
-            for template in templates {
-                ids.push(id_key(&self.fill(template)?));
-            }
-        }
-        let until = wait.unless.as_ref().and_then(|name| self.sent.get(name));
-        let until = until.map(|(id, _)| id_key(id));
-        let answers = |m: &Received, key: &String| match &m.kind {
-            Kind::Response { id, .. } => id_key(id) == *key,
-            _ => false,
-        };
-        let wanted = |m: &Received| match (&wait.what, &m.kind) {
-            (Awaited::Answer(_), Kind::Response { .. }) => ids.iter().any(|key| answers(m, key)),
-            (Awaited::Update(kinds), Kind::Notification { .. }) => {
-                let kind = m.json.pointer("/params/update/sessionUpdate");
-                let kind = kind.and_then(Value::as_str).unwrap_or_default();
-                is_update(m) && (kinds.is_empty() || kinds.iter().any(|k| k == kind))
-            }
-            (Awaited::Request(wanted), Kind::Request { method, .. }) => wanted == method,
-            (Awaited::Notification(wanted), Kind::Notification { method }) => wanted == method,
-            _ => false,
-        };
-        let is_last = |m: &Received| until.as_ref().is_some_and(|key| answers(m, key));
-        let fits = |m: &Received| wanted(m) || is_last(m);
-        let found = match self.connection()?.find(from, within, fits).await {
-            Ok(found) if !wanted(&found) => Err(Silence::TooLate),
-            found => found,
-        };
-        match found {
-            Ok(found) => {
-                if !matches!(wait.what, Awaited::Answer(_)) {
-                    self.seen_until = found.line;
-                }
-                if let Some(name) = &wait.name {
-                    self.bind(name, &found);
-                }
-                let lines = [found.line];
-                self.judge(Some((&found.json, &lines)), &wait.expect)
-            }
-            Err(silence) => {
-                let awaited = match &wait.what {
-                    Awaited::Update(kinds) => format!("session/update {}", kinds.join(" or ")),
-                    Awaited::Answer(_) => "answer".to_owned(),
-                    Awaited::Request(method) | Awaited::Notification(method) => method.clone(),
-                };
-                let message = format!("no {awaited} came: {silence}");
-                if !wait.is_expected {
-                    return Err(Blocked::NotVerified(message).into());
-                }
-                let message = match &wait.say {
-                    Some(say) => format!("{} ({message})", self.words(say)),
-                    None => message,
-                };
-                let last = self.connection()?.transcript.len() as u64;
-                self.break_all(&message, vec![last]);
-                Err(Stop::Broken)
-            }
-        }
-    }
-
-    async fn prompt(&mut self, prompt: &Prompt) -> Step1 {
-        let blocks = match &prompt.what {
-            PromptText::Key(key) => {
-                let text = self.setting.prompts.get(key);
-                let Some(text) = text else {
-                    let why = format!("no prompt `{key}` is known");
-                    return Err(Blocked::Skip(why).into());
-                };
-                let text = match self.setting.model {
-                    // By its tag the model's log tells whose question it was.
-                    Some(_) => format!("{text} {}", self.tag()),
-                    None => text.clone(),
-                };
-                json!([{"type": "text", "text": text}])
-            }
-            PromptText::Blocks(blocks) => self.fill(blocks)?,
-        };
-        let session = match &prompt.session {
-            Some(session) => self.fill(session)?,
-            None => self.fill(&json!("$session"))?,
-        };
-        let params = json!({"sessionId": session, "prompt": blocks});
-        let timeout = self.setting.timeout;
-        let connection = self.connection()?;
-        let sent = connection
-            .request("session/prompt", Some(params), None, timeout)
-            .await;
-        match sent {
-            Ok(sent) => {
-                self.seen_until = self.seen_until.max(sent.1);
-                self.sent.insert(prompt.name.clone(), sent);
-                Ok(())
-            }
-            Err(silence) => Err(self.broken_off(&silence)),
-        }
-    }
-
-    async fn cancel(&mut self) -> Step1 {
-        let params = self.fill(&json!({"sessionId": "$session"}))?;
-        self.say(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}))
-            .await?;
-        let answers = self.connection()?.services.cancel_held();
-        for answer in answers {
-            self.say(&answer).await?;
-        }
-        Ok(())
-    }
-
-    /// Any answer will do, an error too.
-    async fn alive(&mut self) -> Step1 {
-        let (timeout, protocol) = (self.setting.timeout, self.protocol);
-        let cwd = self.root.join("work");
-        let connection = self.connection()?;
-        // An agent that leaves custom requests open is no dead one.
-        let probes = match protocol {
-            Protocol::Mcp => [("ping", json!({})), ("tools/list", json!({}))],
-            _ => [
-                ("_agentproto/alive", json!({})),
-                ("session/new", json!({"cwd": cwd, "mcpServers": []})),
-            ],
-        };
-        let mut answer = Err((Silence::TimedOut(timeout), 0));
-        for (method, params) in probes {
-            let sent = connection.request(method, Some(params), None, timeout);
-            answer = match sent.await {
-                Ok((id, line)) => {
-                    let heard = connection.answer(&id, timeout / 2).await;
-                    heard.map_err(|silence| (silence, line))
-                }
-                Err(silence) => Err((silence, 0)),
-            };
-            if !matches!(answer, Err((Silence::TimedOut(_), _))) {
-                break;
-            }
-        }
-        match answer {
-            Ok(answer) => {
-                self.played.shown.push(answer.line);
-                let decided = self.case.decides.clone();
-                self.played.looked_at.extend(decided);
-                Ok(())
-            }
-            Err((silence, line)) => {
-                let message = format!("the agent does not answer any more: {silence}");
-                self.break_all(&message, vec![line]);
-                Err(Stop::Broken)
-            }
-        }
-    }
-
     /// Ends the process of now.
-    async fn hang_up(&mut self) {
+    pub(super) async fn hang_up(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.played.agent += connection.waited;
             let (transcript, notes) = connection.finish(self.setting.grace).await;
@@ -1071,8 +505,4 @@ impl Player<'_> {
             self.played.notes.push(notes);
         }
     }
-}
-
-fn is_update(message: &Received) -> bool {
-    matches!(&message.kind, Kind::Notification { method } if method == "session/update")
 }

@@ -10,6 +10,8 @@ pub mod process;
 pub mod prompts;
 mod recorder;
 mod services;
+mod steps;
+mod talk;
 mod tools;
 mod workspace;
 

@@ -52,6 +52,9 @@ impl Services {
             "session/request_permission" => self.answers.permission,
             "fs/read_text_file" | "fs/write_text_file" => self.answers.fs,
             "elicitation/create" => self.answers.elicitation,
+            "terminal/wait_for_exit" if self.answers.terminal_exit != Answer::Serve => {
+                self.answers.terminal_exit
+            }
             method if method.starts_with("terminal/") => self.answers.terminal,
             _ => Answer::Serve,
         };

@@ -3,23 +3,26 @@
 use super::{Suite, parse_all};
 use crate::fields::Mistake;
 
-const SUITES: &[(&str, &[&str])] = &[(
-    "acp",
-    &[
-        include_str!("../../../suites/acp/transport.yaml"),
-        include_str!("../../../suites/acp/initialization.yaml"),
-        include_str!("../../../suites/acp/authentication.yaml"),
-        include_str!("../../../suites/acp/sessions.yaml"),
-        include_str!("../../../suites/acp/session-store.yaml"),
-        include_str!("../../../suites/acp/turns.yaml"),
-        include_str!("../../../suites/acp/updates.yaml"),
-        include_str!("../../../suites/acp/settings.yaml"),
-        include_str!("../../../suites/acp/services.yaml"),
-        include_str!("../../../suites/acp/extensibility.yaml"),
-    ],
-)];
 const SUITES: &[(&str, &[&str])] = &[
-    ("acp", &[include_str!("../../../suites/acp/transport.yaml")]),
+    (
+        "acp",
+        &[
+            include_str!("../../../suites/acp/transport.yaml"),
+            include_str!("../../../suites/acp/initialization.yaml"),
+            include_str!("../../../suites/acp/authentication.yaml"),
+            include_str!("../../../suites/acp/sessions.yaml"),
+            include_str!("../../../suites/acp/session-store.yaml"),
+            include_str!("../../../suites/acp/turns.yaml"),
+            include_str!("../../../suites/acp/updates.yaml"),
+            include_str!("../../../suites/acp/settings.yaml"),
+            include_str!("../../../suites/acp/services.yaml"),
+            include_str!("../../../suites/acp/extensibility.yaml"),
+        ],
+    ),
+    (
+        "open-design",
+        &[include_str!("../../../suites/open-design.yaml")],
+    ),
     (
         "mcp",
         &[

@@ -113,6 +113,8 @@ pub struct Answers {
     pub permission: Answer,
     pub fs: Answer,
     pub terminal: Answer,
+    /// terminal/wait_for_exit alone.
+    pub terminal_exit: Answer,
     pub elicitation: Answer,
 }
 
@@ -136,6 +138,7 @@ impl Default for Answers {
             permission: Answer::Serve,
             fs: Answer::Serve,
             terminal: Answer::Serve,
+            terminal_exit: Answer::Serve,
             elicitation: Answer::Serve,
         }
     }
@@ -275,6 +278,10 @@ pub enum What {
     Said {
         session: Template,
         since: Option<String>,
+        name: String,
+    },
+    /// Binds the lines of standard error so far.
+    Stderr {
         name: String,
     },
     /// Logs in with the method of the run.

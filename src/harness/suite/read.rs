@@ -266,13 +266,21 @@ fn needs(node: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Needs {
 }
 
 fn answers(node: &Node, notes: &mut Notes) -> Answers {
-    let known = ["permission", "fs", "terminal", "elicitation"];
+    let known = [
+        "permission",
+        "fs",
+        "terminal",
+        "terminal_exit",
+        "elicitation",
+    ];
     notes.keys(node, "`answers`", &known);
-    let [permission, fs, terminal, elicitation] = known.map(|key| answer(node, key, notes));
+    let [permission, fs, terminal, terminal_exit, elicitation] =
+        known.map(|key| answer(node, key, notes));
     Answers {
         permission,
         fs,
         terminal,
+        terminal_exit,
         elicitation,
     }
 }

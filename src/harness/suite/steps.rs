@@ -43,11 +43,12 @@ const STEPS: [&str; 29] = [
     "read_file",
     "recorder",
 ];
-const MORE_STEPS: [&str; 7] = [
+const MORE_STEPS: [&str; 8] = [
     "recorded",
     "model",
     "messages",
     "said",
+    "stderr",
     "log_in",
     "not_verified",
     "not_applicable",
@@ -292,6 +293,12 @@ impl At<'_, '_> {
                         .unwrap_or_else(|| json!("$session")),
                     since: notes.string(value, "since"),
                     name: notes.need(value, "as", "`said`"),
+                }
+            }
+            "stderr" => {
+                notes.keys(value, "`stderr`", &["as"]);
+                What::Stderr {
+                    name: notes.need(value, "as", "`stderr`"),
                 }
             }
             "log_in" => What::LogIn,

@@ -345,7 +345,9 @@ impl Stage for AcpStage {
         if let (Some(limit), Some(map)) = (terminal.output_byte_limit, params.as_object_mut()) {
             map.insert("outputByteLimit".to_owned(), limit.into());
         }
-        let created = match self.call("terminal/create", params)? {
+        let peer = &self.server.peer;
+        let (created, end) = self.mailbox.call_through(peer, "terminal/create", params)?;
+        let created = match created {
             Ok(created) => created,
             Err(error) => {
                 let reason = reason(&error);
@@ -358,7 +360,10 @@ impl Stage for AcpStage {
             self.finish_call(&call, "failed", &reason)?;
             return Ok(Err(reason));
         };
-        let outcome = self.watch_terminal(&call, id, terminal.kill);
+        let outcome = match end {
+            Some(end) => Err(end),
+            None => self.watch_terminal(&call, id, terminal.kill),
+        };
         let named = json!({ "sessionId": self.session, "terminalId": id });
         match outcome {
             // A terminal is released however the turn ends.
