@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Transcribed;
 use super::case::{Blocked, Broken, Played};
 use crate::harness::model::{CaseResult, Evidence, Target, Timing, Verdict};
+use crate::harness::monitor::Notes;
 use crate::harness::suite::{Case, Requirement, Suite};
 use crate::report::text::plain;
 use crate::wire::Transcript;
@@ -35,7 +36,7 @@ struct WatchedRow {
 pub struct Collected {
     rows: Vec<(usize, usize, CaseResult)>,
     /// By suite and id of the monitor.
-    watched: BTreeMap<(usize, &'static str), Watched>,
+    seen: BTreeMap<(usize, &'static str), Watched>,
     pub timing: Timing,
     transcripts: Vec<Transcribed>,
     keeps: bool,
@@ -49,7 +50,7 @@ impl Collected {
     pub fn new(is_whole: bool, keeps: bool) -> Collected {
         Collected {
             rows: Vec::new(),
-            watched: BTreeMap::new(),
+            seen: BTreeMap::new(),
             timing: Timing::default(),
             transcripts: Vec::new(),
             keeps,
@@ -83,9 +84,21 @@ impl Collected {
             }
             self.rows.push((suite, index.unwrap_or(usize::MAX), row));
         }
-        for notes in &played.notes {
+        self.watched(suite, &case.id, &played.transcript, &played.notes);
+        if self.keeps && !played.transcript.is_empty() {
+            self.transcripts.push(Transcribed {
+                suite: of.name.clone(),
+                case: case.id.clone(),
+                transcript: played.transcript,
+            });
+        }
+    }
+
+    /// What the monitors noted in one case, or in a recording.
+    pub fn watched(&mut self, suite: usize, case: &str, transcript: &Transcript, notes: &[Notes]) {
+        for notes in notes {
             for (id, found) in &notes.found {
-                let watched = self.watched.entry((suite, *id)).or_default();
+                let watched = self.seen.entry((suite, *id)).or_default();
                 watched.held += found.held;
                 watched.broken += found.broken;
                 for violation in &found.violations {
@@ -93,21 +106,14 @@ impl Collected {
                         && !watched.rows.iter().any(|r| r.message == violation.message)
                     {
                         watched.rows.push(WatchedRow {
-                            case: case.id.clone(),
+                            case: case.to_owned(),
                             message: violation.message.clone(),
-                            evidence: evidence(&played.transcript, &violation.lines, LONGEST),
+                            evidence: evidence(transcript, &violation.lines, LONGEST),
                             is_guess: violation.is_guess,
                         });
                     }
                 }
             }
-        }
-        if self.keeps && !played.transcript.is_empty() {
-            self.transcripts.push(Transcribed {
-                suite: of.name.clone(),
-                case: case.id.clone(),
-                transcript: played.transcript,
-            });
         }
     }
 
@@ -127,6 +133,11 @@ impl Collected {
     /// A fault of our own.
     pub fn fault(&mut self, what: &str) {
         self.faults.push(what.to_owned());
+    }
+
+    /// The answer to initialize, where no case was played.
+    pub fn initialized(&mut self, result: Value) {
+        self.initialize = result;
     }
 
     /// What the agent said of itself.
@@ -196,11 +207,7 @@ impl Collected {
         let seen: Vec<&Watched> = requirement
             .watched
             .iter()
-            .filter_map(|id| {
-                self.watched
-                    .iter()
-                    .find(|((s, i), _)| *s == index && i == id)
-            })
+            .filter_map(|id| self.seen.iter().find(|((s, i), _)| *s == index && i == id))
             .map(|(_, watched)| watched)
             .collect();
         let broken: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();
