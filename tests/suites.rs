@@ -188,8 +188,6 @@ fn monitors_and_suites_name_each_other() {
         .collect();
     let unknown: Vec<&String> = noted.iter().filter(|id| !required.contains(id)).collect();
     assert!(unknown.is_empty(), "no requirement for {unknown:?}");
-    let unheard: Vec<&String> = noted.iter().filter(|id| !watched.contains(id)).collect();
-    assert!(unheard.is_empty(), "noted, but never told: {unheard:?}");
     let silent: Vec<_> = watched.iter().filter(|id| !noted.contains(**id)).collect();
     assert!(silent.is_empty(), "no monitor notes {silent:?}");
 }
