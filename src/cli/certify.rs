@@ -138,9 +138,14 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
         };
+        let suites = Arc::new(suites);
         Ok::<_, Failure>(run::run(suites, target, setting, options, progress).await)
     });
-    let (mut report, transcripts) = done?;
+    let run::Ran {
+        mut report,
+        transcripts,
+        ..
+    } = done?;
     let mut shown = certify::Options {
         color: terminal::color(global),
         unicode: terminal::unicode(),

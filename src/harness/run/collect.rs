@@ -22,6 +22,8 @@ const LONGEST_PASSED: usize = 300;
 struct Watched {
     held: u64,
     broken: u64,
+    /// Cases in which it held.
+    cases: Vec<String>,
     rows: Vec<WatchedRow>,
 }
 
@@ -87,6 +89,9 @@ impl Collected {
             for (id, found) in &notes.found {
                 let watched = self.watched.entry((suite, *id)).or_default();
                 watched.held += found.held;
+                if found.held > 0 && !watched.cases.contains(&case.id) {
+                    watched.cases.push(case.id.clone());
+                }
                 watched.broken += found.broken;
                 for violation in &found.violations {
                     if watched.rows.len() < 5
@@ -127,6 +132,16 @@ impl Collected {
     /// A fault of our own.
     pub fn fault(&mut self, what: &str) {
         self.faults.push(what.to_owned());
+    }
+
+    /// By statement the cases in which monitors saw it hold.
+    pub fn seen(&self) -> BTreeMap<String, Vec<String>> {
+        let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for ((_, id), watched) in &self.watched {
+            let cases = seen.entry((*id).to_owned()).or_default();
+            cases.extend(watched.cases.iter().cloned());
+        }
+        seen
     }
 
     /// What the agent said of itself.
