@@ -178,13 +178,13 @@ impl Talk {
         self.stdin = None;
         self.patience = LONG;
         while self.until(|_| false).is_some() {}
-        let _ = self.child.wait();
+        let status = self.child.wait();
         let stderr = self.stderr.take().and_then(|reader| reader.join().ok());
         for line in stderr.unwrap_or_default().split(|byte| *byte == b'\n') {
             self.note(Direction::Stderr, line);
         }
         let ending = Ending {
-            is_orderly: true,
+            is_orderly: status.is_ok_and(|status| status.success()),
             last_line: self.transcript.len() as u64,
         };
         Heard {
