@@ -39,6 +39,8 @@ pub enum Blocked {
 pub struct Played {
     pub broken: Vec<Broken>,
     pub blocked: Option<Blocked>,
+    /// Requirements that stay open, each for a reason of its own.
+    pub open: Vec<(String, Blocked)>,
     /// Requirements with at least one expectation that was looked at.
     pub looked_at: Vec<String>,
     /// Lines that show what happened where nothing was broken.
@@ -104,6 +106,9 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
             };
         }
     };
+    if protocol == Protocol::Lifecycle {
+        return crate::harness::lifecycle::play(case, setting, root.path()).await;
+    }
     let mut player = Player {
         case,
         setting,
@@ -557,6 +562,8 @@ impl Player<'_> {
                     .bind(name, asked.unwrap_or(Value::Null), Vec::new());
                 Ok(())
             }
+            // `lifecycle::play` has them.
+            What::Probe(name) => Err(Blocked::Error(format!("`{name}` needs the runner")).into()),
             What::NotVerified(why) => Err(Blocked::NotVerified(why.clone()).into()),
         }
     }

@@ -3,8 +3,13 @@
 use super::{Suite, parse_all};
 use crate::fields::Mistake;
 
-const SUITES: &[(&str, &[&str])] =
-    &[("acp", &[include_str!("../../../suites/acp/transport.yaml")])];
+const SUITES: &[(&str, &[&str])] = &[
+    ("acp", &[include_str!("../../../suites/acp/transport.yaml")]),
+    (
+        "lifecycle",
+        &[include_str!("../../../suites/lifecycle.yaml")],
+    ),
+];
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     SUITES.iter().map(|(name, _)| *name)

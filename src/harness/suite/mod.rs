@@ -259,6 +259,8 @@ pub enum What {
     Model {
         name: String,
     },
+    /// Something that is done through the runner: only in suites of the lifecycle.
+    Probe(String),
     /// Ends the case here: there is nothing that could be judged.
     NotVerified(String),
 }

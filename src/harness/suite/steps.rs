@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use super::read::Reader;
 use super::{Awaited, Expect, Place, Prompt, PromptText, Request, Step, Test, WaitFor, What};
 use crate::fields::Notes;
+use crate::harness::lifecycle;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, to_json};
 
@@ -41,7 +42,7 @@ const STEPS: [&str; 29] = [
     "read_file",
     "recorder",
 ];
-const MORE_STEPS: [&str; 3] = ["recorded", "model", "not_verified"];
+const MORE_STEPS: [&str; 4] = ["recorded", "model", "probe", "not_verified"];
 
 /// A place in the case file, with the requirements that its expectations may name.
 struct At<'a, 't> {
@@ -254,6 +255,18 @@ impl At<'_, '_> {
                 What::Model {
                     name: notes.need(value, "as", "`model`"),
                 }
+            }
+            "probe" => {
+                let probe = notes.string(node, name)?;
+                if !lifecycle::names().any(|known| known == probe) {
+                    let known: Vec<&str> = lifecycle::names().collect();
+                    let known = known.join(", ");
+                    notes.wrong(
+                        value.span,
+                        format!("there is no probe `{probe}`; there are {known}"),
+                    );
+                }
+                What::Probe(probe)
             }
             _ => What::NotVerified(notes.string(node, name)?),
         })
