@@ -15,6 +15,8 @@ use crate::exit;
 use crate::fields::Mistake;
 use crate::harness::model::{Report, Target};
 use crate::harness::run::home::Home;
+use crate::harness::lifecycle::{BundleTarget, Choices};
+use crate::harness::model::Target;
 use crate::harness::run::process::{Launcher, StartError};
 use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
 use crate::harness::suite::{self, Suite};
@@ -22,6 +24,11 @@ use crate::lint::text::closest_of;
 use crate::mock::llm;
 use crate::report::certify::{self, Format};
 use crate::wire;
+use crate::runtime::bundle::Bundle;
+use crate::runtime::choices::{Given, Wanted};
+use crate::runtime::context::Sandboxing;
+use crate::runtime::fault::Fault;
+use crate::runtime::home::Home;
 
 /// How many mistakes of a file are shown.
 const SHOWN: usize = 10;
@@ -79,6 +86,21 @@ pub struct Certify {
     /// A report of before: what failed there already is no news
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Look for slugs here, too
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Vec<PathBuf>,
+    /// The mode of the manifest to certify in
+    #[arg(long, value_name = "ID")]
+    pub mode: Option<String>,
+    /// An option of the manifest
+    #[arg(long = "option", value_name = "ID=VALUE")]
+    pub options: Vec<String>,
+    /// Whether the sandbox of a bundle is enforced
+    #[arg(long, default_value = "auto", value_parser = ["auto", "off"])]
+    pub sandbox: String,
+    /// Confirms installing, setup and logins of a bundle beforehand
+    #[arg(long)]
+    pub yes: bool,
     /// The agent's command line
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -94,6 +116,23 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     let prompts = read_prompts(args)?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
+    let workspace = Workspace::new().map_err(io_failure)?;
+    let (target, launcher) = launcher(args, &workspace)?;
+    let suites = suites(args, launcher.bundle.as_deref())?;
+    let prompts = read_prompts(args, launcher.bundle.as_deref())?;
+    let bundle = launcher.bundle.clone();
+    let setting = Setting {
+        launcher,
+        prompts,
+        timeout: seconds(args.timeout)?,
+        quiet: Duration::from_millis(300),
+        grace: Duration::from_millis(1000),
+        auth_method: args.auth_method.clone(),
+        model: None,
+        workspace,
+        home: None,
+        state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
+    };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let options = Options {
         jobs: args.jobs.unwrap_or(2 * cores),
@@ -166,6 +205,12 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     certify::render(format, &report, &shown, out).map_err(io_failure)?;
     if let Some(code) = signals::interrupted() {
         return Ok(code);
+    }
+    // The report tells why, statement by statement; a script hears it at once.
+    if let Some(bundle) = bundle
+        && runtime.block_on(bundle.ready()).is_err()
+    {
+        return Ok(exit::UNAVAILABLE);
     }
     Ok(match report.has_new_failures() {
         true => exit::FINDINGS,
@@ -287,13 +332,21 @@ fn shard(text: &str) -> Result<(usize, usize), Failure> {
     }
 }
 
-fn suites(args: &Certify) -> Result<Vec<Suite>, Failure> {
-    let default = match args.mock.as_deref() {
-        Some("mcp") => "mcp",
+fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, Failure> {
+    let protocol = match (bundle, args.mock.as_deref()) {
+        (Some(bundle), _) => bundle.protocol(),
+        (None, Some("mcp" | "mock-mcp")) => "mcp",
         _ => "acp",
     };
+    let mut default: Vec<String> = Vec::new();
+    if suite::names().any(|name| name == protocol) {
+        default.push(protocol.to_owned());
+    }
+    if bundle.is_some() {
+        default.push("lifecycle".to_owned());
+    }
     let names = match args.suites.as_slice() {
-        [] => vec![default.to_owned()],
+        [] => default,
         names => names.to_vec(),
     };
     names.iter().map(|name| suite(name)).collect()
@@ -342,12 +395,19 @@ fn told(what: &str, name: &str, mistakes: &[Mistake]) -> String {
     format!("{what}: {}", lines.join("\n  "))
 }
 
-fn read_prompts(args: &Certify) -> Result<BTreeMap<String, String>, Failure> {
+fn read_prompts(
+    args: &Certify,
+    bundle: Option<&BundleTarget>,
+) -> Result<BTreeMap<String, String>, Failure> {
     let Some(path) = &args.prompts else {
         return Ok(match args.mock {
             Some(_) => prompts::of_mock(),
             None if args.mock_llm => prompts::of_mock_model(),
             None => BTreeMap::new(),
+        let is_mock = args.mock.is_some() || bundle.is_some_and(|b| b.bundle.built_in);
+        return Ok(match is_mock {
+            true => prompts::of_mock(),
+            false => BTreeMap::new(),
         });
     };
     let name = path.to_string_lossy();
@@ -369,7 +429,63 @@ fn variables(args: &Certify) -> Result<Vec<(String, String)>, Failure> {
             _ => {
                 return Err(Failure::new(exit::USAGE, "--env takes NAME=VALUE"));
             }
+fn pairs(list: &[String], wanted: &str) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(Failure::new(exit::USAGE, wanted)),
+    };
+    list.iter().map(pair).collect()
+}
+
+/// A bundle as `run` finds it, with the choices that `run` takes.
+fn bundle(
+    args: &Certify,
+    named: &Path,
+    env: Vec<(String, String)>,
+    workspace: &Workspace,
+) -> Result<(Target, Launcher), Failure> {
+    let unfound = |fault: Fault| {
+        let failure = Failure::new(fault.code.exit(), fault.message);
+        match fault.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
+    };
+    let home = Home::from_env().map_err(unfound)?;
+    let bundle = Bundle::discover(&named.to_string_lossy(), &args.adapters, &home);
+    let bundle = bundle.map_err(unfound)?;
+    let options = pairs(&args.options, "--option takes ID=VALUE")?;
+    let options = options
+        .into_iter()
+        .map(|(id, text)| (id, Given::Text(text)));
+    let choices = Choices {
+        wanted: Wanted {
+            mode: args.mode.clone(),
+            options: options.collect(),
+            continuation: None,
+        },
+        sandboxing: match args.sandbox.as_str() {
+            "off" => Sandboxing::Off,
+            _ => Sandboxing::Auto,
+        },
+        yes: args.yes,
+        env,
+        home: Some(home),
+        ..Choices::default()
+    };
+    let bundle = BundleTarget::new(bundle, choices, workspace.path());
+    let target = Target {
+        kind: "bundle".to_owned(),
+        name: bundle.name(),
+        ..Target::default()
+    };
+    Ok((target, Launcher::of_bundle(Arc::new(bundle))))
+}
+
+fn launcher(args: &Certify, workspace: &Workspace) -> Result<(Target, Launcher), Failure> {
+    let env = pairs(&args.env, "--env takes NAME=VALUE")?;
+    if let Some(named) = &args.target {
+        return bundle(args, named, env, workspace);
     }
     Ok(env)
 }

@@ -296,7 +296,8 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
         );
     }
     let last = played.transcript.len() as u64;
-    match &played.blocked {
+    let own = played.open.iter().find(|(id, _)| *id == requirement.id);
+    match own.map(|(_, blocked)| blocked).or(played.blocked.as_ref()) {
         Some(Blocked::NotApplicable(why)) => (Verdict::NotApplicable, why.clone(), Vec::new()),
         Some(Blocked::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
         Some(Blocked::NotVerified(why)) => {

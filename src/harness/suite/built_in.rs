@@ -31,6 +31,10 @@ const SUITES: &[(&str, &[&str])] = &[
             include_str!("../../../suites/mcp/tools.yaml"),
             include_str!("../../../suites/mcp/client.yaml"),
         ],
+    ("acp", &[include_str!("../../../suites/acp/transport.yaml")]),
+    (
+        "lifecycle",
+        &[include_str!("../../../suites/lifecycle.yaml")],
     ),
 ];
 

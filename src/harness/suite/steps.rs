@@ -9,6 +9,7 @@ use super::{
     Awaited, Begin, Expect, Place, Prompt, PromptText, Request, Step, Test, WaitFor, What,
 };
 use crate::fields::Notes;
+use crate::harness::lifecycle;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, to_json};
 
@@ -53,6 +54,7 @@ const MORE_STEPS: [&str; 8] = [
     "not_verified",
     "not_applicable",
 ];
+const MORE_STEPS: [&str; 4] = ["recorded", "model", "probe", "not_verified"];
 
 /// A place in the case file, with the requirements that its expectations may name.
 struct At<'a, 't> {
@@ -303,6 +305,18 @@ impl At<'_, '_> {
             }
             "log_in" => What::LogIn,
             "not_applicable" => What::NotApplicable(notes.string(node, name)?),
+            "probe" => {
+                let probe = notes.string(node, name)?;
+                if !lifecycle::names().any(|known| known == probe) {
+                    let known: Vec<&str> = lifecycle::names().collect();
+                    let known = known.join(", ");
+                    notes.wrong(
+                        value.span,
+                        format!("there is no probe `{probe}`; there are {known}"),
+                    );
+                }
+                What::Probe(probe)
+            }
             _ => What::NotVerified(notes.string(node, name)?),
         })
     }
