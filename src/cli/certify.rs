@@ -13,22 +13,21 @@ use super::args::Global;
 use super::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use crate::fields::Mistake;
+use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::home::Home;
-use crate::harness::lifecycle::{BundleTarget, Choices};
-use crate::harness::model::Target;
 use crate::harness::run::process::{Launcher, StartError};
 use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
 use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
 use crate::report::certify::{self, Format};
-use crate::wire;
+use crate::runtime;
 use crate::runtime::bundle::Bundle;
 use crate::runtime::choices::{Given, Wanted};
 use crate::runtime::context::Sandboxing;
 use crate::runtime::fault::Fault;
-use crate::runtime::home::Home;
+use crate::wire;
 
 /// How many mistakes of a file are shown.
 const SHOWN: usize = 10;
@@ -112,27 +111,15 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         .output
         .parse()
         .map_err(|_| Failure::new(exit::USAGE, "there is no such output format"))?;
-    let suites = suites(args)?;
-    let prompts = read_prompts(args)?;
+    let workspace = Workspace::new().map_err(io_failure)?;
+    let named = match &args.target {
+        Some(named) => Some(bundle(args, named, &workspace)?),
+        None => None,
+    };
+    let suites = suites(args, named.as_deref())?;
+    let prompts = read_prompts(args, named.as_deref())?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
-    let workspace = Workspace::new().map_err(io_failure)?;
-    let (target, launcher) = launcher(args, &workspace)?;
-    let suites = suites(args, launcher.bundle.as_deref())?;
-    let prompts = read_prompts(args, launcher.bundle.as_deref())?;
-    let bundle = launcher.bundle.clone();
-    let setting = Setting {
-        launcher,
-        prompts,
-        timeout: seconds(args.timeout)?,
-        quiet: Duration::from_millis(300),
-        grace: Duration::from_millis(1000),
-        auth_method: args.auth_method.clone(),
-        model: None,
-        workspace,
-        home: None,
-        state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
-    };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let options = Options {
         jobs: args.jobs.unwrap_or(2 * cores),
@@ -145,13 +132,13 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         true => Arc::new(Counter),
         false => Arc::new(Silent),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
         .enable_all()
         .build()
         .map_err(io_failure)?;
     let timeout = seconds(args.timeout)?;
-    let done = runtime.block_on(async {
+    let done = tokio.block_on(async {
         let model = match script {
             Some(script) => {
                 let server = crate::mock::llm::Server::start(script).await;
@@ -160,7 +147,17 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             None => None,
         };
         let url = model.as_ref().map(|model| model.url());
-        let (target, launcher) = launcher(args, url.as_deref())?;
+        let (target, launcher) = match &named {
+            Some(bundle) => {
+                let target = Target {
+                    kind: "bundle".to_owned(),
+                    name: bundle.name(),
+                    ..Target::default()
+                };
+                (target, Launcher::of_bundle(Arc::clone(bundle)))
+            }
+            None => launcher(args, url.as_deref())?,
+        };
         let setting = Setting {
             launcher,
             prompts,
@@ -173,7 +170,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
                 None => Login::No,
             },
             model: model.map(|model| model as Arc<dyn run::Model>),
-            workspace: Workspace::new().map_err(io_failure)?,
+            workspace,
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
         };
@@ -207,8 +204,8 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         return Ok(code);
     }
     // The report tells why, statement by statement; a script hears it at once.
-    if let Some(bundle) = bundle
-        && runtime.block_on(bundle.ready()).is_err()
+    if let Some(bundle) = named
+        && tokio.block_on(bundle.ready()).is_err()
     {
         return Ok(exit::UNAVAILABLE);
     }
@@ -400,13 +397,10 @@ fn read_prompts(
     bundle: Option<&BundleTarget>,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let Some(path) = &args.prompts else {
-        return Ok(match args.mock {
-            Some(_) => prompts::of_mock(),
-            None if args.mock_llm => prompts::of_mock_model(),
-            None => BTreeMap::new(),
         let is_mock = args.mock.is_some() || bundle.is_some_and(|b| b.bundle.built_in);
         return Ok(match is_mock {
             true => prompts::of_mock(),
+            false if args.mock_llm => prompts::of_mock_model(),
             false => BTreeMap::new(),
         });
     };
@@ -419,16 +413,6 @@ fn read_prompts(
     })
 }
 
-fn variables(args: &Certify) -> Result<Vec<(String, String)>, Failure> {
-    let mut env = Vec::new();
-    for pair in &args.env {
-        match pair.split_once('=') {
-            Some((name, value)) if !name.is_empty() => {
-                env.push((name.to_owned(), value.to_owned()));
-            }
-            _ => {
-                return Err(Failure::new(exit::USAGE, "--env takes NAME=VALUE"));
-            }
 fn pairs(list: &[String], wanted: &str) -> Result<Vec<(String, String)>, Failure> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -437,13 +421,16 @@ fn pairs(list: &[String], wanted: &str) -> Result<Vec<(String, String)>, Failure
     list.iter().map(pair).collect()
 }
 
+fn variables(args: &Certify) -> Result<Vec<(String, String)>, Failure> {
+    pairs(&args.env, "--env takes NAME=VALUE")
+}
+
 /// A bundle as `run` finds it, with the choices that `run` takes.
 fn bundle(
     args: &Certify,
     named: &Path,
-    env: Vec<(String, String)>,
     workspace: &Workspace,
-) -> Result<(Target, Launcher), Failure> {
+) -> Result<Arc<BundleTarget>, Failure> {
     let unfound = |fault: Fault| {
         let failure = Failure::new(fault.code.exit(), fault.message);
         match fault.hint {
@@ -451,7 +438,7 @@ fn bundle(
             None => failure,
         }
     };
-    let home = Home::from_env().map_err(unfound)?;
+    let home = runtime::home::Home::from_env().map_err(unfound)?;
     let bundle = Bundle::discover(&named.to_string_lossy(), &args.adapters, &home);
     let bundle = bundle.map_err(unfound)?;
     let options = pairs(&args.options, "--option takes ID=VALUE")?;
@@ -469,25 +456,12 @@ fn bundle(
             _ => Sandboxing::Auto,
         },
         yes: args.yes,
-        env,
+        env: variables(args)?,
         home: Some(home),
         ..Choices::default()
     };
-    let bundle = BundleTarget::new(bundle, choices, workspace.path());
-    let target = Target {
-        kind: "bundle".to_owned(),
-        name: bundle.name(),
-        ..Target::default()
-    };
-    Ok((target, Launcher::of_bundle(Arc::new(bundle))))
-}
-
-fn launcher(args: &Certify, workspace: &Workspace) -> Result<(Target, Launcher), Failure> {
-    let env = pairs(&args.env, "--env takes NAME=VALUE")?;
-    if let Some(named) = &args.target {
-        return bundle(args, named, env, workspace);
-    }
-    Ok(env)
+    let target = BundleTarget::new(bundle, choices, workspace.path());
+    Ok(Arc::new(target))
 }
 
 fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Failure> {

@@ -24,6 +24,10 @@ const SUITES: &[(&str, &[&str])] = &[
         &[include_str!("../../../suites/open-design.yaml")],
     ),
     (
+        "lifecycle",
+        &[include_str!("../../../suites/lifecycle.yaml")],
+    ),
+    (
         "mcp",
         &[
             include_str!("../../../suites/mcp/base.yaml"),
@@ -31,10 +35,6 @@ const SUITES: &[(&str, &[&str])] = &[
             include_str!("../../../suites/mcp/tools.yaml"),
             include_str!("../../../suites/mcp/client.yaml"),
         ],
-    ("acp", &[include_str!("../../../suites/acp/transport.yaml")]),
-    (
-        "lifecycle",
-        &[include_str!("../../../suites/lifecycle.yaml")],
     ),
 ];
 

@@ -44,17 +44,17 @@ const STEPS: [&str; 29] = [
     "read_file",
     "recorder",
 ];
-const MORE_STEPS: [&str; 8] = [
+const MORE_STEPS: [&str; 9] = [
     "recorded",
     "model",
     "messages",
     "said",
     "stderr",
     "log_in",
+    "probe",
     "not_verified",
     "not_applicable",
 ];
-const MORE_STEPS: [&str; 4] = ["recorded", "model", "probe", "not_verified"];
 
 /// A place in the case file, with the requirements that its expectations may name.
 struct At<'a, 't> {
@@ -303,8 +303,6 @@ impl At<'_, '_> {
                     name: notes.need(value, "as", "`stderr`"),
                 }
             }
-            "log_in" => What::LogIn,
-            "not_applicable" => What::NotApplicable(notes.string(node, name)?),
             "probe" => {
                 let probe = notes.string(node, name)?;
                 if !lifecycle::names().any(|known| known == probe) {
@@ -317,6 +315,8 @@ impl At<'_, '_> {
                 }
                 What::Probe(probe)
             }
+            "log_in" => What::LogIn,
+            "not_applicable" => What::NotApplicable(notes.string(node, name)?),
             _ => What::NotVerified(notes.string(node, name)?),
         })
     }
