@@ -311,6 +311,7 @@ fn bundle(
         ..Choices::default()
     };
     let bundle = BundleTarget::new(bundle, choices, workspace.path());
+    bundle.check_choices().map_err(unfound)?;
     let target = Target {
         kind: "bundle".to_owned(),
         name: bundle.name(),
