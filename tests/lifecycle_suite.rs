@@ -90,11 +90,12 @@ fn the_register_and_the_suite_agree() {
 fn a_mutant_breaks_a_statement_of_the_suite() {
     let suite = suite::built_in("lifecycle").expect("there").expect("right");
     assert!(mutants().len() >= 20 && variants().len() >= 4);
-    let mut ids: Vec<&str> = mutants().iter().map(|m| m.id).collect();
+    let mutants = mutants();
+    let mut ids: Vec<&str> = mutants.iter().map(|m| m.id).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), mutants().len(), "ids are distinct");
-    for mutant in mutants() {
+    assert_eq!(ids.len(), mutants.len(), "ids are distinct");
+    for mutant in &mutants {
         assert!(
             suite.requirement(mutant.requirement).is_some(),
             "{}",

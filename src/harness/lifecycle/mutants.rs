@@ -2,10 +2,13 @@
 //! is judged by them. Each is one of the mock bundles with a few words changed.
 
 mod made;
-mod table;
+mod promises;
+mod start;
+mod turns;
 mod variants;
 
 pub use made::{Made, trial};
+pub use variants::variants;
 
 use crate::harness::model::Verdict;
 
@@ -27,10 +30,27 @@ pub struct Variant {
     pub bundle: Made,
 }
 
-pub fn mutants() -> &'static [Mutant] {
-    table::MUTANTS
+pub fn mutants() -> Vec<Mutant> {
+    let mut all = start::mutants();
+    all.extend(promises::mutants());
+    all.extend(turns::mutants());
+    all
 }
 
-pub fn variants() -> &'static [Variant] {
-    variants::VARIANTS
+fn wrong(id: &'static str, requirement: &'static str, wrong: &'static str, bundle: Made) -> Mutant {
+    Mutant {
+        id,
+        requirement,
+        wrong,
+        verdict: Verdict::Fail,
+        bundle,
+    }
+}
+
+/// Something that had better not be.
+fn advice(id: &'static str, requirement: &'static str, what: &'static str, bundle: Made) -> Mutant {
+    Mutant {
+        verdict: Verdict::Warn,
+        ..wrong(id, requirement, what, bundle)
+    }
 }

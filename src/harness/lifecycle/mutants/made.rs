@@ -23,12 +23,12 @@ const ADAPTER: &str = include_str!("../../../../mock-agents/shell/adapter.sh");
 /// Patience with mocks, which answer at once or never.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Of a file, the words that are replaced.
-pub type Edit = (&'static str, &'static str, &'static str);
+/// What the script ends with.
+pub const EXEC: &str = "exec \"$here/agentproto\" mock acp --state .mock-agent -- \"$@\"";
 
 /// What stands behind `bin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
+enum Body {
     /// The mock itself.
     Mock,
     /// A script, `agent.sh`, that becomes the mock.
@@ -38,83 +38,121 @@ pub enum Body {
 }
 
 /// How a bundle is made.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Made {
     /// The mock bundle that it starts from.
-    pub from: &'static str,
-    pub body: Body,
-    pub edits: &'static [Edit],
+    from: &'static str,
+    body: Body,
+    /// Of a file, words and what comes in their place.
+    edits: Vec<(String, String, String)>,
     /// Variables of the caller.
-    pub variables: &'static [(&'static str, &'static str)],
+    variables: Vec<(String, String)>,
     /// Confirmed beforehand: setup steps run.
-    pub yes: bool,
+    yes: bool,
 }
 
-/// The manifest with a script for `bin`.
-const SCRIPTED: &[Edit] = &[
-    ("AGENT-CLI.md", "bin: agentproto\n", "bin: ./agent.sh\n"),
-    (
-        "AGENT-CLI.md",
-        r#"bin_args: [mock, acp, --state, .mock-agent, "--"]"#,
-        "bin_args: [serve]",
-    ),
-    (
-        "AGENT-CLI.md",
-        "cmd: agentproto --version",
-        "cmd: ./agent.sh --version",
-    ),
-];
+fn of(from: &'static str, body: Body) -> Made {
+    Made {
+        from,
+        body,
+        edits: Vec::new(),
+        variables: Vec::new(),
+        yes: false,
+    }
+}
 
-/// The manifest of an executable adapter.
-const ADAPTED: &[Edit] = &[
-    (
-        "AGENT-CLI.md",
-        "codec: claude-stream-json",
-        "adapter_exec: [./adapter.sh]",
-    ),
-    (
-        "AGENT-CLI.md",
-        "bidirectional: false",
-        "bidirectional: true",
-    ),
-    (
-        "AGENT-CLI.md",
-        "supported: [native-resume, transcript, none]",
-        "supported: [native-resume, pinned-session, transcript, none]",
-    ),
-];
+pub fn acp() -> Made {
+    of("mock-acp", Body::Mock)
+}
+
+pub fn mcp() -> Made {
+    of("mock-mcp", Body::Mock)
+}
+
+pub fn repl() -> Made {
+    of("mock-repl", Body::Mock)
+}
+
+/// The ACP mock behind a script.
+pub fn script() -> Made {
+    of("mock-acp", Body::Script)
+        .manifest("bin: agentproto\n", "bin: ./agent.sh\n")
+        .manifest("[mock, acp, --state, .mock-agent, \"--\"]", "[serve]")
+        .manifest("agentproto --version", "./agent.sh --version")
+}
+
+/// An agent in shell.
+pub fn adapter() -> Made {
+    of("mock-repl", Body::Adapter)
+        .manifest("codec: claude-stream-json", "adapter_exec: [./adapter.sh]")
+        .manifest("bidirectional: false", "bidirectional: true")
+        .manifest("[native-resume, t", "[native-resume, pinned-session, t")
+}
+
+/// A script that keeps some lines from the agent.
+pub fn without_line(word: &str) -> String {
+    let agent = EXEC.trim_start_matches("exec ");
+    let keep = "printf '%s\\n' \"$line\"";
+    format!(
+        "while IFS= read -r line; do\n  case $line in\n    *'{word}'*) ;;\n    *) {keep} ;;\n  esac\ndone | {agent}"
+    )
+}
 
 impl Made {
-    pub const fn of(from: &'static str, edits: &'static [Edit]) -> Made {
-        Made {
-            from,
-            body: Body::Mock,
-            edits,
-            variables: &[],
-            yes: false,
+    pub fn edit(mut self, file: &str, old: &str, new: &str) -> Made {
+        let edit = [file, old, new].map(str::to_owned);
+        self.edits.push(edit.into());
+        self
+    }
+
+    pub fn manifest(self, old: &str, new: &str) -> Made {
+        self.edit("AGENT-CLI.md", old, new)
+    }
+
+    /// Arguments of the mock, as they stand in a YAML list.
+    pub fn args(self, words: &str) -> Made {
+        match self.from {
+            "mock-mcp" => {
+                // `bin_args`, and `mcp.args`.
+                let made = self.manifest("bin_args: [mock, mcp,", "bin_args: [mock,  mcp,");
+                made.manifest("[mock, mcp,", &format!("[mock, mcp, {words},"))
+            }
+            _ => self.manifest("[mock, acp,", &format!("[mock, acp, {words},")),
         }
     }
 
-    pub const fn script(edits: &'static [Edit]) -> Made {
-        Made {
-            body: Body::Script,
-            ..Made::of("mock-acp", edits)
-        }
+    pub fn version_command(self, shell: &str) -> Made {
+        let command = format!("cmd: \"sh -c '{shell}'\"");
+        self.manifest("cmd: agentproto --version", &command)
     }
 
-    pub const fn adapter(edits: &'static [Edit]) -> Made {
-        Made {
-            body: Body::Adapter,
-            ..Made::of("mock-repl", edits)
-        }
+    /// Another end of the script.
+    pub fn program(self, shell: &str) -> Made {
+        self.edit("agent.sh", EXEC, shell)
     }
 
-    pub const fn with(self, variables: &'static [(&'static str, &'static str)]) -> Made {
-        Made { variables, ..self }
+    /// Something that the script does first.
+    pub fn before(self, shell: &str) -> Made {
+        self.program(&format!("{shell}\n{EXEC}"))
     }
 
-    pub const fn confirmed(self) -> Made {
-        Made { yes: true, ..self }
+    pub fn says(self, old: &str, new: &str) -> Made {
+        self.edit("adapter.sh", old, new)
+    }
+
+    /// A login by a variable, which the caller has.
+    pub fn with_login(self) -> Made {
+        let sandbox = "sandbox: ./SANDBOX.md";
+        let auth = format!("auth:\n  state: {{ env: [MOCK_TOKEN] }}\n\n{sandbox}");
+        let mut made = self.manifest(sandbox, &auth);
+        let variable = ["MOCK_TOKEN", "a-token-of-the-caller"].map(str::to_owned);
+        made.variables.push(variable.into());
+        made
+    }
+
+    pub fn confirmed(mut self) -> Made {
+        self.yes = true;
+        self
     }
 
     /// Writes the bundle into a directory.
@@ -126,25 +164,25 @@ impl Made {
             let text = String::from_utf8_lossy(bytes).into_owned();
             files.push(((*name).to_owned(), text, 0o600));
         }
-        let own: &[Edit] = match self.body {
-            Body::Mock => &[],
+        match self.body {
+            Body::Mock => {}
             Body::Script => {
                 // A sandbox shows a script with the package around it.
                 let package = "{ \"private\": true }\n".to_owned();
                 files.push(("package.json".to_owned(), package, 0o600));
                 files.push(("agent.sh".to_owned(), WRAPPER.to_owned(), 0o700));
                 program(dir)?;
-                SCRIPTED
             }
             Body::Adapter => {
                 files.push(("adapter.sh".to_owned(), ADAPTER.to_owned(), 0o700));
-                ADAPTED
             }
-        };
-        for (file, old, new) in own.iter().chain(self.edits) {
+        }
+        for (file, old, new) in &self.edits {
             let there = files.iter_mut().find(|(name, _, _)| name == file);
             match there {
-                Some((_, text, _)) if text.contains(old) => *text = text.replacen(old, new, 1),
+                Some((_, text, _)) if text.contains(old.as_str()) => {
+                    *text = text.replacen(old.as_str(), new, 1)
+                }
                 _ => {
                     let what = format!("`{old}` is not in {file}");
                     return Err(io::Error::other(what));
@@ -170,8 +208,8 @@ impl Made {
             yes: self.yes,
             ..Choices::default()
         };
-        for (name, value) in self.variables {
-            choices.host_env.retain(|(known, _)| known != name);
+        for (name, value) in &self.variables {
+            choices.host_env.retain(|(known, _)| known != name.as_str());
             choices.host_env.push((name.into(), value.into()));
         }
         Ok(BundleTarget::new(bundle, choices, run))

@@ -1,209 +1,84 @@
 //! Bundles that conform.
 
+use super::made::{EXEC, acp, adapter, mcp, repl, script};
 use super::{Made, Variant};
 
-pub static VARIANTS: &[Variant] = &[
-    Variant {
-        id: "mock-acp",
-        what: "The ACP mock as it is.",
-        bundle: Made::of("mock-acp", &[]),
-    },
-    Variant {
-        id: "mock-mcp",
-        what: "The MCP mock as it is.",
-        bundle: Made::of("mock-mcp", &[]),
-    },
-    Variant {
-        id: "mock-repl",
-        what: "The mock that prints stream-json, one process for each turn.",
-        bundle: Made::of("mock-repl", &[]),
-    },
-    Variant {
-        id: "script",
-        what: "The agent behind a script that becomes it.",
-        bundle: Made::script(&[]),
-    },
-    Variant {
-        id: "script-around",
-        what: "The agent behind a script that stays around it.",
-        bundle: Made::script(&[(
-            "agent.sh",
-            r#"exec "$here/agentproto" mock acp --state .mock-agent -- "$@""#,
-            r#""$here/agentproto" mock acp --state .mock-agent -- "$@""#,
-        )]),
-    },
-    Variant {
-        id: "shell-adapter",
-        what: "An executable adapter in shell.",
-        bundle: Made::adapter(&[]),
-    },
-    Variant {
-        id: "secret",
-        what: "A login by a variable.",
-        bundle: Made::of(
-            "mock-acp",
-            &[(
-                "AGENT-CLI.md",
-                "sandbox: ./SANDBOX.md",
-                r#"auth:
-  state: { env: [MOCK_TOKEN] }
+const ALL: &str =
+    "default: native-resume\n  supported: [native-resume, pinned-session, transcript, none]";
+const NONE: &str = "default: none\n  supported: [none]";
+const SANDBOX: &str = "sandbox: ./SANDBOX.md";
 
-sandbox: ./SANDBOX.md"#,
-            )],
-        )
-        .with(&[("MOCK_TOKEN", "a-token-of-the-caller")]),
-    },
-    Variant {
-        id: "setup-done-once",
-        what: "A setup step that is done once.",
-        bundle: Made::of(
-            "mock-acp",
-            &[(
-                "AGENT-CLI.md",
-                "sandbox: ./SANDBOX.md",
-                r#"setup:
-  - { id: prepare, kind: cmd, cmd: "true" }
+pub fn variants() -> Vec<Variant> {
+    let variant = |id, what, bundle| Variant { id, what, bundle };
+    vec![
+        variant("mock-acp", "The ACP mock as it is.", acp()),
+        variant("mock-mcp", "The MCP mock as it is.", mcp()),
+        variant("mock-repl", "One process for each turn.", repl()),
+        variant("script", "A script that becomes the agent.", script()),
+        variant(
+            "script-around",
+            "A script that stays around the agent.",
+            script().program(EXEC.trim_start_matches("exec ")),
+        ),
+        variant(
+            "shell-adapter",
+            "An executable adapter in shell.",
+            adapter(),
+        ),
+        variant("login", "A login by a variable.", acp().with_login()),
+        variant(
+            "setup-once",
+            "A setup step that is done once.",
+            setup(acp(), "cmd: \"true\""),
+        ),
+        variant(
+            "setup-skipped",
+            "A setup step that is not needed.",
+            setup(
+                mcp(),
+                "cmd: \"false\", skip_if: { cmd: \"true\", exit_code: 0 }",
+            ),
+        ),
+        variant(
+            "one-continuation",
+            "No continuation but none.",
+            acp().manifest(ALL, NONE),
+        ),
+        variant(
+            "slow-start",
+            "An agent that takes three seconds to start.",
+            plain(acp().args("--scenario, slow-start")),
+        ),
+        variant(
+            "nothing-optional",
+            "No optional capability, and none declared.",
+            plain(acp().args("--scenario, bare"))
+                .manifest("mode: resumable", "mode: persistent")
+                .manifest("resumable: true", "resumable: false")
+                .edit("ACP.md", "loadSession: true", "loadSession: false")
+                .edit("ACP.md", "embeddedContext: true", "embeddedContext: false"),
+        ),
+        variant(
+            "version-on-stderr",
+            "A version that is told on standard error.",
+            repl().version_command("echo agentproto 0.1.0 >&2"),
+        ),
+        variant(
+            "ends-at-sigterm",
+            "An agent that ends at SIGTERM, not at the end of its input.",
+            plain(acp().args("--scenario, ignore-eof")),
+        ),
+    ]
+}
 
-sandbox: ./SANDBOX.md"#,
-            )],
-        )
-        .confirmed(),
-    },
-    Variant {
-        id: "setup-skipped",
-        what: "A setup step that is not needed.",
-        bundle: Made::of(
-            "mock-mcp",
-            &[(
-                "AGENT-CLI.md",
-                "sandbox: ./SANDBOX.md",
-                r#"setup:
-  - { id: prepare, kind: cmd, cmd: "false", skip_if: { cmd: "true", exit_code: 0 } }
+fn setup(made: Made, step: &str) -> Made {
+    let setup = format!("setup:\n  - {{ id: prepare, kind: cmd, {step} }}\n\n{SANDBOX}");
+    made.manifest(SANDBOX, &setup).confirmed()
+}
 
-sandbox: ./SANDBOX.md"#,
-            )],
-        )
-        .confirmed(),
-    },
-    Variant {
-        id: "no-choices",
-        what: "No modes, no options, no continuation but none.",
-        bundle: Made::of(
-            "mock-acp",
-            &[(
-                "AGENT-CLI.md",
-                r#"  default: native-resume
-  supported: [native-resume, pinned-session, transcript, none]"#,
-                r#"  default: none
-  supported: [none]"#,
-            )],
-        ),
-    },
-    Variant {
-        id: "slow-start",
-        what: "An agent that takes three seconds to start.",
-        bundle: Made::of(
-            "mock-acp",
-            &[
-                (
-                    "AGENT-CLI.md",
-                    r#"bin_args: [mock, acp, --state, .mock-agent, "--"]"#,
-                    r#"bin_args: [mock, acp, --scenario, slow-start, --state, .mock-agent, "--"]"#,
-                ),
-                ("AGENT-CLI.md", "tool_calls: true", "tool_calls: false"),
-                (
-                    "AGENT-CLI.md",
-                    "bidirectional: true",
-                    "bidirectional: false",
-                ),
-            ],
-        ),
-    },
-    Variant {
-        id: "nothing-declared",
-        what: "Capabilities that the manifest does not speak of.",
-        bundle: Made::of(
-            "mock-acp",
-            &[
-                (
-                    "AGENT-CLI.md",
-                    r#"bin_args: [mock, acp, --state, .mock-agent, "--"]"#,
-                    r#"bin_args: [mock, acp, --scenario, bare, --state, .mock-agent, "--"]"#,
-                ),
-                (
-                    "AGENT-CLI.md",
-                    r#"  mode: resumable
-"#,
-                    r#"  mode: persistent
-"#,
-                ),
-                (
-                    "AGENT-CLI.md",
-                    r#"  tool_calls: true
-"#,
-                    "",
-                ),
-                (
-                    "AGENT-CLI.md",
-                    r#"  resumable: true
-"#,
-                    "",
-                ),
-                (
-                    "AGENT-CLI.md",
-                    r#"  bidirectional: true
-"#,
-                    "",
-                ),
-                ("ACP.md", "loadSession: true", "loadSession: false"),
-                ("ACP.md", "embeddedContext: true", "embeddedContext: false"),
-                (
-                    "AGENT-CLI.md",
-                    r#"  default: native-resume
-  supported: [native-resume, pinned-session, transcript, none]"#,
-                    r#"  default: none
-  supported: [none]"#,
-                ),
-            ],
-        ),
-    },
-    Variant {
-        id: "version-on-stderr",
-        what: "A version that is told on standard error.",
-        bundle: Made::of(
-            "mock-repl",
-            &[(
-                "AGENT-CLI.md",
-                "cmd: agentproto --version",
-                r#"cmd: "sh -c 'echo agentproto 0.1.0 >&2'""#,
-            )],
-        ),
-    },
-    Variant {
-        id: "ends-at-sigterm",
-        what: "An agent that does not end at the end of its input, but at SIGTERM.",
-        bundle: Made::of(
-            "mock-acp",
-            &[
-                (
-                    "AGENT-CLI.md",
-                    r#"bin_args: [mock, acp, --state, .mock-agent, "--"]"#,
-                    r#"bin_args: [mock, acp, --scenario, ignore-eof, --state, .mock-agent, "--"]"#,
-                ),
-                ("AGENT-CLI.md", "tool_calls: true", "tool_calls: false"),
-                (
-                    "AGENT-CLI.md",
-                    "bidirectional: true",
-                    "bidirectional: false",
-                ),
-                (
-                    "AGENT-CLI.md",
-                    r#"  default: native-resume
-  supported: [native-resume, pinned-session, transcript, none]"#,
-                    r#"  default: none
-  supported: [none]"#,
-                ),
-            ],
-        ),
-    },
-];
+/// An agent that only talks.
+fn plain(made: Made) -> Made {
+    made.manifest("tool_calls: true", "tool_calls: false")
+        .manifest("bidirectional: true", "bidirectional: false")
+        .manifest(ALL, NONE)
+}
