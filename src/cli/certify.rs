@@ -462,6 +462,14 @@ fn bundle(
     };
     let target = BundleTarget::new(bundle, choices, workspace.path());
     Ok(Arc::new(target))
+    let bundle = BundleTarget::new(bundle, choices, workspace.path());
+    bundle.check_choices().map_err(unfound)?;
+    let target = Target {
+        kind: "bundle".to_owned(),
+        name: bundle.name(),
+        ..Target::default()
+    };
+    Ok((target, Launcher::of_bundle(Arc::new(bundle))))
 }
 
 fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Failure> {

@@ -281,10 +281,11 @@ async fn mcp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let turn = ["metadata", "agentproto", "mcp_turn", "reply_tool"];
     let reply = bundle.root().str_at(&turn);
     let against = match reply {
-        None => Some("the manifest declares `resumable`, and names no tool that goes on (`mcp_turn.reply_tool`)".to_owned()),
-        Some(reply) if !names.contains(&reply) => {
-            Some(format!("the manifest goes on with the tool `{reply}`, and the server offers {}", names.join(", ")))
-        }
+        None => Some("`resumable` is declared, and there is no `mcp_turn.reply_tool`".to_owned()),
+        Some(reply) if !names.contains(&reply) => Some(format!(
+            "the manifest goes on with the tool `{reply}`, and the server offers {}",
+            names.join(", ")
+        )),
         Some(_) => None,
     };
     stand.verdict("A45-CAP-07", against, &[tools.line]);

@@ -1,8 +1,6 @@
 //! The agent's process as the kernel shows it: its command line, its environment, and what
 //! confines it.
 
-use std::path::PathBuf;
-
 use super::stand::MARKER;
 
 /// A process that carries the marker of a case.
@@ -12,6 +10,7 @@ pub struct Seen {
     parent: u32,
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
+    pub around: Around,
 }
 
 impl Seen {
@@ -20,22 +19,35 @@ impl Seen {
         let found = all.find(|(n, _)| n == name);
         found.map(|(_, value)| value.as_str())
     }
+}
 
-    fn file(&self, name: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/{name}", self.pid))
-    }
+/// What is around a process, as long as it lives.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// Kinds of namespaces that it does not share with us, and those that it does.
+    pub own: Vec<&'static str>,
+    pub shared: Vec<&'static str>,
+    pub no_new_privileges: Option<String>,
+    pub seccomp: Option<String>,
+}
 
-    /// A field of `/proc/PID/status`.
-    pub fn status(&self, field: &str) -> Option<String> {
-        let text = std::fs::read_to_string(self.file("status")).ok()?;
-        field_of(&text, field)
-    }
-
-    /// Whether it lives in another namespace of this kind than we do.
-    pub fn is_apart(&self, kind: &str) -> Option<bool> {
-        let theirs = std::fs::read_link(self.file(&format!("ns/{kind}"))).ok()?;
-        let ours = std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()?;
-        Some(theirs != ours)
+impl Around {
+    fn of(pid: u32, status: &str) -> Around {
+        let mut around = Around {
+            no_new_privileges: field_of(status, "NoNewPrivs"),
+            seccomp: field_of(status, "Seccomp"),
+            ..Around::default()
+        };
+        for kind in ["mnt", "net", "pid", "user", "ipc", "uts"] {
+            let theirs = std::fs::read_link(format!("/proc/{pid}/ns/{kind}"));
+            let ours = std::fs::read_link(format!("/proc/self/ns/{kind}"));
+            match (theirs, ours) {
+                (Ok(theirs), Ok(ours)) if theirs == ours => around.shared.push(kind),
+                (Ok(_), Ok(_)) => around.own.push(kind),
+                _ => {}
+            }
+        }
+        around
     }
 }
 
@@ -70,6 +82,7 @@ pub fn all(marker: &str) -> Option<Vec<Seen>> {
             pid,
             parent: parent.unwrap_or(0),
             argv: texts(&argv),
+            around: Around::of(pid, &status),
             env: texts(&environ)
                 .into_iter()
                 .filter_map(|v| {

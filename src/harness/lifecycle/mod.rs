@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use super::run::Setting;
 use super::run::case::{Blocked, Played};
 use super::suite::{Case, What};
-pub use mutants::{Mutant, Variant, mutants, variants};
+pub use mutants::{Made, Mutant, Variant, mutants, trial, variants};
 use stand::Stand;
 pub use target::{BundleTarget, Choices};
 

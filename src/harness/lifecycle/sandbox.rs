@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::look::Seen;
+use super::look::{Around, Seen};
 use super::stand::Stand;
 use crate::harness::run::case::Blocked;
 use crate::runtime::context::Sandboxing;
@@ -37,8 +37,9 @@ pub async fn sandbox(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     stand.met("A29-PRIN-02", &lines);
     let (session, seen) = stand.seen(&agent).await?;
     stand.close(&session).await;
+    let seen = seen.filter(|seen| !(seen.around.own.is_empty() && seen.around.shared.is_empty()));
     let Some(seen) = seen else {
-        let why = "the agent's process was not seen while it ran".to_owned();
+        let why = "the agent's process could not be looked at while it ran".to_owned();
         stand.open("A45-LIFE-04", Blocked::NotVerified(why));
         return Ok(());
     };
@@ -69,31 +70,52 @@ fn judged(stand: &mut Stand<'_>, fault: &Fault) -> Result<(), Blocked> {
 
 /// What the kernel says of the process; the complaint, if there is one.
 fn confinement(stand: &Stand<'_>, seen: &Seen) -> (Option<String>, u64) {
-    let apart: Vec<(&str, Option<bool>)> = ["mnt", "net", "pid", "user", "ipc"]
-        .into_iter()
-        .map(|kind| (kind, seen.is_apart(kind)))
-        .collect();
-    let privileges = seen.status("NoNewPrivs");
+    let around = &seen.around;
     let line = stand.note(&json!({
         "process": seen.pid,
-        "own_namespaces": apart.iter().filter(|(_, a)| *a == Some(true)).map(|(k, _)| *k).collect::<Vec<_>>(),
-        "no_new_privileges": privileges,
-        "seccomp": seen.status("Seccomp"),
+        "own_namespaces": around.own,
+        "no_new_privileges": around.no_new_privileges,
+        "seccomp": around.seccomp,
     }));
-    let shared: Vec<&str> = apart
-        .iter()
-        .filter(|(kind, apart)| ["mnt", "net"].contains(kind) && *apart == Some(false))
-        .map(|(kind, _)| *kind)
+    (unconfined(around), line)
+}
+
+fn unconfined(around: &Around) -> Option<String> {
+    let needed = ["mnt", "net"];
+    let shared: Vec<&str> = needed
+        .into_iter()
+        .filter(|kind| !around.own.contains(kind))
         .collect();
-    let against = if !shared.is_empty() {
-        Some(format!(
-            "the agent shares the host's namespaces: {}",
-            shared.join(", ")
-        ))
-    } else if privileges.as_deref() == Some("0") {
-        Some("the agent may gain privileges (no_new_privs is not set)".to_owned())
-    } else {
-        None
-    };
-    (against, line)
+    if !shared.is_empty() {
+        let kinds = shared.join(", ");
+        return Some(format!("the agent shares the host's namespaces: {kinds}"));
+    }
+    let privileges = around.no_new_privileges.as_deref() != Some("1");
+    privileges.then(|| "the agent may gain privileges (no_new_privs is not set)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_in_our_own_namespaces_is_not_confined() {
+        let confined = Around {
+            own: vec!["mnt", "net", "pid"],
+            no_new_privileges: Some("1".to_owned()),
+            ..Around::default()
+        };
+        assert_eq!(unconfined(&confined), None);
+        let shares = Around {
+            own: vec!["mnt"],
+            ..confined.clone()
+        };
+        assert!(unconfined(&shares).is_some_and(|w| w.contains("net")));
+        let powerful = Around {
+            no_new_privileges: Some("0".to_owned()),
+            ..confined
+        };
+        assert!(unconfined(&powerful).is_some());
+        assert!(unconfined(&Around::default()).is_some());
+    }
 }

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use crate::runtime::agent::{Agent, Wishlist};
 use crate::runtime::arm::Spec;
 use crate::runtime::bundle::Bundle;
-use crate::runtime::choices::Wanted;
+use crate::runtime::choices::{self, Wanted};
 use crate::runtime::command::Started;
 use crate::runtime::context::{Context, Sandboxing, Setting};
 use crate::runtime::fault::{Code, Fault};
@@ -133,6 +133,26 @@ impl BundleTarget {
             std::fs::copy(login.path(), home.join("auth").join(login.file_name()))?;
         }
         Ok(())
+    }
+
+    /// Choices that the manifest does not offer are the caller's mistake; all else is judged.
+    pub fn check_choices(&self) -> Result<(), Fault> {
+        let chosen = match self.bundle.agent() {
+            Some(agent) => choices::choose(&self.bundle, agent, &self.choices.wanted),
+            None => return Err(self.no_agent()),
+        };
+        match chosen {
+            Err(fault) if fault.code.exit() == crate::exit::USAGE => Err(fault),
+            _ => Ok(()),
+        }
+    }
+
+    fn no_agent(&self) -> Fault {
+        let what = format!(
+            "{}: a CLI.md describes a tool, not an agent that could be certified",
+            self.bundle.path().display()
+        );
+        Fault::new(Code::ManifestInvalid, what).hint("name an AGENT-CLI.md")
     }
 
     /// Everything up to the spawn, once for all cases: how the agent is started.

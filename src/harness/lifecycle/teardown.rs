@@ -53,8 +53,11 @@ pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         )
     });
     stand.verdict("A45-LIFE-08", against, &[line]);
-    let there = left.as_ref().is_some_and(|left| !left.is_empty());
-    let against = if there {
+    let Some(left) = left else {
+        let why = "this system does not tell which processes there are".to_owned();
+        return Err(Blocked::NotVerified(why));
+    };
+    let against = if !left.is_empty() {
         Some("processes of the agent are still there after the teardown".to_owned())
     } else if took > LADDER {
         Some(format!("the teardown took {} ms", took.as_millis()))

@@ -48,26 +48,27 @@ pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let odd = stand.warnings(&["protocol_garbage", "protocol_violation"]);
     let violated =
         turns().find_map(|said| said.error().filter(|e| e.starts_with("protocol_violation")));
-    let against = match (violated, odd.first()) {
-        (Some(error), _) => Some(error),
-        (None, Some((message, _))) => Some(message.clone()),
-        (None, None) => None,
+    // An end too many is about ends.
+    let (again, violated) = match violated {
+        Some(error) if error.contains("ended a turn") => (Some(error), None),
+        violated => (None, violated),
     };
+    let against = violated.or_else(|| odd.first().map(|(message, _)| message.clone()));
     let is_odd = against.is_some();
     stand.verdict("A45-EVT-01", against, &lines);
-    let unended = turns().find_map(not_ended);
+    let unended = again.or_else(|| turns().find_map(not_ended));
     let failed = turns().find_map(Said::error);
     match (unended, failed) {
         (Some(what), _) => stand.broken("A45-EVT-07", what, &lines),
         (None, Some(error)) if error.starts_with("agent_exited") => {
-            stand.broken(
-                "A45-EVT-07",
-                format!("the agent did not live to the end of the turn: {error}"),
-                &lines,
-            );
+            let what = format!("the agent did not live to the end of the turn: {error}");
+            stand.broken("A45-EVT-07", what, &lines);
         }
-        (None, Some(error)) if !is_odd => stand.open("A45-EVT-07", Blocked::NotVerified(error)),
-        (None, Some(_)) => stand.broken("A45-EVT-07", "the turn has no proper end", &lines),
+        (None, Some(error)) => stand.open("A45-EVT-07", Blocked::NotVerified(error)),
+        (None, None) if is_odd => {
+            let why = "what came was not all of the protocol".to_owned();
+            stand.open("A45-EVT-07", Blocked::NotVerified(why));
+        }
         (None, None) => stand.met("A45-EVT-07", &lines),
     }
     let chunks = first.count(|event| matches!(event, StreamEvent::TextDelta { .. }));
