@@ -85,6 +85,12 @@ pub struct Certify {
     /// A report of before: what failed there already is no news
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Judge the judge: every mutant must be caught, no conforming variant blamed
+    #[arg(long, conflicts_with_all = ["target", "mock", "command", "suites", "baseline", "shard"])]
+    pub selftest: bool,
+    /// With --selftest: for each mutant first the cases of its statement, all only if it survives
+    #[arg(long, requires = "selftest")]
+    pub quick: bool,
     /// Look for slugs here, too
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
@@ -107,6 +113,9 @@ pub struct Certify {
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
+    if args.selftest {
+        return Err(Failure::new(exit::USAGE, "not yet"));
+    }
     let format: Format = args
         .output
         .parse()
@@ -461,15 +470,8 @@ fn bundle(
         ..Choices::default()
     };
     let target = BundleTarget::new(bundle, choices, workspace.path());
+    target.check_choices().map_err(unfound)?;
     Ok(Arc::new(target))
-    let bundle = BundleTarget::new(bundle, choices, workspace.path());
-    bundle.check_choices().map_err(unfound)?;
-    let target = Target {
-        kind: "bundle".to_owned(),
-        name: bundle.name(),
-        ..Target::default()
-    };
-    Ok((target, Launcher::of_bundle(Arc::new(bundle))))
 }
 
 fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Failure> {

@@ -213,6 +213,7 @@ pub async fn run(
         partial: is_partial,
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
+    crate::report::certify::arrange(&mut report);
     report.sum_up();
     Ran {
         report,

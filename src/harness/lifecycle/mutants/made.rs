@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::process::Launcher;
-use crate::harness::run::{self, Options, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
 use crate::harness::suite;
 use crate::mock;
 use crate::runtime::bundle::Bundle;
@@ -257,7 +257,7 @@ pub async fn trial(
         timeout: PATIENCE,
         quiet: Duration::from_millis(300),
         grace: Duration::from_millis(1000),
-        auth_method: None,
+        login: Login::No,
         model: None,
         workspace,
         home: None,
@@ -270,6 +270,7 @@ pub async fn trial(
         keep_transcripts: false,
         only: only.to_vec(),
     };
-    let (report, _) = run::run(vec![suite], told, setting, options, Arc::new(Silent)).await;
-    Ok(report)
+    let suites = Arc::new(vec![suite]);
+    let ran = run::run(suites, told, setting, options, Arc::new(Silent)).await;
+    Ok(ran.report)
 }
