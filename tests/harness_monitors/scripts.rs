@@ -163,7 +163,13 @@ pub fn cancel(t: &mut Talk) {
 pub fn cancel_request(t: &mut Talk) {
     slow_turn(t);
     t.notify("$/cancel_request", json!({ "requestId": 1003 }));
-    t.fence(1003);
+    // The next turn of the session comes after the cancelled one; until then it is refused.
+    for id in 1004.. {
+        let params = prompt_params(t, "hello");
+        if t.ask(id, "session/prompt", params).get("error").is_none() {
+            break;
+        }
+    }
 }
 
 /// Two sessions that ask at the same time, and are answered then.

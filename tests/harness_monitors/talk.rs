@@ -130,11 +130,6 @@ impl Talk {
     /// comes.
     pub fn try_to_ask(&mut self, id: u64, method: &str, params: Value) {
         self.tell(id, method, params);
-        self.fence(id);
-    }
-
-    /// Waits for an answer, or for that to a request which every mutant answers.
-    pub fn fence(&mut self, id: u64) {
         self.fences += 1;
         let fence = 9000 + self.fences;
         self.tell(fence, "session/is_there_more", json!({}));

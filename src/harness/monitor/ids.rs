@@ -44,10 +44,10 @@ impl Monitor for Ids {
                     self.told.remove(0);
                 }
             }
-            (Direction::ToAgent, Kind::Response { .. }) => {
-                if seen.answers.is_some_and(|asked| asked.answers == 0) {
-                    self.open = self.open.saturating_sub(1);
-                }
+            (Direction::ToAgent, Kind::Response { .. })
+                if seen.answers.is_some_and(|asked| asked.answers == 0) =>
+            {
+                self.open = self.open.saturating_sub(1);
             }
             (Direction::FromAgent, Kind::Request { id, .. }) => {
                 self.they_ask(id, number, ledger, notes);
