@@ -255,8 +255,9 @@ impl Player<'_> {
         let method = self.auth_method().unwrap_or(Value::Null);
         self.known.bind("auth_method", method, vec![answer.line]);
         if self.protocol == Protocol::Mcp {
-            // What came before we are ready shall stand before it.
-            self.connection()?.listen(Duration::ZERO).await;
+            // What came together with the answer shall stand before it.
+            let moment = Duration::from_millis(10);
+            self.connection()?.listen(moment).await;
             let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             self.say(&ready).await?;
         }

@@ -1,4 +1,5 @@
-//! Single-fault MCP servers. The requirement is the statement's place in the specification.
+//! Single-fault MCP servers. The requirement is an id of the suite `mcp`, which says the statement
+//! and its place in the specification.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ pub static GROUPS: &[&[Mutant]] = &[BASE, TOOLS, UTILITIES];
 static BASE: &[Mutant] = &[
     Mutant {
         id: "mcp-stdio-log-line",
-        requirement: "basic/transports: stdout carries nothing but MCP messages",
+        requirement: "MCP-STDIO-03",
         wrong: "A log line stands on stdout before each list of tools.",
         tamper: Tamper::Out(|_, sent, message| match sent.answers("tools/list") {
             true => vec![raw("[info] listing tools\n"), Frame::Json(message)],
@@ -19,7 +20,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-stdio-pretty-printed",
-        requirement: "basic/transports: messages have no newlines inside",
+        requirement: "MCP-STDIO-02",
         wrong: "The list of tools is spread over several lines.",
         tamper: Tamper::Out(|_, sent, message| match sent.answers("tools/list") {
             true => vec![raw(format!("{message:#}\n"))],
@@ -28,7 +29,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-stdio-latin1",
-        requirement: "basic/transports: messages are UTF-8",
+        requirement: "MCP-STDIO-01",
         wrong: "Results carry a byte that is no UTF-8.",
         tamper: Tamper::Out(|_, sent, mut message| {
             if !sent.answers("tools/call") {
@@ -46,7 +47,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-no-jsonrpc",
-        requirement: "basic: messages follow JSON-RPC 2.0",
+        requirement: "MCP-BASE-01",
         wrong: "The list of tools lacks `jsonrpc`.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/list"), |m| {
@@ -56,7 +57,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-id-as-text",
-        requirement: "basic: a response has the id of its request",
+        requirement: "MCP-BASE-04",
         wrong: "Numbers as ids are answered as strings.",
         tamper: Tamper::Out(|_, sent, message| {
             let number = message.get("id").is_some_and(Value::is_number);
@@ -69,7 +70,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-result-and-error",
-        requirement: "basic: a response has a result or an error, not both",
+        requirement: "MCP-BASE-05",
         wrong: "Results come with an `error` of null.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.is_result, |m| set(m, "/error", Value::Null))
@@ -77,7 +78,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-code-text",
-        requirement: "basic: error codes are integers",
+        requirement: "MCP-BASE-06",
         wrong: "Error codes are strings.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.is_error, |m| set(m, "/error/code", "-32601"))
@@ -85,7 +86,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-null-request-id",
-        requirement: "basic: the id of a request is not null",
+        requirement: "MCP-BASE-02",
         wrong: "Questions to the client have the id null.",
         tamper: Tamper::Both(
             |context, _, message| {
@@ -106,7 +107,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-answers-notification",
-        requirement: "basic: notifications are never answered",
+        requirement: "MCP-BASE-07",
         wrong: "notifications/initialized is answered.",
         tamper: Tamper::In(
             |_, message| match calls(&message, "notifications/initialized") {
@@ -117,7 +118,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-unknown-method",
-        requirement: "basic: an unknown method is -32601",
+        requirement: "MCP-BASE-10",
         wrong: "An unknown method is an internal error.",
         tamper: Tamper::Out(|_, _, message| {
             let unknown = message.pointer("/error/code") == Some(&json!(-32601));
@@ -126,7 +127,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-echoes-version",
-        requirement: "basic/lifecycle: an unknown version is answered with one the server knows",
+        requirement: "MCP-LIFE-06",
         wrong: "Whatever version is asked for is answered.",
         tamper: Tamper::Out(|_, sent, message| {
             let asked = sent.asked.get("protocolVersion").cloned();
@@ -137,7 +138,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-other-version",
-        requirement: "basic/lifecycle: a known version is answered with itself",
+        requirement: "MCP-LIFE-05",
         wrong: "2024-11-05 is answered to whoever asks for a version that is known.",
         tamper: Tamper::Out(|_, sent, message| {
             let known = message.pointer("/result/protocolVersion").cloned();
@@ -149,7 +150,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-no-server-info",
-        requirement: "basic/lifecycle: the server names itself",
+        requirement: "MCP-LIFE-03",
         wrong: "The answer to initialize has no `serverInfo`.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
@@ -159,7 +160,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-no-capabilities",
-        requirement: "basic/lifecycle: the server declares its capabilities",
+        requirement: "MCP-LIFE-02",
         wrong: "The answer to initialize has no `capabilities`.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
@@ -169,7 +170,7 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-early-request",
-        requirement: "basic/lifecycle: no requests before notifications/initialized",
+        requirement: "MCP-LIFE-04",
         wrong: "The client's roots are asked for before it says that it is ready.",
         tamper: Tamper::Out(|_, sent, message| {
             let early = json!({ "jsonrpc": "2.0", "id": 900_000, "method": "roots/list" });
@@ -184,7 +185,7 @@ static BASE: &[Mutant] = &[
 static TOOLS: &[Mutant] = &[
     Mutant {
         id: "mcp-tools-undeclared",
-        requirement: "server/tools: a server with tools declares `tools`",
+        requirement: "MCP-TOOL-01",
         wrong: "There are tools, but no capability says so.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
@@ -194,7 +195,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-no-schema",
-        requirement: "server/tools: every tool has an inputSchema",
+        requirement: "MCP-TOOL-03",
         wrong: "Tools have no `inputSchema`.",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
@@ -205,7 +206,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-list-schema",
-        requirement: "server/tools: an inputSchema is an object schema",
+        requirement: "MCP-TOOL-04",
         wrong: "The `inputSchema` of a tool describes a list.",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
@@ -216,7 +217,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-same-names",
-        requirement: "server/tools: names of tools are unique",
+        requirement: "MCP-TOOL-07",
         wrong: "All tools have the same name.",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
@@ -227,7 +228,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-odd-names",
-        requirement: "server/tools: names of tools have letters, digits, `_`, `-` and `.`",
+        requirement: "MCP-TOOL-06",
         wrong: "Names of tools have spaces.",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
@@ -239,11 +240,11 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-unknown-taken",
-        requirement: "server/tools: an unknown tool is an error",
+        requirement: "MCP-TOOL-12",
         wrong: "A call of a tool that does not exist succeeds.",
         tamper: Tamper::In(|_, message| {
             let name = text(&message, "/params/name");
-            let known = matches!(name, "start" | "reply");
+            let known = matches!(name, "start" | "reply" | "");
             match calls(&message, "tools/call") && !known {
                 true => answer(&message, json!({ "content": [] })),
                 false => pass(message),
@@ -252,7 +253,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-no-content",
-        requirement: "server/tools: a result has content",
+        requirement: "MCP-TOOL-08",
         wrong: "Results have no `content`.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
@@ -262,7 +263,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-odd-content",
-        requirement: "server/tools: content is text, image, audio, resource_link or resource",
+        requirement: "MCP-TOOL-09",
         wrong: "Results are of the type `markdown`.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
@@ -274,7 +275,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-unlike-schema",
-        requirement: "server/tools: structuredContent follows the outputSchema",
+        requirement: "MCP-TOOL-11",
         wrong: "Structured results lack a required field.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
@@ -284,7 +285,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-no-structure",
-        requirement: "server/tools: a tool with an outputSchema gives structuredContent",
+        requirement: "MCP-TOOL-10",
         wrong: "Results have no `structuredContent`, though the tools promise it.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
@@ -294,7 +295,7 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-mistake-hidden",
-        requirement: "server/tools: what is wrong with the arguments is told with isError",
+        requirement: "MCP-TOOL-14",
         wrong: "A call with bad arguments looks like a success.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
@@ -307,7 +308,7 @@ static TOOLS: &[Mutant] = &[
 static UTILITIES: &[Mutant] = &[
     Mutant {
         id: "mcp-ping-unanswered",
-        requirement: "basic/utilities/ping: a ping is answered",
+        requirement: "MCP-PING-01",
         wrong: "ping is never answered.",
         tamper: Tamper::In(|_, message| match calls(&message, "ping") {
             true => swallow(),
@@ -316,7 +317,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-ping-pong",
-        requirement: "basic/utilities/ping: the answer to a ping is an empty object",
+        requirement: "MCP-PING-02",
         wrong: "ping is answered with a string.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("ping"), |m| set(m, "/result", "pong"))
@@ -324,7 +325,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-progress-stands-still",
-        requirement: "basic/utilities/progress: progress increases",
+        requirement: "MCP-PROG-02",
         wrong: "Progress is always 1.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "notifications/progress", |m| {
@@ -334,7 +335,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-progress-other-token",
-        requirement: "basic/utilities/progress: progress names a token of an open request",
+        requirement: "MCP-PROG-01",
         wrong: "Progress names a token that nobody gave.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "notifications/progress", |m| {
@@ -344,7 +345,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-progress-after-end",
-        requirement: "basic/utilities/progress: progress ends with the request",
+        requirement: "MCP-PROG-03",
         wrong: "Progress goes on after the result.",
         tamper: Tamper::Out(|_, sent, message| {
             let token = sent.asked.pointer("/_meta/progressToken").cloned();
@@ -361,13 +362,15 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-cancel-answered",
-        requirement: "basic/utilities/cancellation: a cancelled request is not answered",
+        requirement: "MCP-CANC-01",
         wrong: "A cancelled request is answered with an error.",
-        tamper: Tamper::In(|_, message| {
-            if !calls(&message, "notifications/cancelled") {
+        tamper: Tamper::In(|context, message| {
+            let id = message.pointer("/params/requestId").cloned();
+            let is_open = |id: &Value| context.open.contains_key(&id.to_string());
+            let open = id.as_ref().is_some_and(is_open);
+            if !calls(&message, "notifications/cancelled") || !open {
                 return pass(message);
             }
-            let id = message.pointer("/params/requestId").cloned();
             let error = json!({ "code": -32800, "message": "cancelled" });
             let frame = json!({ "jsonrpc": "2.0", "id": id, "error": error });
             (Some(message), send(frame))
@@ -375,7 +378,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-cancel-ignored",
-        requirement: "basic/utilities/cancellation: a cancelled request stops",
+        requirement: "MCP-CANC-02",
         wrong: "A cancelled request goes on to its end.",
         tamper: Tamper::In(
             |_, message| match calls(&message, "notifications/cancelled") {
@@ -386,7 +389,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-undeclared",
-        requirement: "server/utilities/logging: a server that logs declares `logging`",
+        requirement: "MCP-LOG-01",
         wrong: "Log messages are sent, but no capability says so.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
@@ -396,7 +399,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-odd-level",
-        requirement: "server/utilities/logging: levels are those of syslog",
+        requirement: "MCP-LOG-02",
         wrong: "Log messages have the level `verbose`.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "notifications/message", |m| {
@@ -406,7 +409,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-any-level",
-        requirement: "server/utilities/logging: an unknown level is -32602",
+        requirement: "MCP-LOG-03",
         wrong: "A level that does not exist can be set.",
         tamper: Tamper::In(|_, message| match calls(&message, "logging/setLevel") {
             true => answer(&message, json!({})),
@@ -415,7 +418,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-too-much",
-        requirement: "server/utilities/logging: nothing below the level that was set",
+        requirement: "MCP-LOG-04",
         wrong: "Log messages below the level are sent.",
         tamper: Tamper::In(|_, message| {
             let level = calls(&message, "logging/setLevel");
@@ -427,7 +430,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-elicitation-unasked",
-        requirement: "client/elicitation: only for clients that declare it",
+        requirement: "MCP-ELIC-01",
         wrong: "Questions are sent to clients that do not take them.",
         tamper: Tamper::In(|_, message| {
             let start = calls(&message, "initialize");
@@ -438,7 +441,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-elicitation-nested",
-        requirement: "client/elicitation: a form has primitive fields only",
+        requirement: "MCP-ELIC-03",
         wrong: "A form has a field that is an object.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "elicitation/create", |m| {
@@ -449,7 +452,7 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-elicitation-no-message",
-        requirement: "client/elicitation: a question has a message",
+        requirement: "MCP-ELIC-02",
         wrong: "Questions have no `message`.",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "elicitation/create", |m| {

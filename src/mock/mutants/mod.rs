@@ -16,7 +16,7 @@ use super::Kind;
 
 pub struct Mutant {
     pub id: &'static str,
-    /// The statement that it breaks: an id of the ACP catalogue, or a name of an MCP statement.
+    /// The statement that it breaks: an id of the suites `acp` and `mcp`.
     pub requirement: &'static str,
     /// What is wrong, in a sentence.
     pub wrong: &'static str,
