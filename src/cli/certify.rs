@@ -114,7 +114,7 @@ pub struct Certify {
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
     if args.selftest {
-        return Err(Failure::new(exit::USAGE, "not yet"));
+        return super::selftest::run(args, global, out);
     }
     let format: Format = args
         .output

@@ -5,5 +5,6 @@ pub mod lifecycle;
 pub mod model;
 pub mod monitor;
 pub mod run;
+pub mod selftest;
 pub mod shape;
 pub mod suite;
