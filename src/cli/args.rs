@@ -299,12 +299,15 @@ pub struct Mock {
     /// The one thing that is wrong
     #[arg(long, value_name = "ID")]
     pub mutant: Option<String>,
+    /// Another look, as correct as the usual one
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
     /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     #[command(flatten)]
     pub model: super::model::Model,
-    /// List scenarios and mutants
+    /// List scenarios, variants and mutants
     #[arg(long)]
     pub list: bool,
     /// Output format of the list

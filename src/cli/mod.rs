@@ -44,6 +44,8 @@ mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
 #[cfg(target_os = "linux")]
+mod selftest;
+#[cfg(target_os = "linux")]
 mod setup;
 mod signals;
 mod terminal;

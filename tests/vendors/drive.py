@@ -343,8 +343,8 @@ def run(name, options, model):
     home.mkdir()
     cwd.mkdir()
     node = f"{options.vendors}/node22/node_modules/node/bin"
-    words = {"URL": model.url, "PORT": model.url.rsplit(":", 1)[1], "HOME": str(home),
-             "cwd": str(cwd), "VENDORS": options.vendors, "PATH": f"{node}:/usr/local/bin:/usr/bin:/bin"}
+    words = {"model_url": model.url, "home": str(home),
+             "cwd": str(cwd), "vendors": options.vendors, "PATH": f"{node}:/usr/local/bin:/usr/bin:/bin"}
     recipe = Recipe(name, words)
     recipe.furnish(home)
     results = {}

@@ -23,6 +23,8 @@ const LONGEST_PASSED: usize = 300;
 struct Watched {
     held: u64,
     broken: u64,
+    /// Cases in which it held.
+    cases: Vec<String>,
     rows: Vec<WatchedRow>,
 }
 
@@ -100,6 +102,9 @@ impl Collected {
             for (id, found) in &notes.found {
                 let watched = self.seen.entry((suite, *id)).or_default();
                 watched.held += found.held;
+                if found.held > 0 && !watched.cases.iter().any(|known| known == case) {
+                    watched.cases.push(case.to_owned());
+                }
                 watched.broken += found.broken;
                 for violation in &found.violations {
                     if watched.rows.len() < 5
@@ -138,6 +143,16 @@ impl Collected {
     /// The answer to initialize, where no case was played.
     pub fn initialized(&mut self, result: Value) {
         self.initialize = result;
+    }
+
+    /// By statement the cases in which monitors saw it hold.
+    pub fn seen(&self) -> BTreeMap<String, Vec<String>> {
+        let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for ((_, id), watched) in &self.seen {
+            let cases = seen.entry((*id).to_owned()).or_default();
+            cases.extend(watched.cases.iter().cloned());
+        }
+        seen
     }
 
     /// What the agent said of itself.
@@ -288,7 +303,8 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
         );
     }
     let last = played.transcript.len() as u64;
-    match &played.blocked {
+    let own = played.open.iter().find(|(id, _)| *id == requirement.id);
+    match own.map(|(_, blocked)| blocked).or(played.blocked.as_ref()) {
         Some(Blocked::NotApplicable(why)) => (Verdict::NotApplicable, why.clone(), Vec::new()),
         Some(Blocked::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
         Some(Blocked::NotVerified(why)) => {

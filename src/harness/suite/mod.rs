@@ -289,6 +289,8 @@ pub enum What {
     },
     /// Logs in with the method of the run.
     LogIn,
+    /// Something that is done through the runner: only in suites of the lifecycle.
+    Probe(String),
     /// Ends the case here: there is nothing that could be judged.
     NotVerified(String),
     /// Ends the case here: the agent does not claim what this is about.

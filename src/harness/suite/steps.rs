@@ -9,6 +9,7 @@ use super::{
     Awaited, Begin, Expect, Place, Prompt, PromptText, Request, Step, Test, WaitFor, What,
 };
 use crate::fields::Notes;
+use crate::harness::lifecycle;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, to_json};
 
@@ -43,13 +44,14 @@ const STEPS: [&str; 29] = [
     "read_file",
     "recorder",
 ];
-const MORE_STEPS: [&str; 8] = [
+const MORE_STEPS: [&str; 9] = [
     "recorded",
     "model",
     "messages",
     "said",
     "stderr",
     "log_in",
+    "probe",
     "not_verified",
     "not_applicable",
 ];
@@ -341,6 +343,18 @@ impl At<'_, '_> {
                 What::Stderr {
                     name: notes.need(value, "as", "`stderr`"),
                 }
+            }
+            "probe" => {
+                let probe = notes.string(node, name)?;
+                if !lifecycle::names().any(|known| known == probe) {
+                    let known: Vec<&str> = lifecycle::names().collect();
+                    let known = known.join(", ");
+                    notes.wrong(
+                        value.span,
+                        format!("there is no probe `{probe}`; there are {known}"),
+                    );
+                }
+                What::Probe(probe)
             }
             "log_in" => {
                 notes.keys(value, "`log_in`", &[]);
