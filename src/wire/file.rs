@@ -13,7 +13,7 @@ use super::transcript::{Direction, Line, Transcript};
 pub const FORMAT: &str = "agentproto.transcript/v1";
 
 /// Lines longer than this in a file are not read: nothing of ours writes them.
-const LONGEST: u64 = 64 << 20;
+pub(super) const LONGEST: u64 = 64 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {

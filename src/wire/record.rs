@@ -12,6 +12,7 @@ use super::transcript::{Direction, Line};
 /// Of a longer line only the beginning is kept, so that its text fits a line of the file even
 /// where every byte of it has to be escaped.
 const LONGEST: usize = 8 << 20;
+const _: () = assert!(6 * LONGEST as u64 + 4096 < super::file::LONGEST);
 
 #[derive(Default)]
 struct Stream {
@@ -21,9 +22,9 @@ struct Stream {
 }
 
 impl Stream {
-    fn add(&mut self, bytes: &[u8]) {
+    fn add(&mut self, bytes: &[u8], longest: usize) {
         self.length += bytes.len() as u64;
-        let room = LONGEST.saturating_sub(self.kept.len()).min(bytes.len());
+        let room = longest.saturating_sub(self.kept.len()).min(bytes.len());
         self.kept
             .extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
@@ -31,6 +32,7 @@ impl Stream {
 
 pub struct Recorder<W> {
     out: W,
+    longest: usize,
     number: u64,
     to_agent: Stream,
     from_agent: Stream,
@@ -45,6 +47,7 @@ impl<W: Write> Recorder<W> {
         out.flush()?;
         Ok(Recorder {
             out,
+            longest: LONGEST,
             number: 0,
             to_agent: Stream::default(),
             from_agent: Stream::default(),
@@ -64,13 +67,14 @@ impl<W: Write> Recorder<W> {
 
     /// The next bytes of a direction, in whatever pieces they came.
     pub fn bytes(&mut self, direction: Direction, at: Duration, bytes: &[u8]) -> io::Result<()> {
+        let longest = self.longest;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             match piece.strip_suffix(b"\n") {
                 Some(whole) => {
-                    self.stream(direction).add(whole);
+                    self.stream(direction).add(whole, longest);
                     self.line(direction, at, true)?;
                 }
-                None => self.stream(direction).add(piece),
+                None => self.stream(direction).add(piece, longest),
             }
         }
         Ok(())
@@ -78,7 +82,7 @@ impl<W: Write> Recorder<W> {
 
     /// What the process did.
     pub fn process(&mut self, at: Duration, what: &Value) -> io::Result<()> {
-        self.process.add(what.to_string().as_bytes());
+        self.process.add(what.to_string().as_bytes(), self.longest);
         self.line(Direction::Process, at, true)
     }
 
@@ -154,14 +158,17 @@ mod tests {
     fn a_line_without_end_costs_no_more_than_its_beginning() {
         let mut written = Vec::new();
         let mut recorder = Recorder::new(&mut written, &file::head("x")).unwrap();
-        let chunk = vec![0; 1 << 20];
-        for _ in 0..9 {
+        recorder.longest = 10;
+        for chunk in [&b"0123456"[..], b"789abc", b"def"] {
             let at = Duration::ZERO;
-            recorder.bytes(Direction::FromAgent, at, &chunk).unwrap();
+            recorder.bytes(Direction::FromAgent, at, chunk).unwrap();
         }
         recorder.flush(Duration::ZERO).unwrap();
         let (back, _) = file::read(written.as_slice()).unwrap();
         let line = back.line(1).unwrap();
-        assert_eq!((line.bytes.len(), line.cut), (LONGEST, Some(9 << 20)));
+        assert_eq!(
+            (line.bytes.as_slice(), line.cut),
+            (&b"0123456789"[..], Some(16))
+        );
     }
 }
