@@ -249,8 +249,10 @@ impl Test {
                     None => Ok(()),
                     Some(error) => {
                         let place = error.instance_path().to_string();
+                        // It quotes the value, however long that is.
+                        let error: String = error.to_string().chars().take(300).collect();
                         Err(match place.is_empty() {
-                            true => error.to_string(),
+                            true => error,
                             false => format!("at {place}: {error}"),
                         })
                     }
