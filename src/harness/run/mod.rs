@@ -90,7 +90,7 @@ pub struct Setting {
 
 impl Setting {
     /// Variables that differ from case to case.
-    fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
+    pub fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let mut env = match &self.home {
             Some(home) => home.furnish(root)?,
             None => Vec::new(),
