@@ -1,5 +1,6 @@
 //! Conversations in short, and what must be noted about them: exactly that, and on which lines.
 
+mod sessions;
 mod transport;
 
 use std::time::Duration;
