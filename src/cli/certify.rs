@@ -239,7 +239,7 @@ fn write_transcript(dir: &Path, kept: &run::Transcribed, target: &str) -> Result
     })
 }
 
-fn baseline(path: &Path) -> Result<Report, Failure> {
+pub(super) fn baseline(path: &Path) -> Result<Report, Failure> {
     certify::load(path).map_err(|error| {
         let code = match path.exists() {
             true => exit::DATA,
@@ -318,7 +318,7 @@ impl Progress for Counter {
     }
 }
 
-fn seconds(number: f64) -> Result<Duration, Failure> {
+pub(super) fn seconds(number: f64) -> Result<Duration, Failure> {
     match number.is_finite() && number > 0.0 && number <= 3600.0 {
         true => Ok(Duration::from_secs_f64(number)),
         false => Err(Failure::new(
@@ -358,7 +358,7 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
     names.iter().map(|name| suite(name)).collect()
 }
 
-fn suite(name: &str) -> Result<Suite, Failure> {
+pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
     if let Some(suite) = suite::built_in(name) {
         return suite.map_err(|mistakes| {
             Failure::new(exit::INTERNAL, told("not a suite", name, &mistakes))

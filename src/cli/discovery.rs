@@ -34,6 +34,12 @@ const OWN: &[(&str, &str)] = &[
         "model-script",
         include_str!("../../schemas/model-script.schema.json"),
     ),
+    ("suite", include_str!("../../schemas/suite.schema.json")),
+    ("prompts", include_str!("../../schemas/prompts.schema.json")),
+    (
+        "transcript",
+        include_str!("../../schemas/transcript.schema.json"),
+    ),
 ];
 
 /// Short name (`aip-45`) and text of a manifest schema.
@@ -151,6 +157,8 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             command("auth refresh", &["auth-status"], true),
             command("auth set", &["secret"], true),
             command("auth forget", &["secret", "auth-status"], true),
+            command("replay", &["difference", "result"], true),
+            command("diff", &["difference"], false),
             command("report merge", &["result"], true),
             command("report render", &["result"], true),
             command("schema", &["document"], false),

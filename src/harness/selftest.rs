@@ -75,7 +75,10 @@ impl Outcome {
         !self.partial
             && !self.mutants.is_empty()
             && self.attributed() == self.mutants.len()
-            && self.variants.iter().all(|v| v.blamed.is_empty() && v.passed > 0)
+            && self
+                .variants
+                .iter()
+                .all(|v| v.blamed.is_empty() && v.passed > 0)
     }
 }
 
@@ -388,10 +391,7 @@ impl Plain {
 }
 
 fn is_blame(row: &&CaseResult) -> bool {
-    matches!(
-        row.verdict,
-        Verdict::Fail | Verdict::Warn | Verdict::Error
-    )
+    matches!(row.verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
 }
 
 fn variant_row(kind: Kind, plain: &Plain, ran: &Ran) -> VariantRow {
@@ -427,7 +427,10 @@ fn judge(row: &mut MutantRow, base: &Base, results: &[CaseResult]) {
     let new = results.iter().filter(|r| {
         // A fault of ours kills nothing.
         let blames = matches!(r.verdict, Verdict::Fail | Verdict::Warn);
-        blames && !base.blamed.contains(&(r.case.clone(), r.requirement.clone()))
+        blames
+            && !base
+                .blamed
+                .contains(&(r.case.clone(), r.requirement.clone()))
     });
     let mut also = BTreeSet::new();
     for result in new {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Transcribed;
 use super::case::{Blocked, Broken, Played};
 use crate::harness::model::{CaseResult, Evidence, Target, Timing, Verdict};
+use crate::harness::monitor::Notes;
 use crate::harness::suite::{Case, Requirement, Suite};
 use crate::report::text::plain;
 use crate::wire::Transcript;
@@ -37,7 +38,7 @@ struct WatchedRow {
 pub struct Collected {
     rows: Vec<(usize, usize, CaseResult)>,
     /// By suite and id of the monitor.
-    watched: BTreeMap<(usize, &'static str), Watched>,
+    seen: BTreeMap<(usize, &'static str), Watched>,
     pub timing: Timing,
     transcripts: Vec<Transcribed>,
     keeps: bool,
@@ -51,7 +52,7 @@ impl Collected {
     pub fn new(is_whole: bool, keeps: bool) -> Collected {
         Collected {
             rows: Vec::new(),
-            watched: BTreeMap::new(),
+            seen: BTreeMap::new(),
             timing: Timing::default(),
             transcripts: Vec::new(),
             keeps,
@@ -85,12 +86,24 @@ impl Collected {
             }
             self.rows.push((suite, index.unwrap_or(usize::MAX), row));
         }
-        for notes in &played.notes {
+        self.watched(suite, &case.id, &played.transcript, &played.notes);
+        if self.keeps && !played.transcript.is_empty() {
+            self.transcripts.push(Transcribed {
+                suite: of.name.clone(),
+                case: case.id.clone(),
+                transcript: played.transcript,
+            });
+        }
+    }
+
+    /// What the monitors noted in one case, or in a recording.
+    pub fn watched(&mut self, suite: usize, case: &str, transcript: &Transcript, notes: &[Notes]) {
+        for notes in notes {
             for (id, found) in &notes.found {
-                let watched = self.watched.entry((suite, *id)).or_default();
+                let watched = self.seen.entry((suite, *id)).or_default();
                 watched.held += found.held;
-                if found.held > 0 && !watched.cases.contains(&case.id) {
-                    watched.cases.push(case.id.clone());
+                if found.held > 0 && !watched.cases.iter().any(|known| known == case) {
+                    watched.cases.push(case.to_owned());
                 }
                 watched.broken += found.broken;
                 for violation in &found.violations {
@@ -98,21 +111,14 @@ impl Collected {
                         && !watched.rows.iter().any(|r| r.message == violation.message)
                     {
                         watched.rows.push(WatchedRow {
-                            case: case.id.clone(),
+                            case: case.to_owned(),
                             message: violation.message.clone(),
-                            evidence: evidence(&played.transcript, &violation.lines, LONGEST),
+                            evidence: evidence(transcript, &violation.lines, LONGEST),
                             is_guess: violation.is_guess,
                         });
                     }
                 }
             }
-        }
-        if self.keeps && !played.transcript.is_empty() {
-            self.transcripts.push(Transcribed {
-                suite: of.name.clone(),
-                case: case.id.clone(),
-                transcript: played.transcript,
-            });
         }
     }
 
@@ -134,10 +140,15 @@ impl Collected {
         self.faults.push(what.to_owned());
     }
 
+    /// The answer to initialize, where no case was played.
+    pub fn initialized(&mut self, result: Value) {
+        self.initialize = result;
+    }
+
     /// By statement the cases in which monitors saw it hold.
     pub fn seen(&self) -> BTreeMap<String, Vec<String>> {
         let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for ((_, id), watched) in &self.watched {
+        for ((_, id), watched) in &self.seen {
             let cases = seen.entry((*id).to_owned()).or_default();
             cases.extend(watched.cases.iter().cloned());
         }
@@ -211,11 +222,7 @@ impl Collected {
         let seen: Vec<&Watched> = requirement
             .watched
             .iter()
-            .filter_map(|id| {
-                self.watched
-                    .iter()
-                    .find(|((s, i), _)| *s == index && i == id)
-            })
+            .filter_map(|id| self.seen.iter().find(|((s, i), _)| *s == index && i == id))
             .map(|(_, watched)| watched)
             .collect();
         let broken: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();

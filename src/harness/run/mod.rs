@@ -9,6 +9,8 @@ mod opening;
 pub mod process;
 pub mod prompts;
 mod recorder;
+pub mod recording;
+pub mod rerun;
 mod services;
 mod steps;
 mod talk;
