@@ -194,11 +194,4 @@ fn other_mutants_are_not_blamed_for_what_they_keep() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    // What these conversations do not touch.
-    let untouched: Vec<&str> = WATCHED
-        .iter()
-        .copied()
-        .filter(|s| !held.contains(s))
-        .collect();
-    assert_eq!(untouched, ["LI-03", "PT-01", "EX-08"]);
 }

@@ -250,10 +250,6 @@ impl Test {
                     Some(error) => {
                         let place = error.instance_path().to_string();
                         // It quotes the value, however long that is.
-                        let error: String = error.to_string().chars().take(300).collect();
-                        Err(match place.is_empty() {
-                            true => error,
-                            false => format!("at {place}: {error}"),
                         let why = without_middle(&error.to_string());
                         Err(match place.is_empty() {
                             true => why,
