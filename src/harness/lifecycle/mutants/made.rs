@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::process::Launcher;
-use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{self, Login, Options, Patience, Progress, Setting, Workspace, prompts};
 use crate::harness::suite;
 use crate::mock;
 use crate::runtime::bundle::Bundle;
@@ -283,6 +283,8 @@ pub async fn trial(
         workspace,
         home: None,
         state_variable: None,
+        starts: Patience::default(),
+        turns: Patience::default(),
     };
     let options = Options {
         jobs,
