@@ -28,6 +28,8 @@ pub fn read<T>(
     }
     let taken = match &parsed.root {
         Some(root) if root.is_map() => Some(take(root, &mut notes)),
+        // What is no YAML was told already.
+        _ if !notes.mistakes.is_empty() => None,
         _ => {
             notes.wrong(Span::empty(0), what);
             None

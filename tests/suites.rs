@@ -338,7 +338,7 @@ fn mistakes_are_told_with_line_and_column() {
         (
             "alive: {}",
             "expect: [{is: 1, at: x}]",
-            (10, 26),
+            (10, 30),
             "JSON pointer",
         ),
         (
@@ -372,7 +372,12 @@ fn mistakes_are_told_with_line_and_column() {
             (8, 12),
             "`initialized`",
         ),
-        ("      - alive: {}", "      - alive: {", (10, 16), ""),
+        (
+            "      - alive: {}",
+            "      - alive: {",
+            (11, 1),
+            "not valid YAML",
+        ),
     ];
     for (old, new, place, message) in cases {
         let text = good.replacen(old, new, 1);
@@ -396,6 +401,7 @@ fn mistakes_are_told_with_line_and_column() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(65), "{said}");
     assert!(said.contains("mine.yaml:2:1: "), "{said}");
+    assert!(said.contains("\n  mine.yaml:10:9: "), "{said}");
     assert!(
         said.contains("mine.yaml:10:9: there is no step `aliv`"),
         "{said}"

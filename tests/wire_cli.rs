@@ -465,3 +465,28 @@ fn transcripts_of_certify_are_read_too() {
     }
     assert!(seen > 0);
 }
+
+/// The recorded client against the recorded agent: nothing can differ.
+#[test]
+fn every_recording_is_its_own_equal() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let reports = path(&dir, "reports");
+    // Questions, files, terminals, cancelled turns, odd ids, broken lines, two directories.
+    let cases = [
+        "PE-03", "FS-03", "TE-05", "PT-14", "TR-08", "TR-13", "SE-13", "PT-04", "EL-05", "TR-16",
+    ];
+    let mut args = vec!["certify", "--mock", "acp", "--report-dir", &reports];
+    args.extend(cases.iter().flat_map(|case| ["--only", case]));
+    ran(&args, 0);
+    let binary = binary().to_string_lossy().into_owned();
+    let mut seen = 0;
+    for entry in std::fs::read_dir(dir.path().join("reports/transcripts/acp")).expect("there") {
+        let file = entry.expect("an entry").path();
+        let file = file.to_string_lossy();
+        let args = ["replay", &file, "--", &binary, "replay", &file];
+        let (out, _) = ran(&args, 0);
+        assert!(out.starts_with("The same: "), "{file}\n{out}");
+        seen += 1;
+    }
+    assert!(seen >= cases.len(), "{seen}");
+}

@@ -208,7 +208,8 @@ fn complain(cli: &Cli, failure: &Failure, out: &mut dyn Write) {
     if failure.message.is_empty() {
         return;
     }
-    let message = crate::report::text::plain(&failure.message);
+    // A file with several mistakes is told on several lines.
+    let message = crate::report::text::plain_lines(&failure.message);
     let mut err = io::stderr().lock();
     let _ = match failure.slug {
         Some(slug) => writeln!(err, "agentproto: {slug}: {message}"),

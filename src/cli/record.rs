@@ -46,7 +46,9 @@ pub struct Record {
 enum Happened {
     Bytes(Direction, Duration, Vec<u8>),
     Process(Duration, Value),
-    End(Duration),
+    /// Its streams are over: what has no end yet gets none any more.
+    Closed(Duration),
+    End,
 }
 
 /// One end of the tape.
@@ -109,7 +111,7 @@ pub fn run(args: &Record, global: &Global) -> Outcome {
         .build()
         .map_err(io_failure)?;
     let ended = runtime.block_on(pass_on(&launcher, &tape));
-    let _ = tape.to.send(Happened::End(tape.begun.elapsed()));
+    let _ = tape.to.send(Happened::End);
     if let Ok(Err(error)) = writer.join() {
         eprintln!(
             "agentproto: {} is not whole: {error}",
@@ -153,13 +155,14 @@ pub fn create(path: &Path) -> io::Result<File> {
 fn write_down(mut recorder: Recorder<File>, from: &Receiver<Happened>) -> io::Result<()> {
     let mut outcome = Ok(());
     while let Ok(happened) = from.recv() {
-        let is_end = matches!(happened, Happened::End(_));
+        let is_end = matches!(happened, Happened::End);
         // After a failure the agent still goes on; only nothing is written any more.
         if outcome.is_ok() {
             outcome = match happened {
                 Happened::Bytes(direction, at, bytes) => recorder.bytes(direction, at, &bytes),
                 Happened::Process(at, what) => recorder.process(at, &what),
-                Happened::End(at) => recorder.flush(at),
+                Happened::Closed(at) => recorder.flush(at),
+                Happened::End => Ok(()),
             };
         }
         if is_end {
@@ -218,6 +221,7 @@ async fn pass_on(launcher: &Launcher, tape: &Tape) -> Result<Exit, Failure> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
+    let _ = tape.to.send(Happened::Closed(tape.begun.elapsed()));
     tape.process(json!({"exit": exit_value(&exit, begun.elapsed())}));
     Ok(exit)
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use super::envelope::{Envelope, Kind};
+use super::script::process_said;
 use super::transcript::{Direction, Line, Transcript};
 
 /// Members that name something which one side made up.
@@ -161,6 +162,10 @@ impl Difference {
 pub fn normal(transcript: &Transcript, lines: RangeInclusive<u64>) -> Vec<Normal> {
     let mut names = Names::default();
     let lines = lines.filter_map(|number| transcript.line(number));
+    // Who ends a conversation closes the input; not every recording writes it down.
+    let is_said =
+        |line: &Line| line.direction != Direction::Process || process_said(line, "input").is_none();
+    let lines = lines.filter(is_said);
     lines.map(|line| names.line(&line)).collect()
 }
 
@@ -376,6 +381,7 @@ mod tests {
             r#"<{"jsonrpc":"2.0","id":"x","result":{"at":"2027-01-02T03:04:05.123+01:00","sessionId":"q"}}"#,
             r#"<{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"q","x":"in /tmp/z/b"}}"#,
             "!at /tmp/z",
+            r##"#{"input":"closed"}"##,
             r##"#{"exit":{"code":0,"signal":null,"ms":99}}"##,
         ]);
         assert!(diff(&a, &b).is_empty(), "{:#?}", diff(&a, &b));

@@ -29,6 +29,9 @@ impl Renames {
         let is_known = self.places.iter().any(|(known, _)| known == old);
         if old != new && old.len() > 1 && !is_known {
             self.places.push((old.to_owned(), new.to_owned()));
+            // The longest first: one may lie in another.
+            self.places
+                .sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
         }
     }
 
@@ -81,11 +84,34 @@ impl Renames {
         if let Some(new) = self.names.get(text) {
             return Some(new.clone());
         }
-        self.places.iter().find_map(|(old, new)| {
-            let rest = text.strip_prefix(old.as_str())?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{new}{rest}"))
-        })
+        let mut renamed = None;
+        for (old, new) in &self.places {
+            let text = renamed.as_deref().unwrap_or(text);
+            if let Some(moved) = moved(text, old, new) {
+                renamed = Some(moved);
+            }
+        }
+        renamed
     }
+}
+
+/// A text in which one directory is another: as a path, in an address, among words.
+fn moved(text: &str, old: &str, new: &str) -> Option<String> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let mut out = String::new();
+    let mut rest = text;
+    let mut has_moved = false;
+    while let Some(at) = rest.find(old) {
+        let (before, found) = rest.split_at(at);
+        let after = found.get(old.len()..).unwrap_or_default();
+        let is_whole = !before.ends_with(is_part) && !after.starts_with(is_part);
+        out.push_str(before);
+        out.push_str(if is_whole { new } else { old });
+        has_moved |= is_whole;
+        rest = after;
+    }
+    out.push_str(rest);
+    has_moved.then_some(out)
 }
 
 #[cfg(test)]
@@ -101,12 +127,15 @@ mod tests {
             &json!({"sessionId": "b", "modeId": "ask"}),
         );
         renames.place("/old", "/new");
-        let mut value =
-            json!({"sessionId": "a", "m": "code", "p": ["/old/x", "/older", "/old"], "t": "a b"});
+        let mut value = json!({"sessionId": "a", "m": "code", "t": "a b", "p": [
+            "/old/x", "/older", "/old", "/very/old", "file:///old/x", "in /old, I say"
+        ]});
         assert!(renames.apply(&mut value));
         assert_eq!(
             value,
-            json!({"sessionId": "b", "m": "code", "p": ["/new/x", "/older", "/new"], "t": "a b"})
+            json!({"sessionId": "b", "m": "code", "t": "a b", "p": [
+                "/new/x", "/older", "/new", "/very/old", "file:///new/x", "in /new, I say"
+            ]})
         );
         assert!(!renames.apply(&mut json!({"x": 1, "y": "z"})));
     }

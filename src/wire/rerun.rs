@@ -1,7 +1,7 @@
 //! Plays the recorded client to a live agent: what the client sent is sent again when what it
 //! had heard before has come, and the agent's questions get the recorded answers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
@@ -31,13 +31,14 @@ struct Due {
 pub struct Rerun<'t> {
     transcript: &'t Transcript,
     entries: Vec<Entry>,
+    /// Where each request of either side was answered.
+    answers: HashMap<usize, usize>,
+    /// The agent's questions that were not asked again yet, by method.
+    questions: HashMap<String, VecDeque<usize>>,
     /// The next line of the client that is no answer.
     cursor: usize,
-    /// Ids of the client's requests that are open now.
-    open: HashSet<String>,
-    /// And of those that were answered, or are waited for no longer.
-    answered: HashSet<String>,
-    /// Recorded questions of the agent that were asked again.
+    /// The client's requests that are open now: where they stand, by id.
+    open: HashMap<String, usize>,
     asked: HashSet<usize>,
     due: Vec<Due>,
     /// Messages since the last line that was sent.
@@ -49,12 +50,35 @@ pub struct Rerun<'t> {
 impl<'t> Rerun<'t> {
     pub fn new(transcript: &'t Transcript, lines: RangeInclusive<u64>) -> Rerun<'t> {
         let lines = lines.filter_map(|number| transcript.line(number));
+        let entries: Vec<Entry> = lines.map(|line| Entry::of(&line)).collect();
+        let mut questions: HashMap<String, VecDeque<usize>> = HashMap::new();
+        let mut answers = HashMap::new();
+        // From the end: the next answer with the id of a request is the one to it.
+        let mut next: HashMap<(bool, String), usize> = HashMap::new();
+        for (at, entry) in entries.iter().enumerate().rev() {
+            let is_ours = entry.is_to_agent();
+            match &entry.kind {
+                Some(Kind::Response { id, .. }) => {
+                    next.insert((!is_ours, id.to_string()), at);
+                }
+                Some(Kind::Request { id, method }) => {
+                    if let Some(answer) = next.remove(&(is_ours, id.to_string())) {
+                        answers.insert(at, answer);
+                    }
+                    if !is_ours {
+                        questions.entry(method.clone()).or_default().push_front(at);
+                    }
+                }
+                _ => {}
+            }
+        }
         let mut rerun = Rerun {
             transcript,
-            entries: lines.map(|line| Entry::of(&line)).collect(),
+            entries,
+            answers,
+            questions,
             cursor: 0,
-            open: HashSet::new(),
-            answered: HashSet::new(),
+            open: HashMap::new(),
             asked: HashSet::new(),
             due: Vec::new(),
             heard: 0,
@@ -117,9 +141,7 @@ impl<'t> Rerun<'t> {
         }
         let bytes = self.line(entry);
         if let Some(Kind::Request { id, .. }) = &entry.kind {
-            let key = id.to_string();
-            self.answered.remove(&key);
-            self.open.insert(key);
+            self.open.insert(id.to_string(), self.cursor);
         }
         self.heard = 0;
         self.step_on(self.cursor + 1);
@@ -128,18 +150,10 @@ impl<'t> Rerun<'t> {
 
     /// A request whose answer the recorded client had before its next line.
     fn owed(&self) -> Option<&str> {
-        let before = self.entries.iter().take(self.cursor);
-        let answers = before.filter(|e| e.direction == Direction::FromAgent);
-        let mut ids = answers.filter_map(|entry| match &entry.kind {
-            Some(Kind::Response { id, .. }) => Some(id),
-            _ => None,
-        });
-        let id = ids.find(|id| self.open.contains(&id.to_string()))?;
-        let mut before = self.entries.iter().take(self.cursor);
-        let asked = before.find(|e| {
-            e.is_to_agent() && matches!(&e.kind, Some(Kind::Request { id: i, .. }) if i == id)
-        });
-        asked.and_then(Entry::method)
+        let mut open = self.open.values();
+        let is_answered = |at: &&usize| self.answers.get(at).is_some_and(|a| *a < self.cursor);
+        let asked = open.find(is_answered)?;
+        self.entries.get(*asked).and_then(Entry::method)
     }
 
     /// What the client had heard before a notification, as long as more can come.
@@ -195,20 +209,10 @@ impl<'t> Rerun<'t> {
         self.heard += 1;
         match Envelope::of(&json).kind {
             Kind::Response { id, .. } => {
-                let key = id.to_string();
-                self.open.remove(&key);
-                self.answered.insert(key);
-                let recorded = self.entries.iter().take(self.cursor).rev().find(|e| {
-                    e.direction == Direction::FromAgent
-                        && matches!(&e.kind, Some(Kind::Response { id: i, .. }) if *i == id)
-                });
-                let recorded = recorded.or_else(|| {
-                    self.entries.iter().find(|e| {
-                        e.direction == Direction::FromAgent
-                            && matches!(&e.kind, Some(Kind::Response { id: i, .. }) if *i == id)
-                    })
-                });
-                if let Some(old) = recorded.and_then(|e| self.json(e)) {
+                let asked = self.open.remove(&id.to_string());
+                let answer = asked.and_then(|asked| self.answers.get(&asked));
+                let answer = answer.and_then(|answer| self.entries.get(*answer));
+                if let Some(old) = answer.and_then(|entry| self.json(entry)) {
                     self.renames.learn(&old, &json);
                 }
                 None
@@ -219,22 +223,8 @@ impl<'t> Rerun<'t> {
     }
 
     fn hear_request(&mut self, id: Value, method: &str, json: &Value) -> Option<Value> {
-        let asked = self.entries.iter().enumerate().find(|(at, e)| {
-            e.direction == Direction::FromAgent
-                && matches!(&e.kind, Some(Kind::Request { method: m, .. }) if m == method)
-                && !self.asked.contains(at)
-        });
-        let found = asked.and_then(|(at, entry)| {
-            let Some(Kind::Request { id: old, .. }) = &entry.kind else {
-                return None;
-            };
-            let mut rest = self.entries.iter().enumerate().skip(at);
-            let answer = rest.find(|(_, e)| {
-                e.is_to_agent() && matches!(&e.kind, Some(Kind::Response { id: i, .. }) if i == old)
-            });
-            Some((at, answer.map(|(index, _)| index), self.json(entry)))
-        });
-        let Some((at, answer, old)) = found else {
+        let questions = self.questions.get_mut(method);
+        let Some(at) = questions.and_then(VecDeque::pop_front) else {
             self.notes.push(format!(
                 "the agent asked for {method}, which the recording does not have here"
             ));
@@ -245,13 +235,16 @@ impl<'t> Rerun<'t> {
             }));
         };
         self.asked.insert(at);
-        if let Some(old) = old {
+        if let Some(old) = self.entries.get(at).and_then(|entry| self.json(entry)) {
             self.renames.learn(&old, json);
         }
         // Without an answer in the recording it stays without one.
-        if let Some(answer) = answer {
-            let asked = at;
-            self.due.push(Due { asked, answer, id });
+        if let Some(answer) = self.answers.get(&at) {
+            self.due.push(Due {
+                asked: at,
+                answer: *answer,
+                id,
+            });
         }
         None
     }
@@ -259,7 +252,7 @@ impl<'t> Rerun<'t> {
     /// Nothing comes any more: goes on without it.
     pub fn pass_over(&mut self, what: &str) {
         self.notes.push(format!("{what} did not come"));
-        self.answered.extend(self.open.drain());
+        self.open.clear();
         self.heard = self.heard.max(1);
     }
 

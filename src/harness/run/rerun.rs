@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
+use super::Workspace;
 use super::process::{Launcher, Running, StartError, exit_value};
 use crate::runtime::spawn::Piece;
 use crate::wire::rerun::{Rerun, Todo};
@@ -42,9 +43,23 @@ pub async fn rerun(
     within: Duration,
 ) -> Result<Rerunning, StartError> {
     let mut script = Rerun::new(recording, lines);
+    let failed = |error: std::io::Error| StartError::Failed {
+        program: "replay".to_owned(),
+        reason: format!("no directory can be made: {error}"),
+    };
+    let spare = Workspace::new().map_err(failed)?;
     if let Some(directory) = directory {
-        for old in script.directories() {
-            script.place(&old, directory);
+        for (count, old) in script.directories().iter().enumerate() {
+            // Two directories stay two.
+            let new = match count {
+                0 => directory.to_owned(),
+                _ => {
+                    let other = spare.path().join(format!("other-{count}"));
+                    std::fs::create_dir_all(&other).map_err(failed)?;
+                    other.to_string_lossy().into_owned()
+                }
+            };
+            script.place(old, &new);
         }
     }
     let mut live = Live {

@@ -5,6 +5,7 @@
 
 mod built_in;
 mod expect;
+mod expectations;
 mod read;
 mod reference;
 mod steps;
@@ -16,9 +17,10 @@ use serde_json::Value;
 
 pub use built_in::{built_in, names};
 pub use expect::{Expect, Place, Test};
+pub use expectations::test_names;
 pub use read::{FORMAT, parse, parse_all};
 pub use reference::reference;
-pub use steps::{step_names, test_names};
+pub use steps::step_names;
 
 use super::model::Level;
 

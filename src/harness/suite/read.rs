@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::steps::{expects, steps};
+use super::expectations::expects;
+use super::steps::steps;
 use super::{Answer, Answers, Begin, Case, Needs, Protocol, Requirement, Suite, What};
 use crate::fields::{self, Mistake, Notes};
 use crate::harness::model::Level;
