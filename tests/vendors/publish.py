@@ -21,13 +21,14 @@ KEPT = ["report.json", "report.html", "report.md", "badge.svg"]
 
 def places(options):
     """What is replaced, one after the other: (pattern, what stands there instead)."""
+    vendors = sorted({options.vendors, os.path.realpath(options.vendors)})
     known = [(re.escape(options.place) + r"(?:/agentproto-certify-\d+-\d+)?", "/run")]
-    for name in sorted({options.vendors, os.path.realpath(options.vendors)}):
-        known.append((re.escape(name), "/vendors"))
-        # Evidence is cut where it grows too long, also in the middle of a path.
-        cut = [re.escape(name[:length]) for length in range(len(name) - 1, 4, -1)]
-        known.append((f"(?:{'|'.join(cut)})(?=…|\\.\\.\\.)", "/"))
+    known += [(re.escape(name), "/vendors") for name in vendors]
     known.append((re.escape(options.agentproto), "agentproto"))
+    # Evidence is cut where it grows too long, also in the middle of a path.
+    for name in [options.place, options.agentproto, *vendors]:
+        cut = [re.escape(name[:length]) for length in range(len(name) - 1, 4, -1)]
+        known.append((f"(?:{'|'.join(cut)})(?=…|\\.\\.\\.|\\\\?$)", "/"))
     known.append((re.escape(os.path.expanduser("~")) + r"(?=/)", "/home/user"))
     if len(socket.gethostname()) > 3:
         known.append((re.escape(socket.gethostname()), "host"))
