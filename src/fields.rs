@@ -80,6 +80,7 @@ impl Notes {
             }
             let hint = match closest_of(&entry.key, known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
+                None if known.is_empty() => "it takes none".to_owned(),
                 None => format!("known are {}", one_of(known)),
             };
             self.wrong(

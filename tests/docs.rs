@@ -14,6 +14,8 @@ use agentproto::lint::{matching, registry};
 use clap::CommandFactory;
 
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/ci.md"];
+/// Guides of other tools of the binary: they name no rules.
+const GUIDES: [&str; 1] = ["docs/certify.md"];
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -24,6 +26,12 @@ fn documents() -> Vec<(&'static str, String)> {
     DOCUMENTS
         .map(|name| (name, without_samples(&read(name))))
         .to_vec()
+}
+
+fn documents_and_guides() -> Vec<(&'static str, String)> {
+    let read = |name| std::fs::read_to_string(repository().join(name)).expect("a guide");
+    let guides = GUIDES.map(|name| (name, without_samples(&read(name))));
+    documents().into_iter().chain(guides).collect()
 }
 
 /// Empties ```` ```text ```` blocks: samples of output and maps are no instructions.
@@ -127,7 +135,7 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn shell_examples_do_what_they_say() {
     let mut ran = 0;
-    for (name, text) in documents() {
+    for (name, text) in documents_and_guides() {
         for block in blocks(&text, "console") {
             let sandbox = Sandbox::new();
             let mut said = String::new();
@@ -209,7 +217,7 @@ fn code_of(text: &str) -> Vec<String> {
 #[test]
 fn options_and_subcommands_exist() {
     let (options, subcommands) = words_of_the_command_line();
-    for (name, text) in documents() {
+    for (name, text) in documents_and_guides() {
         for code in code_of(&text).iter().filter(|c| !c.contains("cargo ")) {
             for word in code
                 .split([' ', '=', ','])

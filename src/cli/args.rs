@@ -76,7 +76,7 @@ pub enum Command {
     Explain(Explain),
     /// List every rule with its source, level, severity and fix
     Rules(Listing),
-    /// Print which rule decides which statement of the specs
+    /// Print what decides each statement of the specs: rules, cases, monitors
     Coverage(Coverage),
     /// Say what this machine can do: what its kernel can enforce, and what is missing
     #[cfg(target_os = "linux")]
@@ -111,6 +111,15 @@ pub enum Command {
     /// Prove what an agent really does: suites of cases over its raw wire
     #[cfg(target_os = "linux")]
     Certify(super::certify::Certify),
+    /// Stand between a client and its agent, and write down every line
+    #[cfg(target_os = "linux")]
+    Record(super::record::Record),
+    /// Play a recording: as the agent, as the client of a live agent, or before the judge
+    #[cfg(target_os = "linux")]
+    Replay(super::replay::Replay),
+    /// Say what differs between two recordings
+    #[cfg(target_os = "linux")]
+    Diff(super::diff::Diff),
     /// Merge, render and list saved certification reports
     #[cfg(target_os = "linux")]
     Report {
@@ -213,7 +222,7 @@ pub struct Listing {
 
 #[derive(Args, Debug)]
 pub struct Coverage {
-    /// Only statements of this text, for example `AIP-45`
+    /// Only statements of this text or suite, for example `AIP-45` or `acp`
     #[arg(long, value_name = "SPEC")]
     pub spec: Option<String>,
     /// Only statements that nothing decides yet
@@ -290,12 +299,15 @@ pub struct Mock {
     /// The one thing that is wrong
     #[arg(long, value_name = "ID")]
     pub mutant: Option<String>,
+    /// Another look, as correct as the usual one
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
     /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     #[command(flatten)]
     pub model: super::model::Model,
-    /// List scenarios and mutants
+    /// List scenarios, variants and mutants
     #[arg(long)]
     pub list: bool,
     /// Output format of the list

@@ -13,6 +13,7 @@ use super::args::Global;
 use super::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use crate::fields::Mistake;
+use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
@@ -21,6 +22,11 @@ use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
 use crate::report::certify::{self, Format};
+use crate::runtime;
+use crate::runtime::bundle::Bundle;
+use crate::runtime::choices::{Given, Wanted};
+use crate::runtime::context::Sandboxing;
+use crate::runtime::fault::Fault;
 use crate::wire;
 
 /// How many mistakes of a file are shown.
@@ -79,6 +85,27 @@ pub struct Certify {
     /// A report of before: what failed there already is no news
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Judge the judge: every mutant must be caught, no conforming variant blamed
+    #[arg(long, conflicts_with_all = ["target", "mock", "command", "suites", "baseline", "shard"])]
+    pub selftest: bool,
+    /// With --selftest: for each mutant first the cases of its statement, all only if it survives
+    #[arg(long, requires = "selftest")]
+    pub quick: bool,
+    /// Look for slugs here, too
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Vec<PathBuf>,
+    /// The mode of the manifest to certify in
+    #[arg(long, value_name = "ID")]
+    pub mode: Option<String>,
+    /// An option of the manifest
+    #[arg(long = "option", value_name = "ID=VALUE")]
+    pub options: Vec<String>,
+    /// Whether the sandbox of a bundle is enforced
+    #[arg(long, default_value = "auto", value_parser = ["auto", "off"])]
+    pub sandbox: String,
+    /// Confirms installing, setup and logins of a bundle beforehand
+    #[arg(long)]
+    pub yes: bool,
     /// The agent's command line
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -86,12 +113,20 @@ pub struct Certify {
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
+    if args.selftest {
+        return super::selftest::run(args, global, out);
+    }
     let format: Format = args
         .output
         .parse()
         .map_err(|_| Failure::new(exit::USAGE, "there is no such output format"))?;
-    let suites = suites(args)?;
-    let prompts = read_prompts(args)?;
+    let workspace = Workspace::new().map_err(io_failure)?;
+    let named = match &args.target {
+        Some(named) => Some(bundle(args, named, &workspace)?),
+        None => None,
+    };
+    let suites = suites(args, named.as_deref())?;
+    let prompts = read_prompts(args, named.as_deref())?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -106,13 +141,13 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         true => Arc::new(Counter),
         false => Arc::new(Silent),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
         .enable_all()
         .build()
         .map_err(io_failure)?;
     let timeout = seconds(args.timeout)?;
-    let done = runtime.block_on(async {
+    let done = tokio.block_on(async {
         let model = match script {
             Some(script) => {
                 let server = crate::mock::llm::Server::start(script).await;
@@ -121,7 +156,17 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             None => None,
         };
         let url = model.as_ref().map(|model| model.url());
-        let (target, launcher) = launcher(args, url.as_deref())?;
+        let (target, launcher) = match &named {
+            Some(bundle) => {
+                let target = Target {
+                    kind: "bundle".to_owned(),
+                    name: bundle.name(),
+                    ..Target::default()
+                };
+                (target, Launcher::of_bundle(Arc::clone(bundle)))
+            }
+            None => launcher(args, url.as_deref())?,
+        };
         let setting = Setting {
             launcher,
             prompts,
@@ -134,13 +179,18 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
                 None => Login::No,
             },
             model: model.map(|model| model as Arc<dyn run::Model>),
-            workspace: Workspace::new().map_err(io_failure)?,
+            workspace,
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
         };
+        let suites = Arc::new(suites);
         Ok::<_, Failure>(run::run(suites, target, setting, options, progress).await)
     });
-    let (mut report, transcripts) = done?;
+    let run::Ran {
+        mut report,
+        transcripts,
+        ..
+    } = done?;
     let mut shown = certify::Options {
         color: terminal::color(global),
         unicode: terminal::unicode(),
@@ -161,6 +211,12 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     certify::render(format, &report, &shown, out).map_err(io_failure)?;
     if let Some(code) = signals::interrupted() {
         return Ok(code);
+    }
+    // The report tells why, statement by statement; a script hears it at once.
+    if let Some(bundle) = named
+        && tokio.block_on(bundle.ready()).is_err()
+    {
+        return Ok(exit::UNAVAILABLE);
     }
     Ok(match report.has_new_failures() {
         true => exit::FINDINGS,
@@ -183,7 +239,7 @@ fn write_transcript(dir: &Path, kept: &run::Transcribed, target: &str) -> Result
     })
 }
 
-fn baseline(path: &Path) -> Result<Report, Failure> {
+pub(super) fn baseline(path: &Path) -> Result<Report, Failure> {
     certify::load(path).map_err(|error| {
         let code = match path.exists() {
             true => exit::DATA,
@@ -262,7 +318,7 @@ impl Progress for Counter {
     }
 }
 
-fn seconds(number: f64) -> Result<Duration, Failure> {
+pub(super) fn seconds(number: f64) -> Result<Duration, Failure> {
     match number.is_finite() && number > 0.0 && number <= 3600.0 {
         true => Ok(Duration::from_secs_f64(number)),
         false => Err(Failure::new(
@@ -282,19 +338,27 @@ fn shard(text: &str) -> Result<(usize, usize), Failure> {
     }
 }
 
-fn suites(args: &Certify) -> Result<Vec<Suite>, Failure> {
-    let default = match args.mock.as_deref() {
-        Some("mcp") => "mcp",
+fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, Failure> {
+    let protocol = match (bundle, args.mock.as_deref()) {
+        (Some(bundle), _) => bundle.protocol(),
+        (None, Some("mcp" | "mock-mcp")) => "mcp",
         _ => "acp",
     };
+    let mut default: Vec<String> = Vec::new();
+    if suite::names().any(|name| name == protocol) {
+        default.push(protocol.to_owned());
+    }
+    if bundle.is_some() {
+        default.push("lifecycle".to_owned());
+    }
     let names = match args.suites.as_slice() {
-        [] => vec![default.to_owned()],
+        [] => default,
         names => names.to_vec(),
     };
     names.iter().map(|name| suite(name)).collect()
 }
 
-fn suite(name: &str) -> Result<Suite, Failure> {
+pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
     if let Some(suite) = suite::built_in(name) {
         return suite.map_err(|mistakes| {
             Failure::new(exit::INTERNAL, told("not a suite", name, &mistakes))
@@ -337,12 +401,16 @@ fn told(what: &str, name: &str, mistakes: &[Mistake]) -> String {
     format!("{what}: {}", lines.join("\n  "))
 }
 
-fn read_prompts(args: &Certify) -> Result<BTreeMap<String, String>, Failure> {
+fn read_prompts(
+    args: &Certify,
+    bundle: Option<&BundleTarget>,
+) -> Result<BTreeMap<String, String>, Failure> {
     let Some(path) = &args.prompts else {
-        return Ok(match args.mock {
-            Some(_) => prompts::of_mock(),
-            None if args.mock_llm => prompts::of_mock_model(),
-            None => BTreeMap::new(),
+        let is_mock = args.mock.is_some() || bundle.is_some_and(|b| b.bundle.built_in);
+        return Ok(match is_mock {
+            true => prompts::of_mock(),
+            false if args.mock_llm => prompts::of_mock_model(),
+            false => BTreeMap::new(),
         });
     };
     let name = path.to_string_lossy();
@@ -354,19 +422,56 @@ fn read_prompts(args: &Certify) -> Result<BTreeMap<String, String>, Failure> {
     })
 }
 
+fn pairs(list: &[String], wanted: &str) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(Failure::new(exit::USAGE, wanted)),
+    };
+    list.iter().map(pair).collect()
+}
+
 fn variables(args: &Certify) -> Result<Vec<(String, String)>, Failure> {
-    let mut env = Vec::new();
-    for pair in &args.env {
-        match pair.split_once('=') {
-            Some((name, value)) if !name.is_empty() => {
-                env.push((name.to_owned(), value.to_owned()));
-            }
-            _ => {
-                return Err(Failure::new(exit::USAGE, "--env takes NAME=VALUE"));
-            }
+    pairs(&args.env, "--env takes NAME=VALUE")
+}
+
+/// A bundle as `run` finds it, with the choices that `run` takes.
+fn bundle(
+    args: &Certify,
+    named: &Path,
+    workspace: &Workspace,
+) -> Result<Arc<BundleTarget>, Failure> {
+    let unfound = |fault: Fault| {
+        let failure = Failure::new(fault.code.exit(), fault.message);
+        match fault.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
-    }
-    Ok(env)
+    };
+    let home = runtime::home::Home::from_env().map_err(unfound)?;
+    let bundle = Bundle::discover(&named.to_string_lossy(), &args.adapters, &home);
+    let bundle = bundle.map_err(unfound)?;
+    let options = pairs(&args.options, "--option takes ID=VALUE")?;
+    let options = options
+        .into_iter()
+        .map(|(id, text)| (id, Given::Text(text)));
+    let choices = Choices {
+        wanted: Wanted {
+            mode: args.mode.clone(),
+            options: options.collect(),
+            continuation: None,
+        },
+        sandboxing: match args.sandbox.as_str() {
+            "off" => Sandboxing::Off,
+            _ => Sandboxing::Auto,
+        },
+        yes: args.yes,
+        env: variables(args)?,
+        home: Some(home),
+        ..Choices::default()
+    };
+    let target = BundleTarget::new(bundle, choices, workspace.path());
+    target.check_choices().map_err(unfound)?;
+    Ok(Arc::new(target))
 }
 
 fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Failure> {

@@ -1,6 +1,7 @@
-//! `agentproto coverage`: statement × what decides it.
+//! `agentproto coverage`: statement × what decides it: rules of the linter, cases and monitors of
+//! the suites.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Instant;
 
@@ -41,45 +42,163 @@ pub fn register() -> impl Iterator<Item = Statement> {
     })
 }
 
-pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
-    let started = Instant::now();
-    let mut deciders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for rule in registry::rules() {
-        for id in rule.decides {
-            deciders.entry(id).or_default().push(rule.slug);
+/// A statement with everything that decides it.
+struct Row {
+    id: String,
+    spec: String,
+    section: String,
+    level: &'static str,
+    binds: &'static str,
+    text: String,
+    by: BTreeSet<String>,
+}
+
+/// What the suites decide, by id of the register; and their own statements.
+#[derive(Default)]
+struct Suites {
+    names: Vec<&'static str>,
+    deciders: BTreeMap<String, BTreeSet<String>>,
+    rows: Vec<Row>,
+}
+
+#[cfg(target_os = "linux")]
+fn suites() -> Suites {
+    use crate::harness::suite;
+    let mut all = Suites::default();
+    for name in suite::names() {
+        let Some(Ok(suite)) = suite::built_in(name) else {
+            continue;
+        };
+        all.names.push(name);
+        for requirement in &suite.requirements {
+            let id = &requirement.id;
+            let mut by = BTreeSet::new();
+            if suite.cases.iter().any(|case| case.decides.contains(id)) {
+                by.insert(format!("case:{name}/{id}"));
+            }
+            if !requirement.watched.is_empty() {
+                by.insert(format!("monitor:{name}/{id}"));
+            }
+            for other in requirement.register.iter().chain([id]) {
+                let deciders = all.deciders.entry(other.clone()).or_default();
+                deciders.extend(by.iter().cloned());
+            }
+            all.rows.push(Row {
+                id: id.clone(),
+                spec: name.to_owned(),
+                section: requirement.section.clone(),
+                level: requirement.level.as_str(),
+                binds: "agent",
+                text: requirement.statement.clone(),
+                by,
+            });
         }
     }
-    let known = |spec: &str| register().any(|s| s.spec == spec);
+    all
+}
+
+#[cfg(not(target_os = "linux"))]
+fn suites() -> Suites {
+    Suites::default()
+}
+
+/// `case:SUITE` and `case:SUITE/ID` of the register, where there is such a case.
+fn named_cases(statement: &Statement, suites: &Suites) -> BTreeSet<String> {
+    if statement.proposed.starts_with("n/d") {
+        return BTreeSet::new();
+    }
+    let mut found = BTreeSet::new();
+    for proposed in statement.proposed.split(", ") {
+        let Some(name) = proposed.strip_prefix("case:") else {
+            continue;
+        };
+        let name = name.split(' ').next().unwrap_or_default();
+        match name.split_once('/') {
+            Some((suite, id)) => {
+                let rows = suites.rows.iter();
+                let mut rows = rows.filter(|row| row.spec == suite && row.id == id);
+                found.extend(rows.next().into_iter().flat_map(|row| row.by.clone()));
+            }
+            None if suites.names.contains(&name) => {
+                found.insert(format!("case:{name}"));
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+fn rows() -> Vec<Row> {
+    let mut deciders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for rule in registry::rules() {
+        for id in rule.decides {
+            let by = deciders.entry(id).or_default();
+            by.insert(format!("rule:{}", rule.slug));
+        }
+    }
+    let suites = suites();
+    let of_register = register().map(|statement| {
+        let mut by = deciders.get(statement.id).cloned().unwrap_or_default();
+        by.extend(
+            suites
+                .deciders
+                .get(statement.id)
+                .cloned()
+                .unwrap_or_default(),
+        );
+        by.extend(named_cases(&statement, &suites));
+        // The whole suite is no news where one of its cases is named.
+        let parts: Vec<String> = by.iter().cloned().collect();
+        by.retain(|whole| {
+            !parts
+                .iter()
+                .any(|part| part.starts_with(&format!("{whole}/")))
+        });
+        Row {
+            id: statement.id.to_owned(),
+            spec: statement.spec.to_owned(),
+            section: statement.section.to_owned(),
+            level: statement.level,
+            binds: statement.binds,
+            text: statement.text.to_owned(),
+            by,
+        }
+    });
+    let mut rows: Vec<Row> = of_register.collect();
+    let known: BTreeSet<String> = rows.iter().map(|row| row.id.clone()).collect();
+    let own = suites.rows.into_iter();
+    rows.extend(own.filter(|row| !known.contains(&row.id)));
+    rows
+}
+
+pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
+    let started = Instant::now();
+    let mut rows = rows();
     if let Some(spec) = &args.spec
-        && !known(spec)
+        && !rows.iter().any(|row| row.spec == *spec)
     {
+        let mut specs: Vec<&str> = rows.iter().map(|row| row.spec.as_str()).collect();
+        specs.dedup();
         return Err(
             Failure::new(exit::USAGE, format!("the register has no text `{spec}`"))
-                .hint("AIP-29, AIP-44, AIP-45, AIP-46, Open Design or AOI-CLI v0.2"),
+                .hint(specs.join(", ")),
         );
     }
-    let none = Vec::new();
-    let rows: Vec<(Statement, &Vec<&str>)> = register()
-        .filter(|s| args.spec.as_deref().is_none_or(|spec| s.spec == spec))
-        .map(|s| {
-            let by = deciders.get(s.id).unwrap_or(&none);
-            (s, by)
-        })
-        .filter(|(_, by)| !args.gaps || by.is_empty())
-        .collect();
+    rows.retain(|row| args.spec.as_deref().is_none_or(|spec| row.spec == spec));
+    rows.retain(|row| !args.gaps || row.by.is_empty());
     match args.output.as_str() {
         "human" => human(&rows, out).map_err(io_failure)?,
         "json" => {
-            let list: Vec<_> = rows.iter().map(|(s, by)| record(s, by)).collect();
+            let list: Vec<_> = rows.iter().map(record).collect();
             let value = json!({ "schema": "agentproto.coverage/v1", "requirements": list });
             writeln!(out, "{value:#}").map_err(io_failure)?;
         }
         _ => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("coverage").map_err(io_failure)?;
-            for (statement, by) in &rows {
+            for row in &rows {
                 emitter
-                    .event("requirement", &record(statement, by))
+                    .event("requirement", &record(row))
                     .map_err(io_failure)?;
             }
             emitter
@@ -90,41 +209,40 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
     Ok(exit::CLEAN)
 }
 
-fn record(statement: &Statement, by: &[&str]) -> Fields {
-    let decided: Vec<String> = by.iter().map(|slug| format!("rule:{slug}")).collect();
+fn record(row: &Row) -> Fields {
     object(json!({
-        "id": statement.id,
-        "spec": statement.spec,
-        "section": statement.section,
-        "level": statement.level,
-        "binds": statement.binds,
-        "statement": statement.text,
-        "decided_by": decided,
+        "id": row.id,
+        "spec": row.spec,
+        "section": row.section,
+        "level": row.level,
+        "binds": row.binds,
+        "statement": row.text,
+        "decided_by": row.by,
     }))
 }
 
-fn human(rows: &[(Statement, &Vec<&str>)], out: &mut dyn Write) -> std::io::Result<()> {
+fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
     let mut heading = ("", "");
-    for (statement, by) in rows {
-        if (statement.spec, statement.section) != heading {
-            heading = (statement.spec, statement.section);
-            writeln!(out, "\n{} · {}", statement.spec, statement.section)?;
+    for row in rows {
+        if (row.spec.as_str(), row.section.as_str()) != heading {
+            heading = (&row.spec, &row.section);
+            writeln!(out, "\n{} · {}", row.spec, row.section)?;
         }
-        let by = if by.is_empty() {
-            "-".to_owned()
-        } else {
-            by.join(", ")
+        let by: Vec<&str> = row.by.iter().map(String::as_str).collect();
+        let by = match by.is_empty() {
+            true => "-".to_owned(),
+            false => by.join(", "),
         };
         writeln!(
             out,
             "  {:<16} {:<6} {}\n  {:<16}        by {by}",
-            statement.id, statement.level, statement.text, ""
+            row.id, row.level, row.text, ""
         )?;
     }
-    let decided = rows.iter().filter(|(_, by)| !by.is_empty()).count();
+    let decided = rows.iter().filter(|row| !row.by.is_empty()).count();
     writeln!(
         out,
-        "\n{decided} of {} statements are decided by rules of this binary",
+        "\n{decided} of {} statements are decided by rules, cases and monitors of this binary",
         rows.len()
     )
 }

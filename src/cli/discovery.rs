@@ -34,6 +34,12 @@ const OWN: &[(&str, &str)] = &[
         "model-script",
         include_str!("../../schemas/model-script.schema.json"),
     ),
+    ("suite", include_str!("../../schemas/suite.schema.json")),
+    ("prompts", include_str!("../../schemas/prompts.schema.json")),
+    (
+        "transcript",
+        include_str!("../../schemas/transcript.schema.json"),
+    ),
 ];
 
 /// Short name (`aip-45`) and text of a manifest schema.
@@ -141,16 +147,18 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
                 true,
             ),
             command("audit verify", &["audit-log"], false),
-            command("mock", &["scenario", "mutant"], false),
+            command("mock", &["scenario", "variant", "mutant"], false),
             command("sandbox explain", &["clause"], false),
             command("sandbox run", &["output", "egress"], true),
-            command("mock", &["scenario", "mutant"], true),
+            command("mock", &["scenario", "variant", "mutant"], true),
             command("setup", &["setup-step"], true),
             command("auth login", &["auth-status"], true),
             command("auth status", &["auth-status"], false),
             command("auth refresh", &["auth-status"], true),
             command("auth set", &["secret"], true),
             command("auth forget", &["secret", "auth-status"], true),
+            command("replay", &["difference", "result"], true),
+            command("diff", &["difference"], false),
             command("report merge", &["result"], true),
             command("report render", &["result"], true),
             command("schema", &["document"], false),

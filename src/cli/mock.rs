@@ -12,6 +12,7 @@ use crate::exit;
 use crate::lint::text::closest_of;
 use crate::mock::mutants::{self, Mutant};
 use crate::mock::scenario::{self, Embedded, Mistake, Scenario};
+use crate::mock::variants::{self, Variant};
 use crate::mock::{self, Kind, Play};
 use crate::report::aoi::{Emitter, Fields, object};
 
@@ -37,7 +38,10 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     // A bundle has no other way to choose than the environment that its options set.
     let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
     let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
-    let scenario = scenario_named(kind, scenario.as_deref().unwrap_or("default"))?;
+    let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
+    let variant = variant.map(|name| variant_named(kind, &name)).transpose()?;
+    let own = variant.map_or("default", |variant| variant.scenario);
+    let scenario = scenario_named(kind, scenario.as_deref().unwrap_or(own))?;
     let mutant = mutant.map(|id| mutant_named(kind, &id)).transpose()?;
     let words = args.args.iter();
     let words = words.map(|word| word.to_string_lossy().into_owned());
@@ -45,6 +49,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         kind,
         scenario,
         mutant,
+        variant,
         args: words.collect(),
         state: args.state.clone(),
     };
@@ -107,6 +112,18 @@ pub fn misread(format: &str, name: &str, mistakes: &[Mistake]) -> Failure {
     ))
 }
 
+fn variant_named(kind: Kind, name: &str) -> Result<&'static Variant, Failure> {
+    let known = || variants::of(kind);
+    known().find(|variant| variant.name == name).ok_or_else(|| {
+        let message = format!("the {} mock has no variant `{name}`", kind.as_str());
+        let failure = Failure::new(exit::USAGE, message);
+        match closest_of(name, known().map(|variant| variant.name)) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`agentproto mock --list` names them all"),
+        }
+    })
+}
+
 fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
     let known = || mutants::of(kind);
     known().find(|mutant| mutant.id == id).ok_or_else(|| {
@@ -145,6 +162,19 @@ fn rows() -> Vec<Row> {
             cells: [mock.to_owned(), embedded.name.to_owned(), description],
         });
     }
+    for variant in variants::all() {
+        let mock = variant.kind.as_str();
+        rows.push(Row {
+            event: "variant",
+            fields: json!({
+                "mock": mock,
+                "name": variant.name,
+                "what": variant.what,
+                "scenario": variant.scenario,
+            }),
+            cells: [mock, variant.name, variant.what].map(str::to_owned),
+        });
+    }
     for kind in Kind::ALL {
         for mutant in mutants::of(kind) {
             rows.push(Row {
@@ -154,6 +184,7 @@ fn rows() -> Vec<Row> {
                     "id": mutant.id,
                     "requirement": mutant.requirement,
                     "wrong": mutant.wrong,
+                    "scenario": mutant.scenario,
                 }),
                 cells: [
                     mutant.id.to_owned(),
@@ -171,6 +202,7 @@ fn list(output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
     let rows = rows();
     let of = |event: &str| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
     let (scenarios, mutants) = (of("scenario"), of("mutant"));
+    let variants = of("variant");
     match output {
         "json" => {
             let fields = |rows: &[&Row]| -> Vec<Value> {
@@ -179,6 +211,7 @@ fn list(output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
             let document = json!({
                 "schema": "agentproto.mocks/v1",
                 "scenarios": fields(&scenarios),
+                "variants": fields(&variants),
                 "mutants": fields(&mutants),
             });
             writeln!(out, "{document:#}")?;
@@ -193,10 +226,14 @@ fn list(output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
         }
         _ => {
             table(["MOCK", "SCENARIO", "WHAT HAPPENS"], &scenarios, out)?;
-            if !mutants.is_empty() {
-                writeln!(out)?;
-                table(["MUTANT", "BREAKS", "WHAT IS WRONG"], &mutants, out)?;
-            }
+            writeln!(out)?;
+            table(
+                ["MOCK", "VARIANT", "HOW IT IS UNLIKE OTHERS"],
+                &variants,
+                out,
+            )?;
+            writeln!(out)?;
+            table(["MUTANT", "BREAKS", "WHAT IS WRONG"], &mutants, out)?;
         }
     }
     Ok(exit::CLEAN)

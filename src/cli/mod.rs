@@ -15,6 +15,8 @@ mod certify;
 mod completions;
 mod config;
 mod coverage;
+#[cfg(target_os = "linux")]
+mod diff;
 mod discover;
 mod discovery;
 #[cfg(target_os = "linux")]
@@ -30,6 +32,10 @@ mod mock;
 #[cfg(unix)]
 mod model;
 #[cfg(target_os = "linux")]
+mod record;
+#[cfg(target_os = "linux")]
+mod replay;
+#[cfg(target_os = "linux")]
 mod report;
 mod root;
 mod rules;
@@ -37,6 +43,8 @@ mod rules;
 mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod selftest;
 #[cfg(target_os = "linux")]
 mod setup;
 mod signals;
@@ -179,6 +187,12 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Auth { action } => auth::run(action, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Certify(args) => certify::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Record(args) => record::run(args, &cli.global),
+        #[cfg(target_os = "linux")]
+        Command::Replay(args) => replay::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Diff(args) => diff::run(args, &cli.global, out),
         Command::Report { action } => report::run(action, &cli.global, out),
         #[cfg(unix)]
         Command::Mock(args) => mock::run(args, out),
@@ -283,6 +297,12 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         } => ("audit verify", &args.output),
         #[cfg(target_os = "linux")]
         Command::Certify(args) => ("certify", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Replay(args) if !args.is_agent() => ("replay", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Diff(args) => ("diff", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Record(_) | Command::Replay(_) => return None,
         Command::Report { action } => {
             let (name, output) = action.said();
             return (output == "jsonl").then_some(name);

@@ -38,6 +38,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     let other = [
         ("--scenario", args.scenario.is_some()),
         ("--mutant", args.mutant.is_some()),
+        ("--variant", args.variant.is_some()),
         ("--state", args.state.is_some()),
     ];
     if let Some((flag, _)) = other.iter().find(|(_, given)| *given) {

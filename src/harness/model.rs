@@ -5,6 +5,9 @@ use serde_json::Value;
 
 pub const SCHEMA: &str = "agentproto.certify/v1";
 
+/// The `kind` of a target that was not run, but read from a transcript.
+pub const RECORDING: &str = "recording";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -135,7 +138,7 @@ impl Default for Tool {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// `command`, `bundle`, `mock` or `url`.
+    /// `command`, `bundle`, `mock`, `url` or `recording`.
     pub kind: String,
     /// What a person calls it: the command line, the bundle's name.
     pub name: String,
@@ -243,6 +246,8 @@ impl Report {
             Some("the run was stopped before its end".to_owned())
         } else if self.shard.is_some() {
             Some("this is one shard; merge them all".to_owned())
+        } else if self.target.kind == RECORDING {
+            Some("a recording shows what happened in it; a run of the suite certifies".to_owned())
         } else if !proven {
             Some("nothing that MUST be was seen to hold".to_owned())
         } else {

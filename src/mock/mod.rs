@@ -16,6 +16,8 @@ mod rpc;
 pub mod scenario;
 mod store;
 mod turn;
+pub mod variants;
+mod wire;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +26,7 @@ pub use bundles::{Bundle, bundles};
 use mutants::Mutant;
 use rpc::Peer;
 use scenario::{Process, Scenario};
+use variants::{Hand, Variant};
 
 /// A deaf process must not stay for ever where nobody kills it.
 const DEAF_FOR: Duration = Duration::from_secs(600);
@@ -57,6 +60,7 @@ pub struct Play {
     pub kind: Kind,
     pub scenario: Scenario,
     pub mutant: Option<&'static Mutant>,
+    pub variant: Option<&'static Variant>,
     /// Arguments of the agent itself.
     pub args: Vec<String>,
     /// Where sessions outlive the process.
@@ -70,7 +74,12 @@ pub fn run(play: Play) -> std::io::Result<u8> {
         return Ok(code);
     }
     let deaf = process.ignore_eof;
-    let peer = Peer::new(play.mutant)?;
+    // What is wrong is said in the variant's way.
+    let wrong = play.mutant.map(|mutant| &mutant.tamper);
+    let other = play.variant.and_then(|variant| variant.tamper.as_ref());
+    let layers: Vec<_> = wrong.into_iter().chain(other).collect();
+    let hand = play.variant.map_or(Hand::PLAIN, |variant| variant.hand);
+    let peer = Peer::new(&layers, hand)?;
     if let Some(banner) = &process.banner {
         peer.raw(|out| writeln!(out, "{banner}"));
     }

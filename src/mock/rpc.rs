@@ -1,19 +1,21 @@
 //! One end of a newline-delimited JSON-RPC conversation on stdin and stdout.
 //!
 //! Messages are built by hand as JSON values and written one line at a time, whole lines only,
-//! from any thread. A mutant, if one is on, sees each message on its way in or out and is the
-//! only thing that may make it wrong: the servers above know nothing of mutants.
+//! from any thread. What a variant or a mutant makes of them is the business of the wire.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::mutants::{Context, Frame, Mutant, Sent, Tamper};
+use super::mutants::Tamper;
+use super::variants::Hand;
+use super::wire::Wire;
 
 /// A longer line is answered as unreadable; the rest of it is passed over.
 const LONGEST_LINE: u64 = 256 << 20;
@@ -87,14 +89,11 @@ pub enum Incoming {
     },
 }
 
-struct Wire {
-    out: File,
-    context: Context,
-    mutant: Option<&'static Mutant>,
-}
+/// How long an answer waits for others that may overtake it.
+const OVERTAKEN_WITHIN: Duration = Duration::from_millis(40);
 
 pub struct Peer {
-    wire: Mutex<Wire>,
+    wire: Arc<Mutex<Wire>>,
     waiting: Mutex<Waiting>,
 }
 
@@ -110,15 +109,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Peer {
-    pub fn new(mutant: Option<&'static Mutant>) -> io::Result<Peer> {
+    pub fn new(layers: &[&'static Tamper], hand: Hand) -> io::Result<Peer> {
         // Our own handle: the command line keeps the usual one locked.
         let out = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(Peer {
-            wire: Mutex::new(Wire {
-                out: File::from(out),
-                context: Context::default(),
-                mutant,
-            }),
+            wire: Arc::new(Mutex::new(Wire::new(File::from(out), layers, hand))),
             waiting: Mutex::new(Waiting::default()),
         })
     }
@@ -166,9 +161,13 @@ impl Peer {
     }
 
     fn send(&self, message: Value) {
-        let mut wire = lock(&self.wire);
-        let frames = wire.tampered(message);
-        wire.write(frames);
+        if lock(&self.wire).send(message) {
+            let wire = Arc::clone(&self.wire);
+            std::thread::spawn(move || {
+                std::thread::sleep(OVERTAKEN_WITHIN);
+                lock(&wire).release();
+            });
+        }
     }
 
     /// Writes bytes as they are: what a fault puts on the wire.
@@ -180,15 +179,16 @@ impl Peer {
 
     /// Reads messages until stdin ends. Bad ones are answered here.
     pub fn serve(&self, mut handle: impl FnMut(Incoming)) -> io::Result<()> {
-        let mut input = io::stdin().lock();
-        let mut line = Vec::new();
+        let own = io::stdin().as_fd().try_clone_to_owned()?;
+        let mut input = BufReader::new(File::from(own));
         loop {
-            line.clear();
+            let mut line = Vec::new();
             let length = input
                 .by_ref()
                 .take(LONGEST_LINE)
                 .read_until(b'\n', &mut line)?;
             if length == 0 {
+                lock(&self.wire).ended();
                 return Ok(());
             }
             if !line.ends_with(b"\n") && length as u64 == LONGEST_LINE {
@@ -196,7 +196,8 @@ impl Peer {
                 line.clear();
                 line.push(b'{');
             }
-            match self.read(&line) {
+            let more = !input.buffer().is_empty();
+            match self.read(line, more) {
                 None => {}
                 Some(Incoming::Bad { id, code, message }) => {
                     self.respond(&id, Err(Refusal::new(code, message)));
@@ -206,69 +207,20 @@ impl Peer {
         }
     }
 
-    fn read(&self, line: &[u8]) -> Option<Incoming> {
+    fn read(&self, line: Vec<u8>, more: bool) -> Option<Incoming> {
+        let mut wire = lock(&self.wire);
+        let line = wire.line(line, more)?;
         if line.trim_ascii().is_empty() {
             return None;
         }
-        let Ok(message) = serde_json::from_slice::<Value>(line) else {
-            return Some(Incoming::Bad {
+        match serde_json::from_slice::<Value>(&line) {
+            Ok(message) => wire.heard(message).map(classify),
+            Err(_) => Some(Incoming::Bad {
                 id: Value::Null,
                 code: PARSE_ERROR,
                 message: "the line is no JSON",
-            });
-        };
-        let mut wire = lock(&self.wire);
-        let message = wire.heard(message)?;
-        let incoming = classify(message);
-        if let Incoming::Request { id, method, params } = &incoming {
-            wire.context.asked(id, method, params);
+            }),
         }
-        Some(incoming)
-    }
-}
-
-impl Wire {
-    fn tampered(&mut self, message: Value) -> Vec<Frame> {
-        let answered = message.get("method").is_none();
-        let id = message.get("id").cloned().unwrap_or(Value::Null);
-        let frames = match self.mutant.map(|mutant| &mutant.tamper) {
-            Some(Tamper::Out(tamper) | Tamper::Both(tamper, _)) => {
-                let sent = Sent::of(&message, &self.context);
-                tamper(&mut self.context, &sent, message)
-            }
-            _ => vec![Frame::Json(message)],
-        };
-        if answered {
-            self.context.answered(&id);
-        }
-        frames
-    }
-
-    fn heard(&mut self, message: Value) -> Option<Value> {
-        match self.mutant.map(|mutant| &mutant.tamper) {
-            Some(Tamper::In(tamper) | Tamper::Both(_, tamper)) => {
-                let (message, frames) = tamper(&mut self.context, message);
-                self.write(frames);
-                message
-            }
-            _ => Some(message),
-        }
-    }
-
-    fn write(&mut self, frames: Vec<Frame>) {
-        let mut bytes = Vec::new();
-        for frame in frames {
-            match frame {
-                Frame::Raw(raw) => bytes.extend_from_slice(&raw),
-                Frame::Json(value) => {
-                    if serde_json::to_writer(&mut bytes, &value).is_ok() {
-                        bytes.push(b'\n');
-                    }
-                }
-            }
-        }
-        // A client that has gone away is seen at the end of stdin.
-        let _ = self.out.write_all(&bytes);
     }
 }
 

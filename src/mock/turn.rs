@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::faults;
 use super::scenario::{
-    Elicitation, Fault, FsRead, Permission, PlanEntry, Step, Terminal, ToolCall, ToolUpdate, Words,
-    fill,
+    Elicitation, Fault, FsRead, Permission, PlanEntry, Step, Terminal, ToolCall, ToolUpdate, Usage,
+    Words, fill,
 };
 
 /// Why a turn is over before its last step.
@@ -56,7 +56,8 @@ pub trait Stage {
     fn pause(&mut self, time: Duration) -> Played;
     fn mode(&mut self, mode: &str) -> Played;
     fn title(&mut self, title: &str) -> Played;
-    fn usage(&mut self, used: u64, size: u64) -> Played;
+    fn usage(&mut self, usage: &Usage) -> Played;
+    fn compaction(&mut self, summary: &str) -> Played;
     fn notice(&mut self, severity: &str, title: &str) -> Played;
     /// Answers the turn once more, before its answer.
     fn answer_early(&mut self);
@@ -205,7 +206,11 @@ impl<S: Stage> Player<'_, S> {
                 let title = self.fill(title);
                 self.stage.title(&title)
             }
-            Step::Usage { used, size } => self.stage.usage(*used, *size),
+            Step::Usage(usage) => self.stage.usage(usage),
+            Step::Compaction(summary) => {
+                let summary = self.fill(summary);
+                self.stage.compaction(&summary)
+            }
             Step::Notice { severity, title } => {
                 let title = self.fill(title);
                 self.stage.notice(severity, &title)

@@ -67,6 +67,8 @@ pub struct Agent {
     wishes: Wishlist,
     /// Looked for and checked once per handle.
     installed: OnceCell<install::Installed>,
+    /// A caller's own limit, shorter than the manifest's.
+    idle: Option<Duration>,
 }
 
 impl Agent {
@@ -98,8 +100,20 @@ impl Agent {
             chosen,
             wishes,
             installed: OnceCell::new(),
+            idle: None,
             context: Arc::new(context),
         })
+    }
+
+    /// Sessions are closed when idle for so long, where the manifest would wait longer.
+    pub fn idle_at_most(&mut self, limit: Duration) {
+        self.idle = Some(limit);
+    }
+
+    /// Everything up to the spawn; how the agent would be started, for who speaks to it himself.
+    pub async fn spec(&self) -> Result<Spec, Fault> {
+        let ready = self.ready().await?;
+        Ok(self.spec_of(&ready))
     }
 
     /// Everything up to an open session: install, version check, setup, auth, spawn,
@@ -228,15 +242,18 @@ impl Agent {
         })
     }
 
-    fn arm(&self, ready: &Ready, desk: &Desk) -> Result<Box<dyn Arm>, Fault> {
-        let context = Arc::clone(&self.context);
+    fn spec_of(&self, ready: &Ready) -> Spec {
         let own = self.chosen.env.iter();
         let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let env = ready.env.iter().cloned().chain(own).collect();
-        let spec = Spec {
+        Spec {
             argv: self.argv(ready),
-            env,
-        };
+            env: ready.env.iter().cloned().chain(own).collect(),
+        }
+    }
+
+    fn arm(&self, ready: &Ready, desk: &Desk) -> Result<Box<dyn Arm>, Fault> {
+        let context = Arc::clone(&self.context);
+        let spec = self.spec_of(ready);
         match self.protocol {
             Protocol::Acp => {
                 let wishes = Wishes {
@@ -290,6 +307,9 @@ impl Agent {
             && let Some(other) = millis(pinned())
         {
             // Two idle times for one process: the shorter one holds (A45-SESS-02, A45-CONT-12).
+            idle = idle.min(other);
+        }
+        if let Some(other) = self.idle {
             idle = idle.min(other);
         }
         let turns = session.and_then(|s| s.max_turns());

@@ -117,10 +117,8 @@ impl Transcript {
             self.lost += 1;
             return self.entries.len() as u64;
         }
-        let kept = match self.store(bytes) {
-            Ok(kept) => kept,
-            Err(_) => 0,
-        };
+        // What a full disk cannot hold is told as cut.
+        let kept = self.store(bytes).unwrap_or_default();
         self.entries.push(Entry {
             direction,
             ended,

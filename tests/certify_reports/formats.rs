@@ -3,6 +3,7 @@
 use agentproto::harness::model::{Report, SuiteInfo, Verdict};
 use agentproto::report::certify::{Fixed, Format, Options, baseline, write_all};
 use agentproto::report::text::is_hidden;
+use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::{print, print_with, sample, samples};
@@ -98,6 +99,39 @@ fn sarif_points_into_the_transcript() {
         clean["runs"][0]["invocations"][0]["executionSuccessful"],
         true
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_said_every_form_stays_well_formed(
+        parts in prop::collection::vec(
+            prop_oneof![
+                prop::sample::select(&sample::ATTACKS[..]).prop_map(str::to_owned),
+                any::<String>(),
+            ],
+            0..4,
+        ),
+    ) {
+        let report = sample::hostile(&parts.concat());
+        for format in Format::ALL {
+            let text = print(format, &report);
+            let hidden = text.contains(|c| c != '\n' && is_hidden(c));
+            prop_assert!(!hidden, "{format}: {text}");
+            match format {
+                Format::Json | Format::Sarif | Format::BadgeJson => {
+                    prop_assert!(serde_json::from_str::<Value>(&text).is_ok(), "{text}");
+                }
+                Format::Jsonl => drop(crate::events(&text)),
+                Format::Junit => {
+                    prop_assert!(quick_junit::Report::deserialize_from_str(&text).is_ok(), "{text}");
+                }
+                Format::Html => assert_harmless(&text),
+                Format::Human | Format::Markdown | Format::Badge => {}
+            }
+        }
+    }
 }
 
 /// The markup of a page without its style and script, both of which are ours.

@@ -94,7 +94,10 @@ fn rules_are_listed_with_all_their_fields() {
 fn coverage_is_a_table() {
     let dir = Dir::new();
     let human = dir.run(&["coverage"]).exits(0).out;
-    assert!(human.contains("statements are decided by rules"), "{human}");
+    assert!(
+        human.contains("statements are decided by rules, cases and monitors"),
+        "{human}"
+    );
     let all = dir.run(&["coverage", "-o", "json"]).exits(0).json();
     let all = all["requirements"].as_array().expect("a list").len();
     let gaps = dir

@@ -17,13 +17,16 @@ const WATCHED: &[&str] = &[
     "TC-04", "TC-05", "TC-06", "TC-07", "TC-08", "TC-09", "TC-10", "PE-01", "PE-02", "PL-01",
     "PL-02", "MO-01", "MO-04", "CO-01", "CO-02", "CO-03", "CO-06", "CO-08", "SL-01", "SL-02",
     "NO-01", "NO-02", "FS-01", "FS-02", "FS-03", "FS-04", "TE-01", "TE-02", "TE-03", "TE-04",
-    "TE-05", "EL-01", "EL-02", "EL-03", "EL-04", "EL-06", "EX-01", "EX-02", "EX-07", "EX-08",
+    "TE-05", "EL-01", "EL-02", "EL-03", "EL-04", "EL-06", "EX-01", "EX-02", "EX-03", "EX-07",
+    "EX-08",
 ];
 
 /// The script and the scenario that lead to a mutant's fault.
 fn way(mutant: &str) -> (Script, &'static str) {
     let part = mutant.strip_prefix("acp-").unwrap_or(mutant);
     match part {
+        "el-01-form-for-url" => (pages, "default"),
+        _ if part.starts_with("el-04") || part.starts_with("el-06") => (pages, "elicitation-url"),
         "tr-17-same-request-id" => (two_questions, "default"),
         "tr-22-snake-case" => (everything, "default"),
         "tr-06-neither" | "tr-09-no-answer" => (basics, "default"),
@@ -37,14 +40,22 @@ fn way(mutant: &str) -> (Script, &'static str) {
         | "el-01-form-unasked" => (without_services, "default"),
         "cr-02-answers" => (basics, "default"),
         "up-01-unknown-variant" | "up-01-bare-text" => (hello, "default"),
-        _ if part.starts_with("pt-10") => (cancel, "default"),
+        "ex-03-custom-unanswered" | "ex-04-custom-taken" | "ex-05-dies-on-unknown" => {
+            (basics, "default")
+        }
+        _ if ["pt-10", "pt-11", "pt-12"]
+            .iter()
+            .any(|pt| part.starts_with(pt)) =>
+        {
+            (cancel, "default")
+        }
         _ if part.starts_with("pt-19") => (one_turn, "updates"),
         _ if part.starts_with("no-") => (modest_turn, "updates"),
         _ => match part.split('-').next().unwrap_or_default() {
             "tr" => (basics, "default"),
             "in" => (starts, "default"),
             "au" => (starts, "auth"),
-            "se" | "cl" | "li" => (sessions, "default"),
+            "se" | "cl" | "li" | "ld" | "rs" | "de" | "ad" => (sessions, "default"),
             "cr" => (cancel_request, "default"),
             "mo" | "co" => (modes, "modes"),
             "up" | "tc" | "pe" | "pl" | "fs" | "te" | "el" => (everything, "default"),
@@ -56,17 +67,7 @@ fn way(mutant: &str) -> (Script, &'static str) {
 fn run(script: Script, scenario: &str, mutant: Option<&str>) -> Heard {
     let mut args = vec!["--scenario", scenario];
     args.extend(mutant.iter().flat_map(|id| ["--mutant", *id]));
-    // What is never answered must not be waited for.
-    let quiet = [
-        "no-answer",
-        "lost",
-        "number-id",
-        "empty-id",
-        "same-request-id",
-        "pe-01",
-    ];
-    let is_silent = mutant.is_some_and(|id| quiet.iter().any(|part| id.contains(part)));
-    let mut talk = Talk::start(&args, is_silent);
+    let mut talk = Talk::start(&args);
     script(&mut talk);
     talk.finish()
 }
@@ -130,7 +131,7 @@ fn settings_and_services() {
 
 #[test]
 fn the_correct_mock_is_blameless() {
-    let ways: [(Script, &str); 22] = [
+    let ways: [(Script, &str); 24] = [
         (basics, "default"),
         (hello, "default"),
         (everything, "default"),
@@ -152,6 +153,8 @@ fn the_correct_mock_is_blameless() {
         (one_turn, "plan"),
         (one_turn, "elicitation"),
         (one_turn, "permission"),
+        (pages, "default"),
+        (pages, "elicitation-url"),
         (one_turn, "thought"),
     ];
     let mut held = std::collections::BTreeSet::new();
@@ -165,11 +168,30 @@ fn the_correct_mock_is_blameless() {
         );
         held.extend(heard.held());
     }
-    // What these conversations do not touch.
-    let untouched: Vec<&str> = WATCHED
-        .iter()
-        .copied()
-        .filter(|s| !held.contains(s))
-        .collect();
-    assert_eq!(untouched, ["LI-03", "PT-01", "EL-04", "EL-06", "EX-08"]);
+    // What these conversations need not touch.
+    let may_be_untouched = [
+        "TR-04", "IN-11", "FS-01", "FS-02", "TE-01", "EL-04", "EL-06", "EX-08",
+    ];
+    let mut untouched = WATCHED.to_vec();
+    untouched.retain(|id| !held.contains(id) && !may_be_untouched.contains(id));
+    assert_eq!(untouched, Vec::<&str>::new());
+}
+
+/// What other statements forbid is no business of the monitors, and must not look like it.
+#[test]
+fn other_mutants_are_not_blamed_for_what_they_keep() {
+    let mut wrong = Vec::new();
+    for mutant in mutants::of(Kind::Acp) {
+        // The turn of a deaf one is still open when its input ends, and that is told.
+        if WATCHED.contains(&mutant.requirement) || mutant.id == "acp-pt-11-deaf" {
+            continue;
+        }
+        let (script, scenario) = way(mutant.id);
+        let heard = run(script, scenario, Some(mutant.id));
+        let broken = heard.broken();
+        if broken != beside(mutant.id) {
+            wrong.push(format!("{}: told {broken:?}\n{}", mutant.id, heard.story()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }

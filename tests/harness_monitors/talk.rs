@@ -13,8 +13,6 @@ use serde_json::{Value, json};
 
 /// Longer than any correct answer takes on a loaded machine; reached only by a defect.
 const LONG: Duration = Duration::from_secs(60);
-/// For mutants that leave something unanswered.
-const SHORT: Duration = Duration::from_millis(400);
 
 /// How the client answers a request of the agent.
 type Service = fn(&Value) -> Option<Value>;
@@ -27,7 +25,7 @@ pub struct Talk {
     transcript: Transcript,
     watch: Watch,
     pub service: Service,
-    patience: Duration,
+    fences: u64,
     pub session: String,
     pub dir: PathBuf,
     _home: tempfile::TempDir,
@@ -40,8 +38,8 @@ pub struct Heard {
 }
 
 impl Talk {
-    /// `agentproto mock acp` with these arguments; `is_silent` ones may leave us waiting.
-    pub fn start(args: &[&str], is_silent: bool) -> Talk {
+    /// `agentproto mock acp` with these arguments.
+    pub fn start(args: &[&str]) -> Talk {
         let home = tempfile::tempdir().expect("a directory");
         let dir = home.path().canonicalize().expect("a path");
         let mut command = Command::new(env!("CARGO_BIN_EXE_agentproto"));
@@ -79,7 +77,7 @@ impl Talk {
             transcript: Transcript::new(),
             watch: Watch::new(acp()),
             service: obliging,
-            patience: if is_silent { SHORT } else { LONG },
+            fences: 0,
             session: String::new(),
             dir,
             _home: home,
@@ -124,11 +122,18 @@ impl Talk {
 
     /// Waits for an answer, even if its id is of another type.
     pub fn answer(&mut self, id: u64) -> Value {
-        let found = self.until(|message| {
-            let found = message.get("id").map(Value::to_string).unwrap_or_default();
-            message.get("method").is_none() && found.trim_matches('"') == id.to_string()
-        });
+        let found = self.until(|message| answers(message, id));
         found.unwrap_or(Value::Null)
+    }
+
+    /// As `ask`, for what a mutant may never answer: a second request shows that nothing more
+    /// comes.
+    pub fn try_to_ask(&mut self, id: u64, method: &str, params: Value) {
+        self.tell(id, method, params);
+        self.fences += 1;
+        let fence = 9000 + self.fences;
+        self.tell(fence, "session/is_there_more", json!({}));
+        self.until(|message| answers(message, id) || answers(message, fence));
     }
 
     pub fn until_called(&mut self, method: &str) -> Value {
@@ -139,12 +144,10 @@ impl Talk {
     /// Reads until a message fits; the agent is served on the way.
     pub fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Option<Value> {
         loop {
-            let line = match self.lines.recv_timeout(self.patience) {
+            let line = match self.lines.recv_timeout(LONG) {
                 Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) if self.patience == LONG => {
-                    panic!("nothing comes:\n{}", self.text())
-                }
-                Err(_) => return None,
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("nothing comes:\n{}", self.text()),
             };
             let messages = self.note(Direction::FromAgent, &line);
             for message in &messages {
@@ -176,15 +179,14 @@ impl Talk {
     /// Ends stdin, reads the rest, and what was noted in all.
     pub fn finish(mut self) -> Heard {
         self.stdin = None;
-        self.patience = LONG;
         while self.until(|_| false).is_some() {}
-        let _ = self.child.wait();
+        let status = self.child.wait();
         let stderr = self.stderr.take().and_then(|reader| reader.join().ok());
         for line in stderr.unwrap_or_default().split(|byte| *byte == b'\n') {
             self.note(Direction::Stderr, line);
         }
         let ending = Ending {
-            is_orderly: true,
+            is_orderly: status.is_ok_and(|status| status.success()),
             last_line: self.transcript.len() as u64,
         };
         Heard {
@@ -222,6 +224,11 @@ impl Heard {
         }
         story + &self.text
     }
+}
+
+fn answers(message: &Value, id: u64) -> bool {
+    let found = message.get("id").map(Value::to_string).unwrap_or_default();
+    message.get("method").is_none() && found.trim_matches('"') == id.to_string()
 }
 
 /// Says yes to everything, and has a file and terminals.

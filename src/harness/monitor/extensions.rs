@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::view::{call, is_later_version};
+use super::view::call;
 use super::{Ledger, Monitor, Notes, Seen};
 use crate::harness::shape::{self, Side};
 use crate::wire::Direction;
@@ -14,8 +14,8 @@ pub struct Extensions;
 const DEPTH: usize = 16;
 
 impl Monitor for Extensions {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        if seen.line.direction != Direction::FromAgent || is_later_version(seen, ledger) {
+    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
+        if seen.line.direction != Direction::FromAgent {
             return;
         }
         let number = seen.line.number;

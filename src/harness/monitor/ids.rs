@@ -1,4 +1,4 @@
-//! Who answers what: TR-08, TR-09, TR-10, TR-17, CR-01, CR-02.
+//! Who answers what: TR-08, TR-09, TR-10, TR-17, CR-01, CR-02, EX-03.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,6 +17,8 @@ pub struct Ids {
     nameless: usize,
     /// Requests that we cancelled by `$/cancel_request`.
     cancelled: HashMap<String, u64>,
+    /// Two of the agent's requests had one id, so our answer to one may have gone to the other.
+    is_mixed_up: bool,
     /// Requests of the agent that are open.
     open: u64,
 }
@@ -42,10 +44,10 @@ impl Monitor for Ids {
                     self.told.remove(0);
                 }
             }
-            (Direction::ToAgent, Kind::Response { .. }) => {
-                if seen.answers.is_some_and(|asked| asked.answers == 0) {
-                    self.open = self.open.saturating_sub(1);
-                }
+            (Direction::ToAgent, Kind::Response { .. })
+                if seen.answers.is_some_and(|asked| asked.answers == 0) =>
+            {
+                self.open = self.open.saturating_sub(1);
             }
             (Direction::FromAgent, Kind::Request { id, .. }) => {
                 self.they_ask(id, number, ledger, notes);
@@ -74,6 +76,8 @@ impl Monitor for Ids {
         let mut open: Vec<&Asked> = ledger.to_agent.values().collect();
         open.retain(|asked| asked.answers < asked.expected && !asked.is_flawed);
         open.retain(|asked| !self.misnamed.contains(&id_key(&asked.id)));
+        // A turn may wait for ever for an answer that its twin got.
+        open.retain(|asked| !(self.is_mixed_up && asked.method == "session/prompt"));
         open.sort_by_key(|asked| asked.line);
         for asked in open.into_iter().skip(self.nameless) {
             let key = id_key(&asked.id);
@@ -83,6 +87,9 @@ impl Monitor for Ids {
             );
             match self.cancelled.get(&key) {
                 Some(by) => notes.broken("CR-01", what, &[asked.line, *by]),
+                None if asked.method.starts_with('_') => {
+                    notes.broken("EX-03", what, &[asked.line]);
+                }
                 None => notes.broken("TR-09", what, &[asked.line]),
             }
         }
@@ -93,6 +100,7 @@ impl Ids {
     fn they_ask(&mut self, id: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
         match ledger.from_agent.get(&id_key(id)) {
             Some(earlier) if earlier.answers == 0 => {
+                self.is_mixed_up = true;
                 let what = format!(
                     "the id {id} is used for a second request while the first (`{}`) is still open",
                     earlier.method
@@ -108,6 +116,9 @@ impl Ids {
 
     fn answer(&mut self, asked: &Asked, number: u64, notes: &mut Notes) {
         let cancelled = self.cancelled.get(&id_key(&asked.id));
+        if asked.method.starts_with('_') {
+            notes.held("EX-03");
+        }
         let statement = match cancelled {
             Some(_) => "CR-01",
             None => "TR-09",

@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use super::view::{is_later_version, items, repeated, result, text};
+use super::view::{items, repeated, result, text};
 use super::{Ledger, Monitor, Notes, Seen};
 
 #[derive(Default)]
 pub struct Initialize;
 
 impl Monitor for Initialize {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
+    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
         let Some((asked, result)) = result(seen) else {
             return;
         };
-        if asked.method != "initialize" || !result.is_object() || is_later_version(seen, ledger) {
+        if asked.method != "initialize" || !result.is_object() {
             return;
         }
         let lines = [seen.line.number, asked.line];

@@ -43,6 +43,8 @@ pub struct Session {
     pub last_answer: Option<(u64, bool)>,
     /// A session/load is open: what comes is a replay.
     pub is_loading: bool,
+    /// The load or resume that opened it: the session is there only if that succeeds.
+    opened_by: Option<String>,
 }
 
 #[derive(Default)]
@@ -149,6 +151,9 @@ impl Ledger {
                 if let Some(asked) = self.from_agent.get_mut(&id_key(id)) {
                     asked.answers += 1;
                     asked.answered.get_or_insert(number);
+                } else if envelope.flaws.is_empty() {
+                    // An answer to nothing may be complained about.
+                    self.nonsense_sent += 1;
                 }
                 forget_some(&mut self.from_agent);
             }
@@ -194,9 +199,13 @@ impl Ledger {
             "session/load" | "session/resume" => {
                 // Its replay comes before the answer.
                 if let Some(id) = asked.params.get("sessionId").and_then(Value::as_str) {
+                    let is_known = self.sessions.get(id).is_some_and(|s| s.closed.is_none());
                     let session = self.sessions.entry(id.to_owned()).or_default();
-                    session.since = number;
-                    session.closed = None;
+                    if !is_known {
+                        session.since = number;
+                        session.closed = None;
+                        session.opened_by = Some(id_key(&asked.id));
+                    }
                     session.cwd = text(&asked.params, "cwd");
                     session.is_loading = asked.method == "session/load";
                 }
@@ -233,7 +242,9 @@ impl Ledger {
                 }
             }
             "session/load" | "session/resume" if is_error => {
-                if let Some(session) = named.and_then(|id| self.sessions.get_mut(id)) {
+                if let Some(session) = named.and_then(|id| self.sessions.get_mut(id))
+                    && session.opened_by == Some(id_key(&asked.id))
+                {
                     session.closed = Some(number);
                 }
             }

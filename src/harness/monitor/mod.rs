@@ -24,6 +24,7 @@ mod tests;
 mod time;
 mod tools;
 mod turns;
+mod version;
 mod view;
 mod watch;
 
@@ -73,17 +74,19 @@ pub fn acp() -> Vec<Box<dyn Monitor>> {
         Box::new(framing::Framing::default()),
         Box::new(envelope::Envelopes),
         Box::new(ids::Ids::default()),
-        Box::new(shapes::Shapes),
-        Box::new(initialize::Initialize),
-        Box::new(sessions::Sessions::default()),
-        Box::new(turns::Turns::default()),
-        Box::new(tools::Tools::default()),
-        Box::new(permissions::Permissions::default()),
-        Box::new(plans::Plans::default()),
-        Box::new(settings::Settings::default()),
-        Box::new(services::Services::default()),
-        Box::new(elicitation::Elicitations::default()),
-        Box::new(extensions::Extensions),
+        Box::new(version::FirstVersion::new(vec![
+            Box::new(shapes::Shapes),
+            Box::new(initialize::Initialize),
+            Box::new(sessions::Sessions::default()),
+            Box::new(turns::Turns::default()),
+            Box::new(tools::Tools::default()),
+            Box::new(permissions::Permissions::default()),
+            Box::new(plans::Plans::default()),
+            Box::new(settings::Settings::default()),
+            Box::new(services::Services::default()),
+            Box::new(elicitation::Elicitations::default()),
+            Box::new(extensions::Extensions),
+        ])),
     ]
 }
 

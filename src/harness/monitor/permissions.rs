@@ -1,6 +1,6 @@
 //! Permissions: PE-02, TC-06.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -11,6 +11,9 @@ use super::{Ledger, Monitor, Notes, Seen};
 pub struct Permissions {
     /// Calls that were seen in progress, and those that were allowed: session, call, line.
     calls: HashMap<(String, String), Call>,
+    /// Sessions in whose turn an update went to a call that nobody knows: it may be the missing
+    /// one.
+    astray: HashSet<String>,
 }
 
 /// So many calls are remembered.
@@ -27,16 +30,21 @@ impl Monitor for Permissions {
         let number = seen.line.number;
         if let Some(("session/request_permission", params)) = call(seen) {
             options(params, number, notes);
+            if let Some(Value::String(id)) = params.pointer("/toolCall/toolCallId") {
+                let key = (text(params, "sessionId").to_owned(), id.clone());
+                self.calls.entry(key).or_default();
+            }
         } else if let Some((asked, result)) = reply(seen) {
             if asked.method == "session/request_permission" {
                 self.answered(&asked.params, result, number);
             }
         } else if let Some((session, kind, update)) = update(seen) {
             if matches!(kind, "tool_call" | "tool_call_update") {
-                self.progress(session, update, number, notes);
+                self.progress(session, kind, update, number, notes);
             }
         } else if let Some((session, result)) = turn_end(seen) {
-            let is_end = text(result, "stopReason") == "end_turn";
+            let is_whole = !self.astray.remove(session);
+            let is_end = is_whole && text(result, "stopReason") == "end_turn";
             let calls = self.calls.iter().filter(|((s, _), _)| s == session);
             for ((_, id), call) in calls {
                 if let Some(granted) = call.granted.filter(|_| is_end && !call.is_in_progress) {
@@ -63,9 +71,22 @@ impl Permissions {
         }
     }
 
-    fn progress(&mut self, session: &str, update: &Value, number: u64, notes: &mut Notes) {
+    fn progress(
+        &mut self,
+        session: &str,
+        kind: &str,
+        update: &Value,
+        number: u64,
+        notes: &mut Notes,
+    ) {
         let id = text(update, "toolCallId");
         let key = (session.to_owned(), id.to_owned());
+        if kind == "tool_call_update" && !self.calls.contains_key(&key) {
+            if self.astray.len() < REMEMBERED {
+                self.astray.insert(session.to_owned());
+            }
+            return;
+        }
         if self.calls.len() > REMEMBERED {
             self.calls.clear();
         }

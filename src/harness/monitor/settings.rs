@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::turns::with_start;
-use super::view::{is_later_version, items, repeated, result, text, update};
+use super::view::{items, repeated, result, text, update};
 use super::{Ledger, Monitor, Notes, Seen};
 
 #[derive(Default)]
@@ -17,6 +17,10 @@ pub struct Settings {
 #[derive(Default)]
 struct Known {
     modes: HashSet<String>,
+    /// Values of the option that stands for the mode.
+    mode_values: HashSet<String>,
+    /// The list of modes was wrong in itself, and is no ground for more.
+    is_doubtful: bool,
     /// The line that listed the modes.
     modes_at: u64,
     /// The last list of options: id and value.
@@ -31,9 +35,6 @@ const CATEGORIES: [&str; 4] = ["mode", "model", "model_config", "thought_level"]
 
 impl Monitor for Settings {
     fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        if is_later_version(seen, ledger) {
-            return;
-        }
         let number = seen.line.number;
         if let Some((asked, result)) = result(seen) {
             let session = match asked.method.as_str() {
@@ -87,6 +88,7 @@ impl Known {
         self.modes = ids().map(str::to_owned).collect();
         self.modes_at = lines.first().copied().unwrap_or_default();
         let current = modes.get("currentModeId").and_then(Value::as_str);
+        self.is_doubtful = repeated(ids()).is_some();
         if let Some(id) = repeated(ids()) {
             let what = format!("two of the `availableModes` have the id \"{id}\"; ids are unique");
             notes.broken("MO-01", what, lines);
@@ -108,8 +110,11 @@ impl Known {
         let Some(Value::String(id)) = update.get("currentModeId") else {
             return;
         };
-        if self.modes.contains(id) {
+        if self.modes.contains(id) || self.mode_values.contains(id) {
             return notes.held("MO-04");
+        }
+        if self.is_doubtful {
+            return;
         }
         if self.modes.is_empty() {
             let what = format!(
@@ -130,6 +135,9 @@ impl Known {
             ))
         });
         self.options = pairs.collect();
+        let modes = options.iter().filter(|o| text(o, "category") == "mode");
+        let lists = modes.map(|option| items(option, "options"));
+        self.mode_values = lists.flat_map(values).map(str::to_owned).collect();
         self.options_at = number;
     }
 

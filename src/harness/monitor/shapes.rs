@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::owner::owner;
-use super::view::{call, is_later_version, items, result};
+use super::view::{call, items, result};
 use super::{Ledger, Monitor, Notes, Seen};
 use crate::harness::shape::{self, Defect, Fault, Side};
 
@@ -11,19 +11,17 @@ use crate::harness::shape::{self, Defect, Fault, Side};
 pub struct Shapes;
 
 impl Monitor for Shapes {
-    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
-        if is_later_version(seen, ledger) {
-            return;
-        }
+    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
         if let Some((method, params)) = call(seen) {
             if matches!(shape::side(method), Some(Side::Client | Side::Both)) {
                 judge(method, params, "/params", &[seen.line.number], notes);
             }
-        } else if let Some((asked, result)) = result(seen) {
-            if shape::side(&asked.method) == Some(Side::Agent) && asked.method != "session/cancel" {
-                let lines = [seen.line.number, asked.line];
-                judge(&asked.method, result, "/result", &lines, notes);
-            }
+        } else if let Some((asked, result)) = result(seen)
+            && shape::side(&asked.method) == Some(Side::Agent)
+            && asked.method != "session/cancel"
+        {
+            let lines = [seen.line.number, asked.line];
+            judge(&asked.method, result, "/result", &lines, notes);
         }
     }
 }
@@ -75,6 +73,8 @@ fn unknown(method: &str, defect: &Defect, value: &Value) -> Option<&'static str>
         _ if defect.is_in("/requestedSchema") => None,
         // Its right name is missing, and that is told.
         "modeId" if variant == Some("current_mode_update") => None,
+        // Which of the two scopes it has is weighed elsewhere.
+        "sessionId" | "requestId" | "toolCallId" if method == "elicitation/create" => None,
         "command" if method == "initialize" && defect.is_in("/authMethods") => None,
         _ if method == "initialize" && defect.is_in("/agentCapabilities") => Some("EX-07"),
         _ => Some("EX-01"),
@@ -107,9 +107,10 @@ fn touched(method: &str, value: &Value) -> Vec<&'static str> {
         "session/close" => touched.push("CL-02"),
         "session/list" => {
             touched.push("LI-01");
-            touched.extend(has("/sessions/0").then_some("LI-02"));
+            let is_empty = value.pointer("/sessions") == Some(&Value::Array(Vec::new()));
+            touched.push(if is_empty { "LI-03" } else { "LI-02" });
         }
-        "session/prompt" => touched.extend(has("/stopReason").then_some("PT-02")),
+        "session/prompt" if has("/stopReason") => touched.extend(["PT-01", "PT-02"]),
         "session/request_permission" => touched.extend(["PE-01", "PE-02"]),
         "fs/read_text_file" => {
             touched.extend((has("/line") || has("/limit")).then_some("FS-04"));

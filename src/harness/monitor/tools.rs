@@ -1,6 +1,6 @@
 //! Tool calls: TC-02, TC-03, TC-05, TC-07, TC-08, TC-09.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -13,11 +13,12 @@ pub struct Tools {
     calls: HashMap<String, HashMap<String, Call>>,
     /// Sessions in whose turn an update went to a call that nobody knows: it may be the end of
     /// any of them.
-    astray: HashMap<String, bool>,
+    astray: HashSet<String>,
 }
 
-/// So many calls of a session are remembered.
+/// So many calls of a session are remembered, and so many sessions.
 const REMEMBERED: usize = 20_000;
+const SESSIONS: usize = 1_000;
 
 struct Call {
     /// The line of its tool_call, if it had one.
@@ -57,6 +58,9 @@ impl Monitor for Tools {
     fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
         let number = seen.line.number;
         if let Some((session, kind, update)) = update(seen) {
+            if self.calls.len() > SESSIONS && !self.calls.contains_key(session) {
+                return;
+            }
             match kind {
                 "tool_call" => self.announce(session, update, number, notes),
                 "tool_call_update" => self.change(session, update, number, notes),
@@ -65,7 +69,9 @@ impl Monitor for Tools {
             places(update, "/params/update", number, notes);
         } else if let Some(("session/request_permission", params)) = call(seen) {
             let call = params.get("toolCall").unwrap_or(&Value::Null);
-            self.mention(text(params, "sessionId"), call, number);
+            if self.calls.len() <= SESSIONS {
+                self.mention(text(params, "sessionId"), call, number);
+            }
             places(call, "/params/toolCall", number, notes);
         } else if let Some((session, result)) = turn_end(seen) {
             self.turn_over(session, text(result, "stopReason"), number, notes);
@@ -135,7 +141,7 @@ impl Tools {
             if is_full {
                 return;
             }
-            self.astray.insert(session.to_owned(), true);
+            self.astray.insert(session.to_owned());
             let what = format!(
                 "an update goes to the tool call \"{id}\", which no `tool_call` and no permission \
                  request announced"
@@ -160,15 +166,15 @@ impl Tools {
     }
 
     fn turn_over(&mut self, session: &str, reason: &str, number: u64, notes: &mut Notes) {
-        let is_astray = self.astray.remove(session).is_some();
+        let is_astray = self.astray.remove(session);
         let Some(calls) = self.calls.get_mut(session) else {
             return;
         };
-        let mut open: Vec<(u64, u64, &String)> = Vec::new();
+        let mut open: Vec<(u64, &String)> = Vec::new();
         for (id, call) in calls.iter_mut().filter(|(_, call)| !call.is_old) {
             call.is_old = true;
             match call.status {
-                Status::Open => open.push((call.since, call.at, id)),
+                Status::Open => open.push((call.since, id)),
                 Status::Over if reason == "end_turn" => notes.held("TC-07"),
                 _ => {}
             }
@@ -177,7 +183,7 @@ impl Tools {
             return;
         }
         open.sort_unstable();
-        for (since, _, id) in open {
+        for (since, id) in open {
             let what = format!("the turn ends, and the tool call \"{id}\" is still open");
             notes.broken("TC-07", what, &[number, since]);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Asked, Ledger, Seen};
+use super::{Asked, Seen};
 use crate::wire::{Direction, Kind};
 
 /// A call of the agent: method and parameters.
@@ -64,7 +64,7 @@ pub fn ours<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     }
 }
 
-/// The answer that ends a turn: session, result, line of the prompt. Errors end it too, with null.
+/// The answer that ends a turn: session and result. Errors end it too, with null.
 pub fn turn_end<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     let asked = seen.answers?;
     let is_first = asked.answers < asked.expected;
@@ -74,14 +74,6 @@ pub fn turn_end<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
     }
     let result = seen.json?.get("result").unwrap_or(&Value::Null);
     Some((text(&asked.params, "sessionId"), result))
-}
-
-/// Whether the agent chose a later version of the protocol, with other shapes.
-pub fn is_later_version(seen: &Seen<'_>, ledger: &Ledger) -> bool {
-    let own = result(seen).filter(|(asked, _)| asked.method == "initialize");
-    let agent = own.map_or(&ledger.agent, |(_, result)| result);
-    let version = agent.get("protocolVersion").and_then(Value::as_u64);
-    version.is_some_and(|version| version > 1)
 }
 
 pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {

@@ -40,6 +40,8 @@ pub enum Blocked {
 pub struct Played {
     pub broken: Vec<Broken>,
     pub blocked: Option<Blocked>,
+    /// Requirements that stay open, each for a reason of its own.
+    pub open: Vec<(String, Blocked)>,
     /// Requirements with at least one expectation that was looked at.
     pub looked_at: Vec<String>,
     /// Lines that show what happened where nothing was broken.
@@ -114,6 +116,9 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
             };
         }
     };
+    if protocol == Protocol::Lifecycle {
+        return crate::harness::lifecycle::play(case, setting, root.path()).await;
+    }
     let mut player = Player {
         case,
         setting,
@@ -255,8 +260,9 @@ impl Player<'_> {
         let method = self.auth_method().unwrap_or(Value::Null);
         self.known.bind("auth_method", method, vec![answer.line]);
         if self.protocol == Protocol::Mcp {
-            // What came before we are ready shall stand before it.
-            self.connection()?.listen(Duration::ZERO).await;
+            // What came together with the answer shall stand before it.
+            let moment = Duration::from_millis(10);
+            self.connection()?.listen(moment).await;
             let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             self.say(&ready).await?;
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Transcribed;
 use super::case::{Blocked, Broken, Played};
 use crate::harness::model::{CaseResult, Evidence, Target, Timing, Verdict};
+use crate::harness::monitor::Notes;
 use crate::harness::suite::{Case, Requirement, Suite};
 use crate::report::text::plain;
 use crate::wire::Transcript;
@@ -22,6 +23,8 @@ const LONGEST_PASSED: usize = 300;
 struct Watched {
     held: u64,
     broken: u64,
+    /// Cases in which it held.
+    cases: Vec<String>,
     rows: Vec<WatchedRow>,
 }
 
@@ -35,7 +38,7 @@ struct WatchedRow {
 pub struct Collected {
     rows: Vec<(usize, usize, CaseResult)>,
     /// By suite and id of the monitor.
-    watched: BTreeMap<(usize, &'static str), Watched>,
+    seen: BTreeMap<(usize, &'static str), Watched>,
     pub timing: Timing,
     transcripts: Vec<Transcribed>,
     keeps: bool,
@@ -49,7 +52,7 @@ impl Collected {
     pub fn new(is_whole: bool, keeps: bool) -> Collected {
         Collected {
             rows: Vec::new(),
-            watched: BTreeMap::new(),
+            seen: BTreeMap::new(),
             timing: Timing::default(),
             transcripts: Vec::new(),
             keeps,
@@ -83,31 +86,39 @@ impl Collected {
             }
             self.rows.push((suite, index.unwrap_or(usize::MAX), row));
         }
-        for notes in &played.notes {
-            for (id, found) in &notes.found {
-                let watched = self.watched.entry((suite, *id)).or_default();
-                watched.held += found.held;
-                watched.broken += found.broken;
-                for violation in &found.violations {
-                    if watched.rows.len() < 5
-                        && !watched.rows.iter().any(|r| r.message == violation.message)
-                    {
-                        watched.rows.push(WatchedRow {
-                            case: case.id.clone(),
-                            message: violation.message.clone(),
-                            evidence: evidence(&played.transcript, &violation.lines, LONGEST),
-                            is_guess: violation.is_guess,
-                        });
-                    }
-                }
-            }
-        }
+        self.watched(suite, &case.id, &played.transcript, &played.notes);
         if self.keeps && !played.transcript.is_empty() {
             self.transcripts.push(Transcribed {
                 suite: of.name.clone(),
                 case: case.id.clone(),
                 transcript: played.transcript,
             });
+        }
+    }
+
+    /// What the monitors noted in one case, or in a recording.
+    pub fn watched(&mut self, suite: usize, case: &str, transcript: &Transcript, notes: &[Notes]) {
+        for notes in notes {
+            for (id, found) in &notes.found {
+                let watched = self.seen.entry((suite, *id)).or_default();
+                watched.held += found.held;
+                if found.held > 0 && !watched.cases.iter().any(|known| known == case) {
+                    watched.cases.push(case.to_owned());
+                }
+                watched.broken += found.broken;
+                for violation in &found.violations {
+                    if watched.rows.len() < 5
+                        && !watched.rows.iter().any(|r| r.message == violation.message)
+                    {
+                        watched.rows.push(WatchedRow {
+                            case: case.to_owned(),
+                            message: violation.message.clone(),
+                            evidence: evidence(transcript, &violation.lines, LONGEST),
+                            is_guess: violation.is_guess,
+                        });
+                    }
+                }
+            }
         }
     }
 
@@ -127,6 +138,21 @@ impl Collected {
     /// A fault of our own.
     pub fn fault(&mut self, what: &str) {
         self.faults.push(what.to_owned());
+    }
+
+    /// The answer to initialize, where no case was played.
+    pub fn initialized(&mut self, result: Value) {
+        self.initialize = result;
+    }
+
+    /// By statement the cases in which monitors saw it hold.
+    pub fn seen(&self) -> BTreeMap<String, Vec<String>> {
+        let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for ((_, id), watched) in &self.seen {
+            let cases = seen.entry((*id).to_owned()).or_default();
+            cases.extend(watched.cases.iter().cloned());
+        }
+        seen
     }
 
     /// What the agent said of itself.
@@ -196,11 +222,7 @@ impl Collected {
         let seen: Vec<&Watched> = requirement
             .watched
             .iter()
-            .filter_map(|id| {
-                self.watched
-                    .iter()
-                    .find(|((s, i), _)| *s == index && i == id)
-            })
+            .filter_map(|id| self.seen.iter().find(|((s, i), _)| *s == index && i == id))
             .map(|(_, watched)| watched)
             .collect();
         let broken: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();
@@ -281,7 +303,8 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
         );
     }
     let last = played.transcript.len() as u64;
-    match &played.blocked {
+    let own = played.open.iter().find(|(id, _)| *id == requirement.id);
+    match own.map(|(_, blocked)| blocked).or(played.blocked.as_ref()) {
         Some(Blocked::NotApplicable(why)) => (Verdict::NotApplicable, why.clone(), Vec::new()),
         Some(Blocked::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
         Some(Blocked::NotVerified(why)) => {

@@ -9,6 +9,8 @@ mod opening;
 pub mod process;
 pub mod prompts;
 mod recorder;
+pub mod recording;
+pub mod rerun;
 mod services;
 mod steps;
 mod talk;
@@ -90,7 +92,7 @@ pub struct Setting {
 
 impl Setting {
     /// Variables that differ from case to case.
-    fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
+    pub fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let mut env = match &self.home {
             Some(home) => home.furnish(root)?,
             None => Vec::new(),
@@ -130,16 +132,15 @@ pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
 
 /// Runs the suites; whatever happens, there is a report.
 pub async fn run(
-    suites: Vec<Suite>,
+    suites: Arc<Vec<Suite>>,
     target: Target,
     setting: Setting,
     options: Options,
     progress: Arc<dyn Progress>,
-) -> (Report, Vec<Transcribed>) {
+) -> Ran {
     let begun = Instant::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let setting = Arc::new(setting);
-    let suites = Arc::new(suites);
     let work: Vec<(usize, usize)> = chosen(&suites, &options);
     let places = Arc::new(Semaphore::new(options.jobs.max(1)));
     let all = work.len();
@@ -200,6 +201,7 @@ pub async fn run(
         cases: suite.cases.len(),
     });
     let infos = infos.collect();
+    let seen = collected.seen();
     let (results, transcripts) = collected.finish(&suites);
     let mut report = Report {
         schema: SCHEMA.to_owned(),
@@ -213,8 +215,48 @@ pub async fn run(
         partial: is_partial,
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
+    crate::report::certify::arrange(&mut report);
     report.sum_up();
-    (report, transcripts)
+    Ran {
+        report,
+        transcripts,
+        seen,
+    }
+}
+
+/// What a run came to.
+pub struct Ran {
+    pub report: Report,
+    pub transcripts: Vec<Transcribed>,
+    /// By statement the cases in which monitors saw it hold.
+    pub seen: BTreeMap<String, Vec<String>>,
+}
+
+impl Ran {
+    /// Nothing could be run at all.
+    pub fn failed(why: &str) -> Ran {
+        let mut collected = Collected::new(true, false);
+        collected.fault(why);
+        let (results, transcripts) = collected.finish(&[]);
+        let mut report = Report {
+            schema: SCHEMA.to_owned(),
+            tool: Tool::default(),
+            target: Target::default(),
+            suites: Vec::new(),
+            results,
+            summary: Default::default(),
+            timing: Timing::default(),
+            started: 0,
+            partial: false,
+            shard: None,
+        };
+        report.sum_up();
+        Ran {
+            report,
+            transcripts,
+            seen: BTreeMap::new(),
+        }
+    }
 }
 
 /// A transcript that is worth keeping.

@@ -10,6 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 
+use crate::harness::lifecycle::BundleTarget;
+use crate::runtime::command::Started;
+use crate::runtime::fault::Fault;
 use crate::runtime::sandbox::plan::{Kind, Plan, Raw, Resource};
 use crate::runtime::spawn::{self, Bounds, Child, Exit, Lines, Options};
 
@@ -28,6 +31,8 @@ pub struct Launcher {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
+    /// A bundle is started by the runner, under its declared sandbox.
+    pub bundle: Option<Arc<BundleTarget>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +41,9 @@ pub enum StartError {
     NoProgram(String),
     #[error("cannot start `{program}`: {reason}")]
     Failed { program: String, reason: String },
+    /// The runner refused to start a bundle.
+    #[error("{}: {}", .0.code.as_str(), .0.message)]
+    Refused(Box<Fault>),
 }
 
 impl Launcher {
@@ -53,7 +61,20 @@ impl Launcher {
             .into_iter()
             .chain(rest.iter().cloned())
             .collect();
-        Ok(Launcher { argv, env })
+        Ok(Launcher {
+            argv,
+            env,
+            bundle: None,
+        })
+    }
+
+    /// A bundle, as the runner starts it.
+    pub fn of_bundle(bundle: Arc<BundleTarget>) -> Launcher {
+        Launcher {
+            argv: Vec::new(),
+            env: std::env::vars_os().collect(),
+            bundle: Some(bundle),
+        }
     }
 
     /// Starts it in a directory; everything that it starts ends with it. `more` wins over the
@@ -74,13 +95,23 @@ impl Launcher {
             let name = self.argv.first().cloned().unwrap_or_default();
             name.to_string_lossy().into_owned()
         };
-        let env = with(&self.env, more);
-        let mut child = spawn::spawn(&unconfined(&self.argv, &env, cwd), options)
-            .await
-            .map_err(|error| StartError::Failed {
-                program: program(),
-                reason: error.to_string(),
-            })?;
+        let mut started = match &self.bundle {
+            Some(bundle) => bundle
+                .start(cwd, more, options)
+                .await
+                .map_err(|fault| StartError::Refused(Box::new(fault)))?,
+            None => {
+                let env = with(&self.env, more);
+                let child = spawn::spawn(&unconfined(&self.argv, &env, cwd), options)
+                    .await
+                    .map_err(|error| StartError::Failed {
+                        program: program(),
+                        reason: error.to_string(),
+                    })?;
+                Started::Open(Box::new(child))
+            }
+        };
+        let child = started.child();
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(StartError::Failed {
                 program: program(),
@@ -88,7 +119,7 @@ impl Launcher {
             });
         };
         Ok(Running {
-            child,
+            started,
             stdin: Some(stdin),
             stdout,
             stderr,
@@ -174,7 +205,7 @@ impl Stderr {
 }
 
 pub struct Running {
-    child: Child,
+    started: Started,
     pub stdin: Option<pipe::Sender>,
     pub stdout: Lines,
     pub stderr: Stderr,
@@ -182,19 +213,29 @@ pub struct Running {
 
 impl Running {
     pub fn signal(&self, number: i32) -> io::Result<()> {
-        self.child.signal(number, false)
+        self.child().signal(number, false)
+    }
+
+    fn child(&self) -> &Child {
+        match &self.started {
+            Started::Confined(confined) => &confined.child,
+            Started::Open(child) => child,
+        }
     }
 
     pub async fn wait(&mut self) -> Exit {
-        self.child.wait().await
+        self.started.wait().await
     }
 
     /// The end of it: end of input, a short grace, then by force.
     pub async fn end(&mut self, grace: Duration) -> (Exit, bool) {
         self.stdin = None;
-        match tokio::time::timeout(grace, self.child.wait()).await {
+        match tokio::time::timeout(grace, self.started.wait()).await {
             Ok(exit) => (exit, true),
-            Err(_) => (self.child.kill().await, false),
+            Err(_) => {
+                let _ = self.started.child().kill().await;
+                (self.started.wait().await, false)
+            }
         }
     }
 }

@@ -325,6 +325,8 @@ impl Player<'_> {
                     Err(Blocked::NotVerified(why.to_owned()).into())
                 }
             },
+            // `lifecycle::play` has them.
+            What::Probe(name) => Err(Blocked::Error(format!("`{name}` needs the runner")).into()),
             What::NotVerified(why) => Err(Blocked::NotVerified(self.words(why)).into()),
             What::NotApplicable(why) => Err(Blocked::NotApplicable(self.words(why)).into()),
         }

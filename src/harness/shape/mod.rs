@@ -33,6 +33,7 @@ impl Shape {
         let sound = defects.iter().all(Defect::is_about_a_name);
         if sound
             && let Some(validator) = &self.validator
+            && !validator.is_valid(value)
             && let Some(error) = validator.iter_errors(value).next()
         {
             defects.push(Defect {

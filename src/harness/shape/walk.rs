@@ -187,8 +187,8 @@ impl<'s> Walk<'s> {
                 self.tell(&at, fault);
             }
             Some(Value::String(word)) => {
-                let twin = words.iter().filter_map(|w| w.as_str());
-                let twin = twin.into_iter().find(|known| is_twin(word, known));
+                let mut known = words.iter().filter_map(|w| w.as_str());
+                let twin = known.find(|known| is_twin(word, known));
                 let fault = match twin {
                     _ if DRAFT_VARIANTS.contains(&word.as_str()) => Fault::DraftVariant,
                     Some(right) => Fault::Case {

@@ -24,6 +24,10 @@ const SUITES: &[(&str, &[&str])] = &[
         &[include_str!("../../../suites/open-design.yaml")],
     ),
     (
+        "lifecycle",
+        &[include_str!("../../../suites/lifecycle.yaml")],
+    ),
+    (
         "mcp",
         &[
             include_str!("../../../suites/mcp/base.yaml"),

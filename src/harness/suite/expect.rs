@@ -249,6 +249,7 @@ impl Test {
                     None => Ok(()),
                     Some(error) => {
                         let place = error.instance_path().to_string();
+                        // It quotes the value, however long that is.
                         let why = without_middle(&error.to_string());
                         Err(match place.is_empty() {
                             true => why,

@@ -6,6 +6,7 @@
 mod built_in;
 mod expect;
 mod read;
+mod reference;
 mod steps;
 pub mod template;
 
@@ -16,6 +17,8 @@ use serde_json::Value;
 pub use built_in::{built_in, names};
 pub use expect::{Expect, Place, Test};
 pub use read::{FORMAT, parse, parse_all};
+pub use reference::reference;
+pub use steps::{step_names, test_names};
 
 use super::model::Level;
 
@@ -286,6 +289,8 @@ pub enum What {
     },
     /// Logs in with the method of the run.
     LogIn,
+    /// Something that is done through the runner: only in suites of the lifecycle.
+    Probe(String),
     /// Ends the case here: there is nothing that could be judged.
     NotVerified(String),
     /// Ends the case here: the agent does not claim what this is about.

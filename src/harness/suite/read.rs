@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::steps::{expects, steps};
-use super::{Answer, Answers, Begin, Case, Needs, Protocol, Requirement, Suite};
+use super::{Answer, Answers, Begin, Case, Needs, Protocol, Requirement, Suite, What};
 use crate::fields::{self, Mistake, Notes};
 use crate::harness::model::Level;
 use crate::manifest::{LineIndex, Node, to_json};
@@ -103,6 +103,22 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
         .collect();
     let mut names = HashSet::new();
     for (case, node) in cases.iter().zip(items) {
+        let probes = case.steps.iter();
+        let probes = probes.filter(|s| matches!(s.what, What::Probe(_))).count();
+        match protocol {
+            Protocol::Lifecycle if probes < case.steps.len() => notes.wrong(
+                node.span,
+                "in a suite of the lifecycle each step is a `probe`",
+            ),
+            Protocol::Lifecycle => {}
+            _ if probes > 0 => {
+                notes.wrong(
+                    node.span,
+                    "`probe` is for suites with `protocol: lifecycle`",
+                );
+            }
+            _ => {}
+        }
         if !names.insert(case.id.clone()) {
             notes.wrong(node.span, format!("the case `{}` stands twice", case.id));
         }

@@ -9,6 +9,7 @@ use super::{
     Awaited, Begin, Expect, Place, Prompt, PromptText, Request, Step, Test, WaitFor, What,
 };
 use crate::fields::Notes;
+use crate::harness::lifecycle;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, to_json};
 
@@ -43,16 +44,49 @@ const STEPS: [&str; 29] = [
     "read_file",
     "recorder",
 ];
-const MORE_STEPS: [&str; 8] = [
+const MORE_STEPS: [&str; 9] = [
     "recorded",
     "model",
     "messages",
     "said",
     "stderr",
     "log_in",
+    "probe",
     "not_verified",
     "not_applicable",
 ];
+
+const TESTS: [&str; 19] = [
+    "result",
+    "error",
+    "answer",
+    "is",
+    "is_not",
+    "one_of",
+    "type",
+    "present",
+    "non_empty",
+    "matches",
+    "contains",
+    "lacks",
+    "distinct",
+    "same_members",
+    "absolute",
+    "at_least",
+    "at_most",
+    "length",
+    "schema",
+];
+
+/// Every step that there is.
+pub fn step_names() -> impl Iterator<Item = &'static str> {
+    STEPS.into_iter().chain(MORE_STEPS)
+}
+
+/// Every test of an expectation.
+pub fn test_names() -> impl Iterator<Item = &'static str> {
+    TESTS.into_iter()
+}
 
 /// A place in the case file, with the requirements that its expectations may name.
 struct At<'a, 't> {
@@ -96,7 +130,7 @@ impl At<'_, '_> {
             return None;
         };
         let (name, value) = (entry.key.as_str(), &entry.value);
-        let known = || STEPS.iter().chain(&MORE_STEPS).copied();
+        let known = step_names;
         if !known().any(|step| step == name) {
             let hint = match closest_of(name, known()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
@@ -156,7 +190,10 @@ impl At<'_, '_> {
                 What::Turn(prompt(value, name, notes), expect)
             }
             "prompt" => What::Prompt(prompt(value, name, notes)),
-            "cancel" => What::Cancel,
+            "cancel" => {
+                notes.keys(value, "`cancel`", &[]);
+                What::Cancel
+            }
             "updates" => {
                 notes.keys(value, "`updates`", &["session", "since", "as"]);
                 What::Updates {
@@ -199,7 +236,10 @@ impl At<'_, '_> {
                     },
                 }
             }
-            "end_input" => What::EndInput,
+            "end_input" => {
+                notes.keys(value, "`end_input`", &[]);
+                What::EndInput
+            }
             "signal" => {
                 let signals = ["TERM", "INT", "HUP", "KILL"];
                 match notes.word(node, name, "TERM", &signals).as_str() {
@@ -216,7 +256,10 @@ impl At<'_, '_> {
                     expect: self.expects(value, "expect", notes),
                 }
             }
-            "alive" => What::Alive,
+            "alive" => {
+                notes.keys(value, "`alive`", &[]);
+                What::Alive
+            }
             "for_each" => {
                 notes.keys(value, "`for_each`", &["in", "as", "do"]);
                 What::ForEach {
@@ -301,7 +344,22 @@ impl At<'_, '_> {
                     name: notes.need(value, "as", "`stderr`"),
                 }
             }
-            "log_in" => What::LogIn,
+            "probe" => {
+                let probe = notes.string(node, name)?;
+                if !lifecycle::names().any(|known| known == probe) {
+                    let known: Vec<&str> = lifecycle::names().collect();
+                    let known = known.join(", ");
+                    notes.wrong(
+                        value.span,
+                        format!("there is no probe `{probe}`; there are {known}"),
+                    );
+                }
+                What::Probe(probe)
+            }
+            "log_in" => {
+                notes.keys(value, "`log_in`", &[]);
+                What::LogIn
+            }
             "not_applicable" => What::NotApplicable(notes.string(node, name)?),
             _ => What::NotVerified(notes.string(node, name)?),
         })
@@ -354,33 +412,13 @@ impl At<'_, '_> {
     }
 
     fn expect(&self, node: &Node, notes: &mut Notes) -> Option<Expect> {
-        const TESTS: [&str; 18] = [
-            "result",
-            "error",
-            "answer",
-            "is",
-            "is_not",
-            "one_of",
-            "type",
-            "present",
-            "non_empty",
-            "matches",
-            "contains",
-            "lacks",
-            "distinct",
-            "same_members",
-            "absolute",
-            "at_least",
-            "at_most",
-            "length",
-        ];
         let known: Vec<&str> = TESTS
             .iter()
             .copied()
-            .chain(["schema", "at", "say", "decides", "guess"])
+            .chain(["at", "say", "decides", "guess"])
             .collect();
         notes.keys(node, "an expectation", &known);
-        let is_test = |key: &str| TESTS.contains(&key) || key == "schema";
+        let is_test = |key: &str| TESTS.contains(&key);
         let mut tests = node.entries().iter().filter(|e| is_test(&e.key));
         let (Some(entry), None) = (tests.next(), tests.next()) else {
             notes.wrong(
@@ -423,8 +461,14 @@ impl At<'_, '_> {
 
 fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test> {
     Some(match name {
-        "result" => Test::Result,
-        "answer" => Test::Answer,
+        "result" => {
+            notes.word(node, name, "any", &["any"]);
+            Test::Result
+        }
+        "answer" => {
+            notes.word(node, name, "any", &["any"]);
+            Test::Answer
+        }
         "error" => Test::Error(codes(value, notes)),
         "is" => Test::Is(to_json(value)),
         "is_not" => Test::IsNot(to_json(value)),
@@ -443,7 +487,10 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
             Test::Type(notes.word(node, "type", "object", &types))
         }
         "present" => Test::Present(notes.flag(node, "present", true)),
-        "non_empty" => Test::NonEmpty,
+        "non_empty" => {
+            affirmed(value, name, notes);
+            Test::NonEmpty
+        }
         "matches" => {
             let pattern = notes.string(node, "matches")?;
             match regress::Regex::new(&pattern) {
@@ -456,9 +503,15 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
         }
         "contains" => Test::Contains(to_json(value)),
         "lacks" => Test::Lacks(to_json(value)),
-        "distinct" => Test::Distinct,
+        "distinct" => {
+            affirmed(value, name, notes);
+            Test::Distinct
+        }
         "same_members" => Test::SameMembers(to_json(value)),
-        "absolute" => Test::Absolute,
+        "absolute" => {
+            affirmed(value, name, notes);
+            Test::Absolute
+        }
         "at_least" | "at_most" => {
             let number = to_json(value).as_f64();
             let Some(number) = number else {
@@ -482,6 +535,13 @@ fn test(name: &str, value: &Node, node: &Node, notes: &mut Notes) -> Option<Test
             }
         }
     })
+}
+
+/// Tests that ask nothing further are switched on, and never off.
+fn affirmed(value: &Node, name: &str, notes: &mut Notes) {
+    if value.as_bool() != Some(true) {
+        notes.wrong(value.span, format!("`{name}` must be true"));
+    }
 }
 
 /// `any`, a code, or a list of codes.
@@ -549,6 +609,10 @@ fn prompt(node: &Node, name: &str, notes: &mut Notes) -> Prompt {
 fn raw(node: &Node, notes: &mut Notes) -> Vec<Vec<u8>> {
     use base64::Engine;
     notes.keys(node, "`raw`", &["text", "bytes", "pieces"]);
+    if node.is_map() && node.entries().len() != 1 {
+        let wanted = "`raw` needs one of `text`, `bytes` and `pieces`";
+        notes.wrong(node.span, wanted);
+    }
     if let Some(text) = notes.string(node, "text") {
         return vec![format!("{text}\n").into_bytes()];
     }

@@ -44,10 +44,10 @@ struct Place {
     servers: Vec<Wanted>,
 }
 
-fn place(params: &Value, servers_needed: bool) -> Result<Place, Refusal> {
+fn place(params: &Value, servers_needed: bool, http: bool) -> Result<Place, Refusal> {
     let cwd = absolute(text(params, "cwd")?, "`cwd`")?;
     let servers = match params.get("mcpServers") {
-        Some(Value::Array(list)) => servers::wanted(list)?,
+        Some(Value::Array(list)) => servers::wanted(list, http)?,
         None if !servers_needed => Vec::new(),
         _ => return Err(Refusal::params("`mcpServers` must be a list")),
     };
@@ -147,7 +147,7 @@ impl Server {
     }
 
     pub fn new_session(&self, params: &Value) -> Opened {
-        let place = place(params, true)?;
+        let place = place(params, true, self.scenario.capabilities.mcp_http)?;
         let saved = Saved {
             id: fresh_id("mock"),
             cwd: place.cwd,
@@ -186,7 +186,8 @@ impl Server {
         servers_needed: bool,
     ) -> Result<(Saved, Vec<Wanted>), Refusal> {
         let id = text(params, "sessionId")?;
-        let place = place(params, servers_needed)?;
+        let http = self.scenario.capabilities.mcp_http;
+        let place = place(params, servers_needed, http)?;
         let state = self.state();
         self.allowed(&state)?;
         let running = state.sessions.get(id).map(|session| &session.saved);
@@ -377,6 +378,8 @@ fn offers(params: &Value) -> Offers {
         boolean_options: given("/session/configOptions/boolean"),
         notices: given("/session/notices"),
         forms: given("/elicitation/form"),
+        urls: given("/elicitation/url"),
+        compaction: given("/session/compaction"),
     }
 }
 

@@ -58,6 +58,8 @@ struct Offers {
     boolean_options: bool,
     notices: bool,
     forms: bool,
+    urls: bool,
+    compaction: bool,
 }
 
 struct Session {
@@ -207,6 +209,9 @@ impl Server {
                 player.play(&turn.steps)
             }
         };
+        if !matches!(end, Err(End::Silence)) {
+            stage.complete_pages();
+        }
         let answer = match end {
             Ok(()) => Ok(json!({ "stopReason": "end_turn" })),
             Err(End::Stop(reason)) => Ok(json!({ "stopReason": reason })),

@@ -1,7 +1,9 @@
-//! MCP servers that the client wants the agent to use: started, greeted, kept open.
+//! MCP servers that the client wants the agent to use: started or called, greeted, kept open.
 //!
 //! They are children of the agent, as with any agent, inside whatever confines it. The runner's
 //! own way to start programs is not used here: it is what the mock is there to try.
+
+mod http;
 
 use std::ffi::{CString, NulError};
 use std::fs::File;
@@ -13,8 +15,14 @@ use serde_json::{Value, json};
 
 use crate::mock::rpc::Refusal;
 
+/// How to reach a server.
+pub enum Wanted {
+    Program(Program),
+    Address(http::Address),
+}
+
 /// How to start a server.
-pub struct Wanted {
+pub struct Program {
     name: String,
     argv: Vec<CString>,
     env: Vec<CString>,
@@ -26,11 +34,17 @@ pub struct Link {
 }
 
 /// Reads `mcpServers`; stdio is the one transport that every agent has.
-pub fn wanted(list: &[Value]) -> Result<Vec<Wanted>, Refusal> {
-    list.iter().map(one).collect()
+pub fn wanted(list: &[Value], over_http: bool) -> Result<Vec<Wanted>, Refusal> {
+    let read = list.iter().map(|server| match server.get("type") {
+        Some(Value::String(kind)) if kind == "http" && over_http => {
+            http::address(server).map(Wanted::Address)
+        }
+        _ => program(server).map(Wanted::Program),
+    });
+    read.collect()
 }
 
-fn one(server: &Value) -> Result<Wanted, Refusal> {
+fn program(server: &Value) -> Result<Program, Refusal> {
     let word = |key: &str| {
         let text = server.get(key).and_then(Value::as_str);
         text.ok_or_else(|| Refusal::params(format!("an MCP server lacks `{key}`")))
@@ -65,26 +79,42 @@ fn one(server: &Value) -> Result<Wanted, Refusal> {
         texts.into_iter().map(CString::new).collect()
     };
     let nul = |_| Refusal::params("an MCP server is named with a NUL byte");
-    Ok(Wanted {
+    Ok(Program {
         name,
         argv: texts(argv).map_err(nul)?,
         env: texts(env).map_err(nul)?,
     })
 }
 
-/// Starts every server; one that cannot be started is told on stderr and passed over.
+/// Reaches for every server; one that is not there is told on stderr and passed over.
 pub fn connect(wanted: &[Wanted]) -> Vec<Link> {
-    let started = wanted.iter().filter_map(|server| match start(server) {
-        Ok(link) => Some(link),
-        Err(error) => {
-            eprintln!("mock: MCP server {}: {error}", server.name);
-            None
+    let mut started = Vec::new();
+    for server in wanted {
+        match server {
+            Wanted::Address(address) => http::greet(address, &hello()),
+            Wanted::Program(program) => match start(program) {
+                Ok(link) => started.push(link),
+                Err(error) => eprintln!("mock: MCP server {}: {error}", program.name),
+            },
         }
-    });
-    started.collect()
+    }
+    started
 }
 
-fn start(wanted: &Wanted) -> io::Result<Link> {
+fn hello() -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "agentproto-mock", "version": env!("CARGO_PKG_VERSION") },
+        },
+    })
+}
+
+fn start(wanted: &Program) -> io::Result<Link> {
     let (their_input, our_output) = pipe()?;
     let (our_input, their_output) = pipe()?;
     let child = spawn(wanted, &their_input.into(), &their_output.into())?;
@@ -95,16 +125,7 @@ fn start(wanted: &Wanted) -> io::Result<Link> {
     std::thread::spawn(move || {
         let mut lines = BufReader::new(our_input);
         let mut line = Vec::new();
-        let hello = json!({
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": { "name": "agentproto-mock", "version": env!("CARGO_PKG_VERSION") },
-            },
-        });
+        let hello = hello();
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         let greeted = writeln!(output, "{hello}")
             .and_then(|()| lines.read_until(b'\n', &mut line))
@@ -123,7 +144,7 @@ fn start(wanted: &Wanted) -> io::Result<Link> {
     Ok(link)
 }
 
-fn spawn(wanted: &Wanted, input: &OwnedFd, output: &OwnedFd) -> io::Result<libc::pid_t> {
+fn spawn(wanted: &Program, input: &OwnedFd, output: &OwnedFd) -> io::Result<libc::pid_t> {
     let Some(program) = wanted.argv.first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

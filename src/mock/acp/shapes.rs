@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Offers, Session};
 use crate::mock::scenario::{
-    AuthMethod, Capabilities, Command, ConfigKind, ConfigOption, Named, Scenario,
+    AuthMethod, Capabilities, Command, ConfigKind, ConfigOption, Named, Scenario, Usage,
 };
 
 /// The option that mirrors the session's mode, so that clients that know only one of the two
@@ -31,7 +31,7 @@ pub fn initialized(scenario: &Scenario, offers: Offers) -> Value {
                 "audio": can.audio,
                 "embeddedContext": can.embedded_context,
             },
-            "mcpCapabilities": { "http": false, "sse": false },
+            "mcpCapabilities": { "http": can.mcp_http, "sse": false },
             "sessionCapabilities": session_capabilities(can),
             "auth": if scenario.auth.logout { json!({ "logout": {} }) } else { json!({}) },
         },
@@ -161,6 +161,29 @@ pub fn commands(commands: &[Command]) -> Value {
         })
         .collect();
     json!({ "sessionUpdate": "available_commands_update", "availableCommands": list })
+}
+
+pub fn usage(usage: &Usage) -> Value {
+    let mut map = Map::new();
+    map.insert("sessionUpdate".to_owned(), "usage_update".into());
+    map.insert("used".to_owned(), usage.used.into());
+    map.insert("size".to_owned(), usage.size.into());
+    let cost = usage
+        .cost
+        .map(|amount| json!({ "amount": amount, "currency": usage.currency }));
+    set(&mut map, "cost", cost);
+    Value::Object(map)
+}
+
+/// A compaction from its beginning to its end.
+pub fn compaction(id: &str, summary: &str) -> [Value; 3] {
+    let status = |status: &str| json!({ "sessionUpdate": "compaction_update", "compactionId": id, "status": status });
+    let chunk = json!({
+        "sessionUpdate": "compaction_summary_chunk",
+        "compactionId": id,
+        "content": text(summary),
+    });
+    [status("in_progress"), chunk, status("completed")]
 }
 
 pub fn text(text: &str) -> Value {

@@ -1,5 +1,7 @@
 //! A prompt turn, said in ACP.
 
+mod questions;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use super::{Offers, Server, shapes};
 use crate::mock::faults;
 use crate::mock::mailbox::{Called, Mailbox};
 use crate::mock::scenario::{
-    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate,
+    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
 };
 use crate::mock::store::{Saved, fresh_id};
 use crate::mock::turn::{Decision, End, Played, Reply, Stage};
@@ -28,6 +30,8 @@ pub struct AcpStage {
     message: Option<(&'static str, String)>,
     /// What a later `session/load` replays.
     pub history: Vec<Value>,
+    /// Pages that the user was sent to.
+    pages: Vec<String>,
 }
 
 /// Updates of one turn that a later `session/load` can replay.
@@ -52,6 +56,7 @@ impl AcpStage {
             calls: 0,
             message: None,
             history: Vec::new(),
+            pages: Vec::new(),
         }
     }
 
@@ -390,28 +395,10 @@ impl Stage for AcpStage {
     }
 
     fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End> {
-        if !self.offers.forms {
-            return Ok(Reply::Unasked);
+        match &question.url {
+            Some(url) => self.page(&question.message, url),
+            None => self.form(question),
         }
-        let fields = question.fields.iter();
-        let properties: serde_json::Map<String, Value> = fields
-            .map(|(name, kind)| (name.clone(), json!({ "type": kind })))
-            .collect();
-        let required: Vec<&String> = question.fields.iter().map(|(name, _)| name).collect();
-        let params = json!({
-            "sessionId": self.session,
-            "mode": "form",
-            "message": question.message,
-            "requestedSchema": {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-            },
-        });
-        let Ok(result) = self.call("elicitation/create", params)? else {
-            return Ok(Reply::Dismissed);
-        };
-        Ok(crate::mock::turn::reply(&result))
     }
 
     fn pause(&mut self, time: Duration) -> Played {
@@ -430,10 +417,19 @@ impl Stage for AcpStage {
         Ok(())
     }
 
-    fn usage(&mut self, used: u64, size: u64) -> Played {
+    fn usage(&mut self, usage: &Usage) -> Played {
         self.mailbox.listen()?;
-        let update = json!({ "sessionUpdate": "usage_update", "used": used, "size": size });
-        self.server.update(&self.session, update);
+        self.server.update(&self.session, shapes::usage(usage));
+        Ok(())
+    }
+
+    fn compaction(&mut self, summary: &str) -> Played {
+        self.mailbox.listen()?;
+        if self.offers.compaction {
+            for update in shapes::compaction(&fresh_id("compaction"), summary) {
+                self.server.update(&self.session, update);
+            }
+        }
         Ok(())
     }
 

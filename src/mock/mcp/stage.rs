@@ -10,7 +10,7 @@ use super::{Agreed, Server};
 use crate::mock::faults;
 use crate::mock::mailbox::{Called, Mailbox};
 use crate::mock::scenario::{
-    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate,
+    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
 };
 use crate::mock::store::Saved;
 use crate::mock::turn::{Decision, End, Played, Reply, Stage, reply, small_file};
@@ -240,7 +240,8 @@ impl Stage for McpStage {
     }
 
     fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End> {
-        if !self.agreed.forms {
+        // Pages are for ACP; here the user fills in forms only.
+        if !self.agreed.forms || question.url.is_some() {
             return Ok(Reply::Unasked);
         }
         let fields = question.fields.iter();
@@ -268,7 +269,10 @@ impl Stage for McpStage {
     fn title(&mut self, _: &str) -> Played {
         Ok(())
     }
-    fn usage(&mut self, _: u64, _: u64) -> Played {
+    fn usage(&mut self, _: &Usage) -> Played {
+        Ok(())
+    }
+    fn compaction(&mut self, _: &str) -> Played {
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! Single-fault MCP servers. The requirement is the statement's place in the specification.
+//! Single-fault MCP servers. The requirement is an id of the suite `mcp`, which says the statement
+//! and its place in the specification.
 
 use serde_json::{Value, json};
 
@@ -10,8 +11,9 @@ pub static GROUPS: &[&[Mutant]] = &[BASE, TOOLS, UTILITIES];
 static BASE: &[Mutant] = &[
     Mutant {
         id: "mcp-stdio-log-line",
-        requirement: "basic/transports: stdout carries nothing but MCP messages",
+        requirement: "MCP-STDIO-03",
         wrong: "A log line stands on stdout before each list of tools.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| match sent.answers("tools/list") {
             true => vec![raw("[info] listing tools\n"), Frame::Json(message)],
             false => send(message),
@@ -19,8 +21,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-stdio-pretty-printed",
-        requirement: "basic/transports: messages have no newlines inside",
+        requirement: "MCP-STDIO-02",
         wrong: "The list of tools is spread over several lines.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| match sent.answers("tools/list") {
             true => vec![raw(format!("{message:#}\n"))],
             false => send(message),
@@ -28,8 +31,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-stdio-latin1",
-        requirement: "basic/transports: messages are UTF-8",
+        requirement: "MCP-STDIO-01",
         wrong: "Results carry a byte that is no UTF-8.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, mut message| {
             if !sent.answers("tools/call") {
                 return send(message);
@@ -46,8 +50,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-no-jsonrpc",
-        requirement: "basic: messages follow JSON-RPC 2.0",
+        requirement: "MCP-BASE-01",
         wrong: "The list of tools lacks `jsonrpc`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/list"), |m| {
                 remove(m, "/jsonrpc")
@@ -56,8 +61,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-id-as-text",
-        requirement: "basic: a response has the id of its request",
+        requirement: "MCP-BASE-04",
         wrong: "Numbers as ids are answered as strings.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let number = message.get("id").is_some_and(Value::is_number);
             let answered = sent.is_result || sent.is_error;
@@ -69,24 +75,27 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-result-and-error",
-        requirement: "basic: a response has a result or an error, not both",
+        requirement: "MCP-BASE-05",
         wrong: "Results come with an `error` of null.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.is_result, |m| set(m, "/error", Value::Null))
         }),
     },
     Mutant {
         id: "mcp-base-code-text",
-        requirement: "basic: error codes are integers",
+        requirement: "MCP-BASE-06",
         wrong: "Error codes are strings.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.is_error, |m| set(m, "/error/code", "-32601"))
         }),
     },
     Mutant {
         id: "mcp-base-null-request-id",
-        requirement: "basic: the id of a request is not null",
+        requirement: "MCP-BASE-02",
         wrong: "Questions to the client have the id null.",
+        scenario: "default",
         tamper: Tamper::Both(
             |context, _, message| {
                 let request = is_request(&message);
@@ -106,8 +115,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-answers-notification",
-        requirement: "basic: notifications are never answered",
+        requirement: "MCP-BASE-07",
         wrong: "notifications/initialized is answered.",
+        scenario: "default",
         tamper: Tamper::In(
             |_, message| match calls(&message, "notifications/initialized") {
                 true => refuse(&message, -32601),
@@ -117,8 +127,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-base-unknown-method",
-        requirement: "basic: an unknown method is -32601",
+        requirement: "MCP-BASE-10",
         wrong: "An unknown method is an internal error.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, message| {
             let unknown = message.pointer("/error/code") == Some(&json!(-32601));
             change(message, unknown, |m| set(m, "/error/code", -32603))
@@ -126,8 +137,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-echoes-version",
-        requirement: "basic/lifecycle: an unknown version is answered with one the server knows",
+        requirement: "MCP-LIFE-06",
         wrong: "Whatever version is asked for is answered.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let asked = sent.asked.get("protocolVersion").cloned();
             change(message, sent.answers("initialize"), |m| {
@@ -137,8 +149,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-other-version",
-        requirement: "basic/lifecycle: a known version is answered with itself",
+        requirement: "MCP-LIFE-05",
         wrong: "2024-11-05 is answered to whoever asks for a version that is known.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let known = message.pointer("/result/protocolVersion").cloned();
             let same = sent.asked.get("protocolVersion") == known.as_ref();
@@ -149,8 +162,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-no-server-info",
-        requirement: "basic/lifecycle: the server names itself",
+        requirement: "MCP-LIFE-03",
         wrong: "The answer to initialize has no `serverInfo`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
                 remove(m, "/result/serverInfo");
@@ -159,8 +173,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-no-capabilities",
-        requirement: "basic/lifecycle: the server declares its capabilities",
+        requirement: "MCP-LIFE-02",
         wrong: "The answer to initialize has no `capabilities`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
                 remove(m, "/result/capabilities");
@@ -169,8 +184,9 @@ static BASE: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-lifecycle-early-request",
-        requirement: "basic/lifecycle: no requests before notifications/initialized",
+        requirement: "MCP-LIFE-04",
         wrong: "The client's roots are asked for before it says that it is ready.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let early = json!({ "jsonrpc": "2.0", "id": 900_000, "method": "roots/list" });
             match sent.answers("initialize") {
@@ -184,8 +200,9 @@ static BASE: &[Mutant] = &[
 static TOOLS: &[Mutant] = &[
     Mutant {
         id: "mcp-tools-undeclared",
-        requirement: "server/tools: a server with tools declares `tools`",
+        requirement: "MCP-TOOL-01",
         wrong: "There are tools, but no capability says so.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
                 remove(m, "/result/capabilities/tools");
@@ -194,8 +211,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-no-schema",
-        requirement: "server/tools: every tool has an inputSchema",
+        requirement: "MCP-TOOL-03",
         wrong: "Tools have no `inputSchema`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
                 remove(tool, "/inputSchema")
@@ -205,8 +223,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-list-schema",
-        requirement: "server/tools: an inputSchema is an object schema",
+        requirement: "MCP-TOOL-04",
         wrong: "The `inputSchema` of a tool describes a list.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
                 set(tool, "/inputSchema", json!({ "type": "array" }));
@@ -216,8 +235,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-same-names",
-        requirement: "server/tools: names of tools are unique",
+        requirement: "MCP-TOOL-07",
         wrong: "All tools have the same name.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
                 set(tool, "/name", "start")
@@ -227,8 +247,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-odd-names",
-        requirement: "server/tools: names of tools have letters, digits, `_`, `-` and `.`",
+        requirement: "MCP-TOOL-06",
         wrong: "Names of tools have spaces.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/result/tools", |tool| {
                 let name = format!("{} a turn", text(tool, "/name"));
@@ -239,11 +260,12 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-unknown-taken",
-        requirement: "server/tools: an unknown tool is an error",
+        requirement: "MCP-TOOL-12",
         wrong: "A call of a tool that does not exist succeeds.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| {
             let name = text(&message, "/params/name");
-            let known = matches!(name, "start" | "reply");
+            let known = matches!(name, "start" | "reply" | "");
             match calls(&message, "tools/call") && !known {
                 true => answer(&message, json!({ "content": [] })),
                 false => pass(message),
@@ -252,8 +274,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-no-content",
-        requirement: "server/tools: a result has content",
+        requirement: "MCP-TOOL-08",
         wrong: "Results have no `content`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
                 remove(m, "/result/content");
@@ -262,8 +285,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-odd-content",
-        requirement: "server/tools: content is text, image, audio, resource_link or resource",
+        requirement: "MCP-TOOL-09",
         wrong: "Results are of the type `markdown`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
                 each(m, "/result/content", |block| {
@@ -274,8 +298,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-unlike-schema",
-        requirement: "server/tools: structuredContent follows the outputSchema",
+        requirement: "MCP-TOOL-11",
         wrong: "Structured results lack a required field.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
                 remove(m, "/result/structuredContent/text");
@@ -284,8 +309,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-no-structure",
-        requirement: "server/tools: a tool with an outputSchema gives structuredContent",
+        requirement: "MCP-TOOL-10",
         wrong: "Results have no `structuredContent`, though the tools promise it.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
                 remove(m, "/result/structuredContent");
@@ -294,8 +320,9 @@ static TOOLS: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-tools-mistake-hidden",
-        requirement: "server/tools: what is wrong with the arguments is told with isError",
+        requirement: "MCP-TOOL-14",
         wrong: "A call with bad arguments looks like a success.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("tools/call"), |m| {
                 set(m, "/result/isError", false);
@@ -307,8 +334,9 @@ static TOOLS: &[Mutant] = &[
 static UTILITIES: &[Mutant] = &[
     Mutant {
         id: "mcp-ping-unanswered",
-        requirement: "basic/utilities/ping: a ping is answered",
+        requirement: "MCP-PING-01",
         wrong: "ping is never answered.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| match calls(&message, "ping") {
             true => swallow(),
             false => pass(message),
@@ -316,16 +344,18 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-ping-pong",
-        requirement: "basic/utilities/ping: the answer to a ping is an empty object",
+        requirement: "MCP-PING-02",
         wrong: "ping is answered with a string.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("ping"), |m| set(m, "/result", "pong"))
         }),
     },
     Mutant {
         id: "mcp-progress-stands-still",
-        requirement: "basic/utilities/progress: progress increases",
+        requirement: "MCP-PROG-02",
         wrong: "Progress is always 1.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "notifications/progress", |m| {
                 set(m, "/params/progress", 1);
@@ -334,8 +364,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-progress-other-token",
-        requirement: "basic/utilities/progress: progress names a token of an open request",
+        requirement: "MCP-PROG-01",
         wrong: "Progress names a token that nobody gave.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "notifications/progress", |m| {
                 set(m, "/params/progressToken", "nobody-knows");
@@ -344,8 +375,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-progress-after-end",
-        requirement: "basic/utilities/progress: progress ends with the request",
+        requirement: "MCP-PROG-03",
         wrong: "Progress goes on after the result.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let token = sent.asked.pointer("/_meta/progressToken").cloned();
             let mut frames = send(message);
@@ -361,13 +393,16 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-cancel-answered",
-        requirement: "basic/utilities/cancellation: a cancelled request is not answered",
+        requirement: "MCP-CANC-01",
         wrong: "A cancelled request is answered with an error.",
-        tamper: Tamper::In(|_, message| {
-            if !calls(&message, "notifications/cancelled") {
+        scenario: "default",
+        tamper: Tamper::In(|context, message| {
+            let id = message.pointer("/params/requestId").cloned();
+            let is_open = |id: &Value| context.open.contains_key(&id.to_string());
+            let open = id.as_ref().is_some_and(is_open);
+            if !calls(&message, "notifications/cancelled") || !open {
                 return pass(message);
             }
-            let id = message.pointer("/params/requestId").cloned();
             let error = json!({ "code": -32800, "message": "cancelled" });
             let frame = json!({ "jsonrpc": "2.0", "id": id, "error": error });
             (Some(message), send(frame))
@@ -375,8 +410,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-cancel-ignored",
-        requirement: "basic/utilities/cancellation: a cancelled request stops",
+        requirement: "MCP-CANC-02",
         wrong: "A cancelled request goes on to its end.",
+        scenario: "default",
         tamper: Tamper::In(
             |_, message| match calls(&message, "notifications/cancelled") {
                 true => swallow(),
@@ -386,8 +422,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-undeclared",
-        requirement: "server/utilities/logging: a server that logs declares `logging`",
+        requirement: "MCP-LOG-01",
         wrong: "Log messages are sent, but no capability says so.",
+        scenario: "updates",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
                 remove(m, "/result/capabilities/logging");
@@ -396,8 +433,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-odd-level",
-        requirement: "server/utilities/logging: levels are those of syslog",
+        requirement: "MCP-LOG-02",
         wrong: "Log messages have the level `verbose`.",
+        scenario: "updates",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "notifications/message", |m| {
                 set(m, "/params/level", "verbose");
@@ -406,8 +444,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-any-level",
-        requirement: "server/utilities/logging: an unknown level is -32602",
+        requirement: "MCP-LOG-03",
         wrong: "A level that does not exist can be set.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| match calls(&message, "logging/setLevel") {
             true => answer(&message, json!({})),
             false => pass(message),
@@ -415,8 +454,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-logging-too-much",
-        requirement: "server/utilities/logging: nothing below the level that was set",
+        requirement: "MCP-LOG-04",
         wrong: "Log messages below the level are sent.",
+        scenario: "updates",
         tamper: Tamper::In(|_, message| {
             let level = calls(&message, "logging/setLevel");
             let known = text(&message, "/params/level") == "emergency";
@@ -427,8 +467,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-elicitation-unasked",
-        requirement: "client/elicitation: only for clients that declare it",
+        requirement: "MCP-ELIC-01",
         wrong: "Questions are sent to clients that do not take them.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| {
             let start = calls(&message, "initialize");
             alter(message, start, |m| {
@@ -438,8 +479,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-elicitation-nested",
-        requirement: "client/elicitation: a form has primitive fields only",
+        requirement: "MCP-ELIC-03",
         wrong: "A form has a field that is an object.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "elicitation/create", |m| {
                 let field = json!({ "type": "object", "properties": {} });
@@ -449,8 +491,9 @@ static UTILITIES: &[Mutant] = &[
     },
     Mutant {
         id: "mcp-elicitation-no-message",
-        requirement: "client/elicitation: a question has a message",
+        requirement: "MCP-ELIC-02",
         wrong: "Questions have no `message`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "elicitation/create", |m| {
                 remove(m, "/params/message");

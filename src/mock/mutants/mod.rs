@@ -6,7 +6,7 @@
 
 mod acp;
 mod mcp;
-mod tools;
+pub(super) mod tools;
 
 use std::collections::HashMap;
 
@@ -16,10 +16,12 @@ use super::Kind;
 
 pub struct Mutant {
     pub id: &'static str,
-    /// The statement that it breaks: an id of the ACP catalogue, or a name of an MCP statement.
+    /// The statement that it breaks: an id of the suites `acp` and `mcp`.
     pub requirement: &'static str,
     /// What is wrong, in a sentence.
     pub wrong: &'static str,
+    /// The scenario in which it shows.
+    pub scenario: &'static str,
     pub(super) tamper: Tamper,
 }
 
@@ -33,11 +35,17 @@ pub(super) enum Tamper {
     In(Inwards),
     /// Where a wrong message would go unanswered unless the reply is mended.
     Both(Outwards, Inwards),
+    /// Sees a line as it came; gives the line that is read instead, or none.
+    Line(fn(Vec<u8>) -> Option<Vec<u8>>),
+    /// At the end of stdin.
+    End(fn()),
 }
 
 pub enum Frame {
     Json(Value),
     Raw(Vec<u8>),
+    /// The process ends when everything before is written.
+    Exit(u8),
 }
 
 /// A message of ours, in short.
@@ -59,12 +67,19 @@ pub(super) struct Context {
     open: HashMap<String, (String, Value)>,
     /// Room for a mutant's own memory.
     pub notes: HashMap<&'static str, Value>,
+    /// Whether another line was read together with this one.
+    pub more: bool,
 }
 
 impl Context {
-    pub fn asked(&mut self, id: &Value, method: &str, params: &Value) {
-        self.open
-            .insert(id.to_string(), (method.to_owned(), params.clone()));
+    /// Remembers a request until it is answered.
+    pub fn hear(&mut self, message: &Value) {
+        let method = message.get("method").and_then(Value::as_str);
+        if let (Some(id), Some(method)) = (message.get("id"), method) {
+            let params = message.get("params").cloned().unwrap_or_default();
+            self.open
+                .insert(id.to_string(), (method.to_owned(), params));
+        }
     }
     pub fn answered(&mut self, id: &Value) {
         self.open.remove(&id.to_string());

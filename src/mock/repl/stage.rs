@@ -9,7 +9,7 @@ use super::Repl;
 use crate::mock::faults;
 use crate::mock::mailbox::Mailbox;
 use crate::mock::scenario::{
-    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate,
+    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
 };
 use crate::mock::store::{Saved, fresh_id, now};
 use crate::mock::turn::{Decision, End, Played, Reply, Stage};
@@ -366,7 +366,10 @@ impl Stage for ReplStage<'_> {
     fn title(&mut self, _: &str) -> Played {
         Ok(())
     }
-    fn usage(&mut self, _: u64, _: u64) -> Played {
+    fn usage(&mut self, _: &Usage) -> Played {
+        Ok(())
+    }
+    fn compaction(&mut self, _: &str) -> Played {
         Ok(())
     }
 

@@ -59,6 +59,8 @@ pub struct Capabilities {
     pub image: bool,
     pub audio: bool,
     pub embedded_context: bool,
+    /// MCP servers over HTTP.
+    pub mcp_http: bool,
     /// Sessions on one page of `session/list`.
     pub list_page: usize,
 }
@@ -75,6 +77,7 @@ impl Default for Capabilities {
             image: false,
             audio: false,
             embedded_context: true,
+            mcp_http: false,
             list_page: 20,
         }
     }
@@ -169,26 +172,43 @@ pub enum When {
 pub enum Step {
     Text(Vec<String>),
     Thought(Vec<String>),
-    Echo { prefix: String, chunks: usize },
+    Echo {
+        prefix: String,
+        chunks: usize,
+    },
     ToolCall(ToolCall),
     ToolUpdate(ToolUpdate),
     Plan(Vec<PlanEntry>),
     Permission(Box<Permission>),
     FsRead(FsRead),
-    FsWrite { path: String, content: String },
+    FsWrite {
+        path: String,
+        content: String,
+    },
     Terminal(Terminal),
     Elicitation(Box<Elicitation>),
     DelayMs(u64),
     Env(String),
     Argv,
     Cwd,
-    Error { code: i64, message: String },
+    Error {
+        code: i64,
+        message: String,
+    },
     Stop(String),
     Mode(String),
     Title(String),
-    Usage { used: u64, size: u64 },
-    Notice { severity: String, title: String },
-    Repeat { times: u64, steps: Vec<Step> },
+    Usage(Usage),
+    /// What came before is put in short, for clients that take it.
+    Compaction(String),
+    Notice {
+        severity: String,
+        title: String,
+    },
+    Repeat {
+        times: u64,
+        steps: Vec<Step>,
+    },
     Fault(Fault),
 }
 
@@ -255,8 +275,18 @@ pub struct Terminal {
 }
 
 #[derive(Debug)]
+pub struct Usage {
+    pub used: u64,
+    pub size: u64,
+    pub cost: Option<f64>,
+    pub currency: String,
+}
+
+#[derive(Debug)]
 pub struct Elicitation {
     pub message: String,
+    /// A page to send the user to, instead of a form.
+    pub url: Option<String>,
     /// Name and type of each field of the form.
     pub fields: Vec<(String, String)>,
     pub on_accept: Vec<Step>,

@@ -97,6 +97,7 @@ fn capabilities(node: &Node, notes: &mut Notes) -> Capabilities {
             "image",
             "audio",
             "embedded_context",
+            "mcp_http",
             "list_page",
         ],
     );
@@ -115,6 +116,7 @@ fn capabilities(node: &Node, notes: &mut Notes) -> Capabilities {
         image: notes.flag(node, "image", default.image),
         audio: notes.flag(node, "audio", default.audio),
         embedded_context: notes.flag(node, "embedded_context", default.embedded_context),
+        mcp_http: notes.flag(node, "mcp_http", default.mcp_http),
         list_page: notes
             .number(node, "list_page", 1, 1000)
             .and_then(|n| usize::try_from(n).ok())

@@ -2,13 +2,13 @@
 
 use super::{
     Elicitation, Fault, FsRead, Permission, PermissionOption, PlanEntry, Step, Terminal, ToolCall,
-    ToolUpdate,
+    ToolUpdate, Usage,
 };
 use crate::fields::Notes;
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, Value};
 
-const STEPS: [&str; 35] = [
+const STEPS: [&str; 36] = [
     "text",
     "thought",
     "echo",
@@ -29,6 +29,7 @@ const STEPS: [&str; 35] = [
     "mode",
     "title",
     "usage",
+    "compaction",
     "notice",
     "repeat",
     "exit",
@@ -132,11 +133,23 @@ fn step(node: &Node, notes: &mut Notes) -> Option<Step> {
         "mode" => Step::Mode(notes.string(node, name)?),
         "title" => Step::Title(notes.string(node, name)?),
         "usage" => {
-            notes.keys(value, "`usage`", &["used", "size"]);
-            Step::Usage {
+            notes.keys(value, "`usage`", &["used", "size", "cost", "currency"]);
+            let cost = value.get("cost").map(|node| (node, amount(node)));
+            if let Some((node, None)) = cost {
+                notes.wrong(node.span, "`cost` must be a number that is not negative");
+            }
+            Step::Usage(Usage {
                 used: notes.number(value, "used", 0, MOST_BYTES).unwrap_or(0),
                 size: notes.number(value, "size", 0, MOST_BYTES).unwrap_or(0),
-            }
+                cost: cost.and_then(|(_, amount)| amount),
+                currency: notes
+                    .string(value, "currency")
+                    .unwrap_or_else(|| "USD".to_owned()),
+            })
+        }
+        "compaction" => {
+            notes.keys(value, "`compaction`", &["summary"]);
+            Step::Compaction(notes.need(value, "summary", "`compaction`"))
         }
         "notice" => {
             notes.keys(value, "`notice`", &["severity", "title"]);
@@ -308,6 +321,14 @@ fn permission(value: &Node, notes: &mut Notes) -> Permission {
     }
 }
 
+fn amount(node: &Node) -> Option<f64> {
+    let number = match node.value {
+        Value::Float(number) => number,
+        _ => node.as_int()? as f64,
+    };
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
 fn fs_read(value: &Node, notes: &mut Notes) -> Step {
     notes.keys(value, "`fs_read`", &["path", "line", "limit"]);
     let most = u64::from(u32::MAX);
@@ -339,7 +360,14 @@ fn elicitation(value: &Node, notes: &mut Notes) -> Elicitation {
     notes.keys(
         value,
         what,
-        &["message", "fields", "on_accept", "on_decline", "on_cancel"],
+        &[
+            "message",
+            "fields",
+            "url",
+            "on_accept",
+            "on_decline",
+            "on_cancel",
+        ],
     );
     let types = ["string", "number", "integer", "boolean"];
     let mut fields = Vec::new();
@@ -354,6 +382,7 @@ fn elicitation(value: &Node, notes: &mut Notes) -> Elicitation {
     }
     Elicitation {
         message: notes.need(value, "message", what),
+        url: notes.string(value, "url"),
         fields,
         on_accept: steps(value, "on_accept", notes),
         on_decline: steps(value, "on_decline", notes),

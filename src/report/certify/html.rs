@@ -141,10 +141,10 @@ fn said(body: &mut String, report: &Report) -> std::fmt::Result {
         "capabilities": target.capabilities,
     });
     let said = text::pretty(&said).unwrap_or_default();
-    write!(
+    writeln!(
         body,
         "<details class=\"said\"><summary>What the agent said of itself</summary>\
-         <pre>{}</pre></details>\n",
+         <pre>{}</pre></details>",
         escape(&said)
     )
 }

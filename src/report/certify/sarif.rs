@@ -170,7 +170,8 @@ fn location(row: &CaseResult, at: Option<&Evidence>) -> Value {
         let mut place = object(json!({ "artifactLocation": { "uri": uri } }));
         // SARIF counts lines in 32 bits.
         if let Some(line) = at
-            .and_then(|e| i32::try_from(e.line).ok())
+            // The first line of the file is its head.
+            .and_then(|e| i32::try_from(e.line.saturating_add(1)).ok())
             .filter(|n| *n > 0)
         {
             place.insert("region".to_owned(), json!({ "startLine": line }));

@@ -46,6 +46,8 @@ pub enum Stdio {
     /// Three pipes.
     #[default]
     Pipes,
+    /// Three pipes; output is read as bytes, in the reader's own time.
+    Raw,
     /// The runner's own.
     Inherit,
     /// The runner's own input and output; errors through a pipe, to be kept.
@@ -105,6 +107,8 @@ pub struct Child {
     pub stdin: Option<pipe::Sender>,
     /// `None` where there is a terminal.
     pub stdout: Option<Lines>,
+    /// Standard output as it comes, where it was asked for so.
+    pub raw: Option<pipe::Receiver>,
     pub stderr: Tail,
     pub terminal: Option<Terminal>,
     /// Where the egress proxy accepts, in the child's own network.
@@ -157,7 +161,14 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
     let (say, state) = watch::channel(State::Running);
     let (hand_out, sockets) = mpsc::channel(4);
     tokio::spawn(follow(Arc::clone(&control), say, hand_out));
+    let mut raw = None;
     let (stdin, stdout, stderr, terminal) = match outer {
+        Runner::Pipes(stdin, stdout, stderr) if matches!(options.stdio, Stdio::Raw) => {
+            let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
+            raw = Some(pipe::Receiver::from_owned_fd(stdout).map_err(SpawnError::Helper)?);
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            (Some(stdin), None, tail, None)
+        }
         Runner::Pipes(stdin, stdout, stderr) => {
             let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
             let stdout = Lines::drain(stdout, options.bounds).map_err(SpawnError::Helper)?;
@@ -181,6 +192,7 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
     Ok(Child {
         stdin,
         stdout,
+        raw,
         stderr,
         terminal,
         listener,
@@ -371,7 +383,7 @@ enum Runner {
 impl Ends {
     fn new(stdio: Stdio) -> io::Result<Self> {
         match stdio {
-            Stdio::Pipes => {
+            Stdio::Pipes | Stdio::Raw => {
                 let (stdin, to_stdin) = sys::pipe()?;
                 let (from_stdout, stdout) = sys::pipe()?;
                 let (from_stderr, stderr) = sys::pipe()?;

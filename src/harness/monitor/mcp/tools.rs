@@ -1,4 +1,4 @@
-//! Lists of tools and results of calls: MCP-TOOL-02 to -12, MCP-PAGE-01.
+//! Lists of tools and results of calls: MCP-TOOL-02 to -11, MCP-PAGE-01.
 
 use std::collections::HashMap;
 
@@ -179,22 +179,22 @@ impl Tools {
                  `outputSchema`",
                 show(structure)
             );
-            notes.broken("MCP-TOOL-11", what, lines);
+            notes.broken("MCP-TOOL-10", what, lines);
             return;
         };
-        notes.held("MCP-TOOL-11");
+        notes.held("MCP-TOOL-10");
         let Some(output) = &tool.output else {
             return;
         };
         match output.iter_errors(structure).next() {
-            None => notes.held("MCP-TOOL-12"),
+            None => notes.held("MCP-TOOL-11"),
             Some(error) => {
                 let place = error.instance_path().to_string();
                 let what = format!(
                     "`structuredContent{place}` is not what the `outputSchema` of `{name}` says: \
                      {error}"
                 );
-                notes.broken("MCP-TOOL-12", what, lines);
+                notes.broken("MCP-TOOL-11", what, lines);
             }
         }
     }

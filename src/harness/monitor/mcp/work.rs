@@ -1,4 +1,6 @@
-//! Progress and cancellation: MCP-PROG-01 to -03, MCP-CANC-01 and -04.
+//! Progress, and the server's own cancellations: MCP-PROG-01 to -03, MCP-CANC-04.
+//!
+//! Whether a cancelled request is answered is for a case to say: an answer may be on its way.
 
 use std::collections::HashMap;
 
@@ -15,9 +17,6 @@ const TOKENS: usize = 10_000;
 pub struct Work {
     /// By the token that a request of ours carried.
     tokens: HashMap<String, Token>,
-    /// Our requests that we cancelled while they were open: the line, and whether the server
-    /// answered anything after it.
-    cancelled: HashMap<String, (u64, bool)>,
 }
 
 struct Token {
@@ -49,21 +48,13 @@ impl Monitor for Work {
                     self.tokens.insert(id_key(token), token_of);
                 }
             }
-            (Direction::ToAgent, Kind::Notification { method }) => {
-                if method == "notifications/cancelled"
-                    && let Some(id) = json.pointer("/params/requestId").map(id_key)
-                    && ledger.to_agent.get(&id).is_some_and(|a| a.answers == 0)
-                {
-                    self.cancelled.insert(id, (number, false));
-                }
-            }
             (Direction::FromAgent, Kind::Notification { method }) => match method.as_str() {
                 "notifications/progress" => self.progress(json, number, notes),
                 "notifications/cancelled" => cancels(json, number, ledger, notes),
                 _ => {}
             },
             (Direction::FromAgent, Kind::Response { id, .. }) => {
-                self.answer(&id_key(id), json, number, notes);
+                self.answer(&id_key(id), json, number);
             }
             _ => {}
         }
@@ -74,23 +65,11 @@ impl Monitor for Work {
         for _ in self.tokens.values().filter(told) {
             notes.held("MCP-PROG-03");
         }
-        for (_, is_alive) in self.cancelled.values() {
-            if *is_alive {
-                notes.held("MCP-CANC-01");
-            }
-        }
     }
 }
 
 impl Work {
-    fn answer(&mut self, id: &str, json: &Value, number: u64, notes: &mut Notes) {
-        if let Some((line, _)) = self.cancelled.remove(id) {
-            let what = "a request is answered after the client cancelled it";
-            notes.broken("MCP-CANC-01", what, &[number, line]);
-        }
-        for (_, is_alive) in self.cancelled.values_mut() {
-            *is_alive = true;
-        }
+    fn answer(&mut self, id: &str, json: &Value, number: u64) {
         // A task goes on after the answer that names it.
         if json.pointer("/result/task").is_some() {
             return;

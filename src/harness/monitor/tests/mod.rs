@@ -1,7 +1,11 @@
 //! Conversations in short, and what must be noted about them: exactly that, and on which lines.
 
+mod services;
+mod setup;
+mod talk;
 mod sessions;
 mod transport;
+mod turns;
 
 use std::time::Duration;
 
@@ -9,11 +13,11 @@ use super::{Ending, Notes, Watch, acp};
 use crate::wire::{Direction, Transcript};
 
 /// Plays a conversation: `>` is ours, `<` the agent's, `!` its stderr.
-pub fn play(conversation: &[&[u8]]) -> Notes {
+pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
     let mut transcript = Transcript::new();
     let mut watch = Watch::new(acp());
     for line in conversation {
-        let (mark, rest) = line.split_at(1);
+        let (mark, rest) = line.as_ref().split_at(1);
         let direction = match mark {
             b">" => Direction::ToAgent,
             b"<" => Direction::FromAgent,
@@ -57,13 +61,13 @@ pub fn say(notes: &Notes) -> String {
 }
 
 /// Each conversation breaks exactly what is said.
-pub fn check(name: &str, conversation: &[&[u8]], expected: &[&str]) {
+pub fn check<L: AsRef<[u8]>>(name: &str, conversation: &[L], expected: &[&str]) {
     let notes = play(conversation);
     assert_eq!(broken(&notes), expected, "{name}\n{}", say(&notes));
 }
 
 /// The conversation breaks nothing, and the statements held in it.
-pub fn holds(name: &str, conversation: &[&[u8]], statements: &[&str]) {
+pub fn holds<L: AsRef<[u8]>>(name: &str, conversation: &[L], statements: &[&str]) {
     let notes = play(conversation);
     assert_eq!(
         broken(&notes),
@@ -75,4 +79,13 @@ pub fn holds(name: &str, conversation: &[&[u8]], statements: &[&str]) {
         let held = notes.found.get(statement).map_or(0, |found| found.held);
         assert!(held > 0, "{name}: {statement} was not seen to hold");
     }
+}
+
+/// As `check`, for lines that were made.
+pub fn breaks(name: &str, conversation: Vec<String>, expected: &[&str]) {
+    check(name, &conversation, expected);
+}
+
+pub fn keeps(name: &str, conversation: Vec<String>, statements: &[&str]) {
+    holds(name, &conversation, statements);
 }

@@ -14,7 +14,7 @@ fn a_plain_exchange_holds() {
     ];
     holds("answer", &[ASK, ANSWER], &statements);
     holds("error", &[ASK, ERROR], &["TR-07"]);
-    let end = play(&[]);
+    let end = play::<&[u8]>(&[]);
     assert!(end.found.is_empty(), "silence proves nothing");
 }
 
@@ -142,6 +142,13 @@ fn cancelled_requests_are_answered_once() {
     holds("once", &[ASK, cancel, ERROR], &["CR-01"]);
     check("twice", &[ASK, cancel, ERROR, ERROR], &["CR-01 4 1 3"]);
     check("never", &[ASK, cancel], &["CR-01 1 2"]);
+}
+
+#[test]
+fn custom_requests_are_answered() {
+    let custom: &[u8] = br#"> {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
+    check("never", &[custom], &["EX-03 1"]);
+    holds("refused", &[custom, ERROR], &["EX-03", "TR-09"]);
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-mo-01-unknown-current",
         requirement: "MO-01",
         wrong: "The current mode is none of those available.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("session/new"), |m| {
                 if m.pointer("/result/modes").is_some() {
@@ -36,6 +37,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-mo-01-same-ids",
         requirement: "MO-01",
         wrong: "All modes have the same id.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, _, mut message| {
             let current = text(&message, "/result/modes/currentModeId").to_owned();
             each(&mut message, "/result/modes/availableModes", |mode| {
@@ -48,6 +50,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-mo-02-refuses",
         requirement: "MO-02",
         wrong: "A listed mode cannot be set.",
+        scenario: "modes",
         tamper: Tamper::In(|_, message| match calls(&message, "session/set_mode") {
             true => refuse(&message, -32602),
             false => pass(message),
@@ -57,6 +60,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-mo-03-any-mode",
         requirement: "MO-03",
         wrong: "A mode that does not exist can be set.",
+        scenario: "modes",
         tamper: Tamper::In(|_, message| match calls(&message, "session/set_mode") {
             true => answer(&message, json!({})),
             false => pass(message),
@@ -66,6 +70,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-mo-04-mode-id",
         requirement: "MO-04",
         wrong: "A change of mode says `modeId` for `currentModeId`.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "current_mode_update", |m| {
                 rename(m, "/params/update", "currentModeId", "modeId");
@@ -76,6 +81,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-01-no-current",
         requirement: "CO-01",
         wrong: "Config options have no current value.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, _, mut message| {
             each_option(&mut message, |option| remove(option, "/currentValue"));
             send(message)
@@ -85,6 +91,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-02-unknown-current",
         requirement: "CO-02",
         wrong: "The current value of a select is none of its options.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, _, mut message| {
             each_option(&mut message, |option| {
                 if text(option, "/type") == "select" {
@@ -98,6 +105,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-02-same-ids",
         requirement: "CO-02",
         wrong: "All config options have the same id.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, _, mut message| {
             each_option(&mut message, |option| set(option, "/id", "mode"));
             send(message)
@@ -107,6 +115,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-03-boolean-unasked",
         requirement: "CO-03",
         wrong: "Boolean options are sent to clients that do not know them.",
+        scenario: "modes",
         tamper: Tamper::In(|_, message| {
             let start = calls(&message, "initialize");
             alter(message, start, |m| {
@@ -119,6 +128,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-04-partial",
         requirement: "CO-04",
         wrong: "A change of an option is answered with that option alone.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, sent, message| {
             let changed = text(&sent.asked, "/configId").to_owned();
             let answered = sent.answers("session/set_config_option");
@@ -133,6 +143,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-04-not-applied",
         requirement: "CO-04",
         wrong: "A change of an option is answered with the old value.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, sent, message| {
             let answered = sent.answers("session/set_config_option");
             change(message, answered, |m| {
@@ -149,10 +160,14 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-05-any-value",
         requirement: "CO-05",
         wrong: "A value that an option does not have can be set.",
+        scenario: "modes",
         tamper: Tamper::In(|_, message| {
             let set_option = calls(&message, "session/set_config_option");
             let known = ["small", "large", "ask", "act", "low", "high", "plan"];
-            let odd = !known.contains(&text(&message, "/params/value"));
+            let value = message.pointer("/params/value");
+            let odd = value
+                .and_then(Value::as_str)
+                .is_some_and(|value| !known.contains(&value));
             match set_option && odd {
                 true => answer(&message, json!({ "configOptions": [] })),
                 false => pass(message),
@@ -163,6 +178,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-06-partial-update",
         requirement: "CO-06",
         wrong: "An update of the options carries only the first.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "config_option_update", |m| {
                 if let Some(list) = options(m) {
@@ -175,6 +191,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-07-out-of-step",
         requirement: "CO-07",
         wrong: "The option that mirrors the mode never changes.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, _, mut message| {
             each_option(&mut message, |option| {
                 if text(option, "/category") == "mode" {
@@ -189,6 +206,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-co-08-odd-category",
         requirement: "CO-08",
         wrong: "Config options are of a category that the protocol does not have.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, _, mut message| {
             each_option(&mut message, |option| set(option, "/category", "colour"));
             send(message)

@@ -20,6 +20,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-01-no-reason",
         requirement: "PT-01",
         wrong: "A turn ends without a `stopReason`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("session/prompt"), |m| {
                 remove(m, "/result/stopReason");
@@ -30,6 +31,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-02-odd-reason",
         requirement: "PT-02",
         wrong: "A turn ends with the reason `done`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let ended = text(&message, "/result/stopReason") == "end_turn";
             change(message, sent.answers("session/prompt") && ended, |m| {
@@ -41,6 +43,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-03-refuses-text",
         requirement: "PT-03",
         wrong: "A prompt with more than one text block is refused.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| {
             let blocks = message.pointer("/params/prompt").and_then(Value::as_array);
             let texts = blocks.into_iter().flatten();
@@ -55,6 +58,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-04-refuses-links",
         requirement: "PT-04",
         wrong: "A prompt with a resource link is refused.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| match has_block(&message, "resource_link") {
             true => refuse(&message, -32602),
             false => pass(message),
@@ -64,6 +68,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-05-refuses-resources",
         requirement: "PT-05",
         wrong: "Embedded resources are advertised and refused.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| match has_block(&message, "resource") {
             true => refuse(&message, -32602),
             false => pass(message),
@@ -73,6 +78,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-09-says-nothing",
         requirement: "PT-09",
         wrong: "The words of a turn are never sent.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| match sent.update.as_str() {
             "agent_message_chunk" => Vec::new(),
             _ => send(message),
@@ -82,6 +88,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-10-late-update",
         requirement: "PT-10",
         wrong: "A cancelled turn goes on talking after its answer.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let over = sent.answers("session/prompt") && cancelled(&message);
             let late = chunk(text(&sent.asked, "/sessionId"), "and another thing");
@@ -95,6 +102,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-11-end-turn",
         requirement: "PT-11",
         wrong: "A cancelled turn ends with `end_turn`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, message| {
             let over = cancelled(&message);
             change(message, over, |m| set(m, "/result/stopReason", "end_turn"))
@@ -104,6 +112,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-11-deaf",
         requirement: "PT-11",
         wrong: "session/cancel changes nothing.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| match calls(&message, "session/cancel") {
             true => swallow(),
             false => pass(message),
@@ -113,6 +122,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-12-cancel-is-error",
         requirement: "PT-12",
         wrong: "A cancelled turn ends with an error.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, message| {
             let over = cancelled(&message);
             change(message, over, |m| {
@@ -125,6 +135,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-14-goes-on",
         requirement: "PT-14",
         wrong: "A turn that is cancelled while it asks for permission goes on as if it was refused.",
+        scenario: "default",
         tamper: Tamper::Both(
             |context, sent, message| {
                 if sent.method == "session/request_permission" {
@@ -153,6 +164,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-16-one-turn",
         requirement: "PT-16",
         wrong: "The second prompt of a session is refused.",
+        scenario: "default",
         tamper: Tamper::In(|context, message| {
             if !calls(&message, "session/prompt") {
                 return pass(message);
@@ -169,6 +181,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-18-mixed-messages",
         requirement: "PT-18",
         wrong: "The chunks of one message carry two ids in turn.",
+        scenario: "default",
         tamper: Tamper::Out(|context, sent, message| {
             if sent.update != "agent_message_chunk" {
                 return send(message);
@@ -185,6 +198,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-19-usage-null",
         requirement: "PT-19",
         wrong: "`used` of a usage update is null.",
+        scenario: "updates",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "usage_update", |m| {
                 set(m, "/params/update/used", Value::Null);
@@ -195,6 +209,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pt-19-cost-without-currency",
         requirement: "PT-19",
         wrong: "The cost in a usage update has no currency.",
+        scenario: "updates",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "usage_update", |m| {
                 set(m, "/params/update/cost", json!({ "amount": 0.1 }));
@@ -205,6 +220,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-cr-01-no-answer",
         requirement: "CR-01",
         wrong: "A request that is cancelled by `$/cancel_request` is never answered.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, message| {
             match message.pointer("/error/code") == Some(&json!(-32800)) {
                 true => Vec::new(),
@@ -216,6 +232,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-cr-01-two-answers",
         requirement: "CR-01",
         wrong: "A request that is cancelled by `$/cancel_request` is answered twice.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, message| {
             match message.pointer("/error/code") == Some(&json!(-32800)) {
                 true => vec![Frame::Json(message.clone()), Frame::Json(message)],
@@ -227,6 +244,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-cr-02-answers",
         requirement: "CR-02",
         wrong: "`$/cancel_request` itself is answered.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| match calls(&message, "$/cancel_request") {
             true => refuse(&message, -32601),
             false => pass(message),

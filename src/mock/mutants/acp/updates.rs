@@ -12,6 +12,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-up-01-unknown-variant",
         requirement: "UP-01",
         wrong: "Text comes in updates of the kind `agent_message`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "agent_message_chunk", |m| {
                 set(m, "/params/update/sessionUpdate", "agent_message");
@@ -22,6 +23,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-up-01-bare-text",
         requirement: "UP-01",
         wrong: "The content of text chunks is a string.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "agent_message_chunk", |m| {
                 let words = text(m, "/params/update/content/text").to_owned();
@@ -33,6 +35,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-01-no-title",
         requirement: "TC-01",
         wrong: "Tool calls have no title.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call", |m| {
                 remove(m, "/params/update/title");
@@ -43,6 +46,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-02-same-id",
         requirement: "TC-02",
         wrong: "Every tool call has the same id.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let tool = sent.update.starts_with("tool_call");
             let permission = sent.method == "session/request_permission";
@@ -59,6 +63,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-03-unknown-call",
         requirement: "TC-03",
         wrong: "Updates of tool calls name calls that were never announced.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call_update", |m| {
                 set(m, "/params/update/toolCallId", "nobody-knows");
@@ -69,6 +74,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-04-odd-kind",
         requirement: "TC-04",
         wrong: "Tool calls are of the kind `shell`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call", |m| {
                 set(m, "/params/update/kind", "shell");
@@ -79,6 +85,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-04-odd-status",
         requirement: "TC-04",
         wrong: "Finished tool calls have the status `done`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let finished = text(&message, "/params/update/status") == "completed";
             let update = sent.update == "tool_call_update";
@@ -91,6 +98,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-05-starts-again",
         requirement: "TC-05",
         wrong: "A finished tool call goes back to `in_progress`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let finished = text(&message, "/params/update/status") == "completed";
             if sent.update != "tool_call_update" || !finished {
@@ -108,6 +116,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-06-no-progress",
         requirement: "TC-06",
         wrong: "A tool call that was allowed never says `in_progress`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let progress = text(&message, "/params/update/status") == "in_progress";
             match sent.update == "tool_call_update" && progress {
@@ -120,6 +129,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-07-left-open",
         requirement: "TC-07",
         wrong: "Tool calls never finish.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             let status = text(&message, "/params/update/status");
             let finished = matches!(status, "completed" | "failed");
@@ -133,6 +143,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-08-relative-place",
         requirement: "TC-08",
         wrong: "The places of tool calls are relative.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call", |m| {
                 each(m, "/params/update/locations", |place| {
@@ -145,6 +156,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-08-relative-diff",
         requirement: "TC-08",
         wrong: "The paths of diffs are relative.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call", |m| {
                 each(m, "/params/update/content", |content| {
@@ -159,6 +171,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-09-line-zero",
         requirement: "TC-09",
         wrong: "Lines in the places of tool calls count from 0.",
+        scenario: "tools",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call", |m| {
                 each(m, "/params/update/locations", |place| {
@@ -171,6 +184,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-tc-10-unknown-terminal",
         requirement: "TC-10",
         wrong: "Tool calls show a terminal that was never created.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call_update", |m| {
                 each(m, "/params/update/content", |content| {
@@ -185,6 +199,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-up-01-bare-content",
         requirement: "UP-01",
         wrong: "The content of tool calls is a list of bare text blocks.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "tool_call_update", |m| {
                 each(m, "/params/update/content", |content| {
@@ -199,6 +214,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pe-01-no-call",
         requirement: "PE-01",
         wrong: "A permission request names no tool call.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "session/request_permission", |m| {
                 remove(m, "/params/toolCall");
@@ -209,6 +225,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pe-02-same-option-ids",
         requirement: "PE-02",
         wrong: "The options of a permission request share one id.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/params/options", |option| {
                 set(option, "/optionId", "allow-once");
@@ -220,6 +237,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pe-02-no-options",
         requirement: "PE-02",
         wrong: "A permission request has no options to choose from.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.method == "session/request_permission", |m| {
                 set(m, "/params/options", json!([]));
@@ -230,6 +248,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pe-02-odd-kind",
         requirement: "PE-02",
         wrong: "The options of a permission request are of the kind `yes`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, _, mut message| {
             each(&mut message, "/params/options", |option| {
                 set(option, "/kind", "yes");
@@ -241,6 +260,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pe-03-acts-anyway",
         requirement: "PE-03",
         wrong: "A tool call that was rejected is done all the same.",
+        scenario: "default",
         tamper: Tamper::In(|_, message| {
             let chosen = text(&message, "/result/outcome/optionId");
             let rejected = chosen.starts_with("reject");
@@ -253,6 +273,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pe-04-gives-up",
         requirement: "PE-04",
         wrong: "A permission request that the client cannot answer leaves the turn open for ever.",
+        scenario: "default",
         tamper: Tamper::Both(
             |context, _, message| {
                 note_request(context, &message);
@@ -265,6 +286,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pl-01-odd-priority",
         requirement: "PL-01",
         wrong: "Plan entries have the priority `urgent`.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "plan", |m| {
                 each(m, "/params/update/entries", |entry| {
@@ -277,6 +299,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pl-01-no-status",
         requirement: "PL-01",
         wrong: "Plan entries have no status.",
+        scenario: "default",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "plan", |m| {
                 each(m, "/params/update/entries", |entry| {
@@ -289,6 +312,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-pl-02-only-changes",
         requirement: "PL-02",
         wrong: "A later plan update has only the first entry.",
+        scenario: "default",
         tamper: Tamper::Out(|context, sent, message| {
             let later = sent.update == "plan" && !context.first("plan");
             change(message, later, |m| {
@@ -303,6 +327,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-sl-01-no-description",
         requirement: "SL-01",
         wrong: "Commands have no description.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "available_commands_update", |m| {
                 each(m, "/params/update/availableCommands", |command| {
@@ -315,6 +340,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-sl-02-slash",
         requirement: "SL-02",
         wrong: "The names of commands start with a slash.",
+        scenario: "modes",
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.update == "available_commands_update", |m| {
                 each(m, "/params/update/availableCommands", |command| {
@@ -328,6 +354,7 @@ pub static MUTANTS: &[Mutant] = &[
         id: "acp-no-01-notice-unasked",
         requirement: "NO-01",
         wrong: "Notices are sent to clients that do not take them.",
+        scenario: "updates",
         tamper: Tamper::In(|_, message| {
             let start = calls(&message, "initialize");
             alter(message, start, |m| {
@@ -338,15 +365,16 @@ pub static MUTANTS: &[Mutant] = &[
     Mutant {
         id: "acp-no-02-compaction-unasked",
         requirement: "NO-02",
-        wrong: "Token counts come as a compaction that nobody asked for.",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "usage_update", |m| {
-                let update = json!({
-                    "sessionUpdate": "compaction_update",
-                    "compactionId": "c1",
-                    "status": "completed",
-                });
-                set(m, UPDATE, update);
+        wrong: "Compactions are told to clients that do not take them.",
+        scenario: "updates",
+        tamper: Tamper::In(|_, message| {
+            let start = calls(&message, "initialize");
+            alter(message, start, |m| {
+                set(
+                    m,
+                    "/params/clientCapabilities/session/compaction",
+                    json!({}),
+                );
             })
         }),
     },

@@ -1,0 +1,185 @@
+//! `agentproto diff`: what differs between two transcripts.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::args::Global;
+use super::{Failure, Outcome, io_failure, terminal};
+use crate::exit;
+use crate::report::aoi::{Emitter, object};
+use crate::report::text::{clip, count, plain};
+use crate::wire::Transcript;
+use crate::wire::diff::{self, Difference};
+use crate::wire::file::{self, ReadError};
+
+/// Lines of one difference that people are shown.
+const SHOWN: usize = 60;
+const WIDEST: usize = 500;
+
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// A transcript of `record`, `replay` or `certify --report-dir`
+    pub a: PathBuf,
+    /// Another one
+    pub b: PathBuf,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+pub fn run(args: &Diff, global: &Global, out: &mut dyn Write) -> Outcome {
+    let (a, _) = read(&args.a)?;
+    let (b, _) = read(&args.b)?;
+    let sides = [
+        Side::new(&args.a.to_string_lossy(), &a, whole(&a)),
+        Side::new(&args.b.to_string_lossy(), &b, whole(&b)),
+    ];
+    show(&sides, &[], &args.output, "diff", global, out)
+}
+
+fn whole(transcript: &Transcript) -> RangeInclusive<u64> {
+    1..=transcript.len() as u64
+}
+
+/// A transcript with what it is called.
+pub struct Side<'t> {
+    pub name: String,
+    pub transcript: &'t Transcript,
+    pub lines: RangeInclusive<u64>,
+}
+
+impl<'t> Side<'t> {
+    pub fn new(name: &str, transcript: &'t Transcript, lines: RangeInclusive<u64>) -> Side<'t> {
+        Side {
+            name: name.to_owned(),
+            transcript,
+            lines,
+        }
+    }
+}
+
+/// A transcript file with its head.
+pub fn read(path: &Path) -> Result<(Transcript, Value), Failure> {
+    let name = path.to_string_lossy();
+    let unreadable = |error: io::Error| {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => exit::NO_INPUT,
+            _ => exit::IO,
+        };
+        Failure::new(code, format!("{name} cannot be read: {error}"))
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    file::read(BufReader::new(file)).map_err(|error| match error {
+        ReadError::Io(error) => unreadable(error),
+        ReadError::Line(line, what) => Failure::new(
+            exit::DATA,
+            format!("not a transcript: {name}:{line}: {what}"),
+        )
+        .hint("`agentproto record` writes one; `agentproto schema --name transcript` describes it"),
+    })
+}
+
+pub fn show(
+    [a, b]: &[Side<'_>; 2],
+    notes: &[String],
+    output: &str,
+    command: &str,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Outcome {
+    let started = Instant::now();
+    let normal = |side: &Side| diff::normal(side.transcript, side.lines.clone());
+    let (ours, theirs) = (normal(a), normal(b));
+    let found = diff::diff(&ours, &theirs);
+    let is_same = found.is_empty();
+    let written = match output {
+        "json" => {
+            let list: Vec<Value> = found.iter().map(Difference::as_json).collect();
+            let side = |side: &Side, lines: usize| json!({"name": side.name, "lines": lines});
+            let document = json!({
+                "schema": "agentproto.diff/v1",
+                "a": side(a, ours.len()),
+                "b": side(b, theirs.len()),
+                "same": is_same,
+                "differences": list,
+                "notes": notes,
+            });
+            writeln!(out, "{document:#}")
+        }
+        "jsonl" => events(&found, is_same, notes, command, started, out),
+        _ => human(&found, [a, b], notes, global, out),
+    };
+    written.map_err(io_failure)?;
+    Ok(match is_same {
+        true => exit::CLEAN,
+        false => exit::FINDINGS,
+    })
+}
+
+fn events(
+    found: &[Difference],
+    is_same: bool,
+    notes: &[String],
+    command: &str,
+    started: Instant,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    emitter.meta(command)?;
+    for difference in found {
+        emitter.event("difference", &object(difference.as_json()))?;
+    }
+    let fields = object(json!({"same": is_same, "differences": found.len(), "notes": notes}));
+    emitter.summary(true, started.elapsed(), fields)
+}
+
+fn human(
+    found: &[Difference],
+    [a, b]: [&Side<'_>; 2],
+    notes: &[String],
+    global: &Global,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for note in notes {
+        writeln!(out, "note: {}", plain(note))?;
+    }
+    if found.is_empty() {
+        let lines = a.lines.clone().count();
+        return writeln!(
+            out,
+            "The same: {}, but for ids, times and places.",
+            count(lines, "line", "lines")
+        );
+    }
+    let color = terminal::color(global);
+    for difference in found {
+        let (head, lines) = difference.lines();
+        writeln!(out, "{}", plain(&head))?;
+        for (mark, line) in lines.iter().take(SHOWN) {
+            let line = plain(line);
+            let line = clip(&line, WIDEST);
+            match (color, mark) {
+                (true, '-') => writeln!(out, "  \x1b[31m- {line}\x1b[0m")?,
+                (true, '+') => writeln!(out, "  \x1b[32m+ {line}\x1b[0m")?,
+                _ => writeln!(out, "  {mark} {line}")?,
+            }
+        }
+        if lines.len() > SHOWN {
+            writeln!(out, "  and {} more lines", lines.len() - SHOWN)?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(
+        out,
+        "{} between a ({}) and b ({})",
+        count(found.len(), "difference", "differences"),
+        plain(&a.name),
+        plain(&b.name)
+    )
+}

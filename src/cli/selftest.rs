@@ -1,0 +1,166 @@
+//! `agentproto certify --selftest`: how good the judge is, in numbers.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::args::Global;
+use super::certify::Certify;
+use super::{Failure, Outcome, io_failure, signals};
+use crate::exit;
+use crate::harness::selftest::{self, Depth, Heard};
+use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::text::{plain, pretty};
+
+pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
+    let formats = ["human", "json", "jsonl"];
+    if !formats.contains(&args.output.as_str()) {
+        let message = format!("--selftest has no output `{}`", args.output);
+        return Err(Failure::new(exit::USAGE, message).hint("--output human, json or jsonl"));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.max(2))
+        .enable_all()
+        .build()
+        .map_err(io_failure)?;
+    let depth = match args.quick {
+        true => Depth::Quick,
+        false => Depth::Full,
+    };
+    let heard: Arc<dyn Heard> = match std::io::stderr().is_terminal() && !global.quiet {
+        true => Arc::new(Counter),
+        false => Arc::new(Silent),
+    };
+    let outcome = tokio
+        .block_on(selftest::run(depth, &signals::STOP, heard))
+        .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
+    print(&args.output, &outcome, out).map_err(io_failure)?;
+    if let Some(code) = signals::interrupted() {
+        return Ok(code);
+    }
+    Ok(match outcome.is_sound() {
+        true => exit::CLEAN,
+        false => exit::FINDINGS,
+    })
+}
+
+struct Silent;
+impl Heard for Silent {}
+
+struct Counter;
+impl Heard for Counter {
+    fn done(&self, what: &str, done: usize, all: usize) {
+        let mut err = std::io::stderr().lock();
+        let end = match done == all {
+            true => "\r\x1b[K",
+            false => "",
+        };
+        let _ = write!(err, "\r\x1b[K{done}/{all} {what}{end}");
+        let _ = err.flush();
+    }
+}
+
+fn totals(outcome: &selftest::Outcome) -> Fields {
+    object(json!({
+        "mutants": outcome.mutants.len(),
+        "killed": outcome.killed(),
+        "attributed": outcome.attributed(),
+        "variants": outcome.variants.len(),
+        "false_failures": outcome.false_failures(),
+        "partial": outcome.partial,
+    }))
+}
+
+fn print(format: &str, outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
+    match format {
+        "json" => {
+            let value = json!({
+                "schema": "agentproto.selftest/v1",
+                "mutants": outcome.mutants,
+                "variants": outcome.variants,
+                "summary": totals(outcome),
+                "wall_ms": outcome.wall_ms,
+            });
+            writeln!(out, "{}", pretty(&value)?)
+        }
+        "jsonl" => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("certify")?;
+            for mutant in &outcome.mutants {
+                emitter.event("mutant", &object(json!(mutant)))?;
+            }
+            for variant in &outcome.variants {
+                emitter.event("variant", &object(json!(variant)))?;
+            }
+            let took = Duration::from_secs_f64(outcome.wall_ms / 1000.0);
+            emitter.summary(outcome.is_sound(), took, totals(outcome))
+        }
+        _ => people(outcome, out),
+    }
+}
+
+fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
+    let rate = |part: usize, whole: usize| match whole {
+        0 => 0.0,
+        whole => 100.0 * part as f64 / whole as f64,
+    };
+    let all = outcome.mutants.len();
+    for mock in ["acp", "mcp", "lifecycle"] {
+        let of: Vec<_> = outcome.mutants.iter().filter(|m| m.mock == mock).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let killed = of.iter().filter(|m| m.killed).count();
+        let attributed = of.iter().filter(|m| m.attributed).count();
+        writeln!(
+            out,
+            "{mock:<10} {:>4} mutants: {killed} killed ({:.1} %), {attributed} with the right requirement ({:.1} %)",
+            of.len(),
+            rate(killed, of.len()),
+            rate(attributed, of.len()),
+        )?;
+    }
+    writeln!(
+        out,
+        "{:<10} {all:>4} mutants: {} killed ({:.1} %), {} with the right requirement ({:.1} %)",
+        "all",
+        outcome.killed(),
+        rate(outcome.killed(), all),
+        outcome.attributed(),
+        rate(outcome.attributed(), all),
+    )?;
+    writeln!(
+        out,
+        "{} conforming variants: {} false failures",
+        outcome.variants.len(),
+        outcome.false_failures()
+    )?;
+    for mutant in outcome.mutants.iter().filter(|m| !m.attributed) {
+        let how = match (mutant.killed, mutant.also.as_slice()) {
+            (true, also) => format!("caught only as {}", also.join(", ")),
+            (false, _) => "SURVIVED".to_owned(),
+        };
+        writeln!(
+            out,
+            "  {} ({}): {how}\n    {}",
+            mutant.mutant,
+            mutant.requirement,
+            plain(&mutant.wrong)
+        )?;
+    }
+    for variant in &outcome.variants {
+        for blamed in &variant.blamed {
+            writeln!(out, "  variant {}: {}", variant.variant, plain(blamed))?;
+        }
+        if variant.passed == 0 {
+            writeln!(out, "  variant {}: nothing passed", variant.variant)?;
+        }
+    }
+    if outcome.partial {
+        writeln!(out, "stopped before its end")?;
+    }
+    writeln!(out, "{:.1} s", outcome.wall_ms / 1000.0)
+}

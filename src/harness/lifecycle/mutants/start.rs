@@ -1,0 +1,125 @@
+//! From install to an open session, and the sandbox around it.
+
+use super::made::{EXEC, acp, mcp, repl, script, without_line};
+use super::{Mutant, advice, wrong};
+
+const SETUP: &str = "setup:\n  - { id: prepare, kind: cmd, cmd: \"false\" }\n\nsandbox: ./S";
+
+pub fn mutants() -> Vec<Mutant> {
+    let no_method = |made: super::Made| {
+        let (cargo, scoop) = ("{ method: cargo,", "{ method: scoop,");
+        made.manifest(cargo, scoop)
+    };
+    vec![
+        wrong(
+            "lc-bin-missing",
+            "A45-LIFE-02",
+            "The program is not there, and the only install method is for another system.",
+            no_method(acp()).manifest("bin: agentproto\n", "bin: agentproto-missing\n"),
+        ),
+        advice(
+            "lc-wrong-system",
+            "A45-LIFE-02",
+            "The manifest is for another system.",
+            acp().manifest("os: [linux, darwin]", "os: [windows]"),
+        ),
+        wrong(
+            "lc-version-unmatched",
+            "A45-LIFE-03",
+            "The regular expression finds no version.",
+            acp().manifest(r"'agentproto (\S+)'", r"'release (\d+)'"),
+        ),
+        wrong(
+            "lc-version-no-version",
+            "A45-LIFE-03",
+            "The regular expression finds a word that is no version.",
+            repl().manifest(r"'agentproto (\S+)'", "'(agentproto)'"),
+        ),
+        wrong(
+            "lc-version-out-of-range",
+            "A29-VER-06",
+            "The version lies outside of the range.",
+            no_method(acp()).manifest(r#"">=0.1.0 <1""#, r#"">=99""#),
+        ),
+        advice(
+            "lc-version-exit",
+            "A29-VER-02",
+            "The version command tells a version and fails.",
+            acp().version_command("echo agentproto 0.1.0; exit 3"),
+        ),
+        advice(
+            "lc-version-hangs",
+            "A29-VER-02",
+            "The version command does not end.",
+            mcp()
+                .version_command("echo agentproto 0.1.0; sleep 60")
+                .manifest("  parse:", "  timeout_ms: 300\n  parse:"),
+        ),
+        wrong(
+            "lc-setup-fails",
+            "A45-SETUP-06",
+            "A setup step never succeeds.",
+            acp().manifest("sandbox: ./S", SETUP).confirmed(),
+        ),
+        wrong(
+            "lc-secret-dropped",
+            "A45-AUTH-03",
+            "A script takes the secret out of the environment.",
+            script().with_login().before("unset MOCK_TOKEN"),
+        ),
+        wrong(
+            "lc-secret-in-argv",
+            "A45-AUTH-04",
+            "A script puts the secret into the command line.",
+            script()
+                .with_login()
+                .program(&format!("{EXEC} \"--token=$MOCK_TOKEN\"")),
+        ),
+        wrong(
+            "lc-exits-at-start",
+            "A45-LIFE-05",
+            "The agent exits before it answers anything.",
+            acp().args("--scenario, exit-at-once"),
+        ),
+        wrong(
+            "lc-silent",
+            "A45-LIFE-05",
+            "The agent never answers the handshake.",
+            acp().args("--scenario, never-starts"),
+        ),
+        wrong(
+            "lc-mcp-silent",
+            "A45-LIFE-05",
+            "The MCP server never answers the handshake.",
+            mcp().args("--scenario, never-starts"),
+        ),
+        wrong(
+            "lc-no-session",
+            "A45-LIFE-06",
+            "session/new is never answered.",
+            script().program(&without_line("\"session/new\"")),
+        ),
+        wrong(
+            "lc-session-id-empty",
+            "A45-LIFE-06",
+            "The id of a new session is empty.",
+            acp().args("--mutant, acp-se-01-empty-id"),
+        ),
+        wrong(
+            "lc-sandbox-mount",
+            "A29-PRIN-02",
+            "The sandbox mounts what no machine has.",
+            acp().edit(
+                "SANDBOX.md",
+                "network:\n",
+                "mounts: [{ source: elsewhere, at: /elsewhere }]\nnetwork:\n",
+            ),
+        ),
+        wrong(
+            "lc-sandbox-provider",
+            "A29-PRIN-02",
+            "The sandbox is of a provider that is not here.",
+            mcp().edit("SANDBOX.md", "provider: local", "provider: mastra-e2b"),
+        ),
+    ]
+}

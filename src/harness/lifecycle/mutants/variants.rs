@@ -1,0 +1,76 @@
+//! Bundles that conform.
+
+use super::made::{EXEC, acp, adapter, mcp, repl, script};
+use super::{Made, Variant};
+
+const SANDBOX: &str = "sandbox: ./SANDBOX.md";
+
+pub fn variants() -> Vec<Variant> {
+    let variant = |id, what, bundle| Variant { id, what, bundle };
+    vec![
+        variant("mock-acp", "The ACP mock as it is.", acp()),
+        variant("mock-mcp", "The MCP mock as it is.", mcp()),
+        variant("mock-repl", "One process for each turn.", repl()),
+        variant("script", "A script that becomes the agent.", script()),
+        variant(
+            "script-around",
+            "A script that stays around the agent.",
+            script().program(EXEC.trim_start_matches("exec ")),
+        ),
+        variant(
+            "shell-adapter",
+            "An executable adapter in shell.",
+            adapter(),
+        ),
+        variant("login", "A login by a variable.", acp().with_login()),
+        variant(
+            "setup-once",
+            "A setup step that is done once.",
+            setup(acp(), "cmd: \"true\""),
+        ),
+        variant(
+            "setup-skipped",
+            "A setup step that is not needed.",
+            setup(
+                mcp(),
+                "cmd: \"false\", skip_if: { cmd: \"true\", exit_code: 0 }",
+            ),
+        ),
+        variant(
+            "one-continuation",
+            "No continuation but none.",
+            acp().starts_anew(),
+        ),
+        variant(
+            "slow-start",
+            "An agent that takes three seconds to start.",
+            acp().args("--scenario, slow-start").only_talks(),
+        ),
+        variant(
+            "nothing-optional",
+            "No optional capability, and none declared.",
+            acp()
+                .args("--scenario, bare")
+                .only_talks()
+                .manifest("mode: resumable", "mode: persistent")
+                .manifest("resumable: true", "resumable: false")
+                .edit("ACP.md", "loadSession: true", "loadSession: false")
+                .edit("ACP.md", "embeddedContext: true", "embeddedContext: false"),
+        ),
+        variant(
+            "version-on-stderr",
+            "A version that is told on standard error.",
+            repl().version_command("echo agentproto 0.1.0 >&2"),
+        ),
+        variant(
+            "ends-at-sigterm",
+            "An agent that ends at SIGTERM, not at the end of its input.",
+            acp().args("--scenario, ignore-eof").only_talks(),
+        ),
+    ]
+}
+
+fn setup(made: Made, step: &str) -> Made {
+    let setup = format!("setup:\n  - {{ id: prepare, kind: cmd, {step} }}\n\n{SANDBOX}");
+    made.manifest(SANDBOX, &setup).confirmed()
+}

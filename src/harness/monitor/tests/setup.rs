@@ -1,0 +1,240 @@
+//! Initialization, authentication, sessions.
+
+use serde_json::{Value, json};
+
+use super::talk::*;
+use super::{breaks, keeps};
+
+#[test]
+fn initialize() {
+    let with = |extra: Value| {
+        let mut result = json!({ "protocolVersion": 1, "agentCapabilities": {} });
+        if let (Value::Object(result), Value::Object(extra)) = (&mut result, extra) {
+            result.extend(extra);
+        }
+        start(json!({}), result)
+    };
+    keeps(
+        "plain",
+        with(json!({})),
+        &["IN-01", "IN-06", "IN-08", "EX-01", "EX-07", "TR-22"],
+    );
+    breaks(
+        "no version",
+        start(json!({}), json!({ "agentCapabilities": {} })),
+        &["IN-01 2 1"],
+    );
+    breaks(
+        "version text",
+        with(json!({ "protocolVersion": "1" })),
+        &["IN-01 2 1"],
+    );
+    breaks(
+        "no capabilities",
+        start(json!({}), json!({ "protocolVersion": 1 })),
+        &["IN-06? 2 1"],
+    );
+    let caps = |caps: Value| with(json!({ "agentCapabilities": caps }));
+    breaks("yes", caps(json!({ "loadSession": "yes" })), &["IN-08 2 1"]);
+    breaks("capabilities are text", caps(json!("all")), &["IN-08 2 1"]);
+    breaks(
+        "own capability",
+        caps(json!({ "telepathy": true })),
+        &["EX-07 2 1"],
+    );
+    let deep = json!({ "sessionCapabilities": { "list": { "fast": true } } });
+    breaks("own capability below", caps(deep), &["EX-07 2 1"]);
+    let draft = json!({ "sessionCapabilities": { "fork": {} } });
+    breaks("draft capability", caps(draft), &["EX-07? 2 1"]);
+    keeps(
+        "in meta",
+        caps(json!({ "_meta": { "telepathy": true } })),
+        &["EX-07"],
+    );
+    breaks(
+        "snake",
+        caps(json!({ "load_session": true })),
+        &["TR-22 2 1"],
+    );
+    breaks("own field", with(json!({ "mood": "good" })), &["EX-01 2 1"]);
+    breaks(
+        "half an info",
+        with(json!({ "agentInfo": { "name": "a" } })),
+        &["IN-07 2 1"],
+    );
+    // Another version has other shapes.
+    let later = json!({ "protocolVersion": 2, "capabilities": {}, "info": { "name": "a" } });
+    keeps("version 2", start(json!({}), later), &["TR-05"]);
+}
+
+#[test]
+fn authentication() {
+    let methods = |capabilities: Value, methods: Value| {
+        let result =
+            json!({ "protocolVersion": 1, "agentCapabilities": {}, "authMethods": methods });
+        start(capabilities, result)
+    };
+    let terminal = json!({ "auth": { "terminal": true } });
+    let sound = json!([
+        { "id": "a", "name": "A", "type": "agent" },
+        { "id": "b", "name": "B", "type": "terminal", "args": ["login"], "env": { "X": "1" } },
+    ]);
+    keeps(
+        "sound",
+        methods(terminal.clone(), sound.clone()),
+        &["AU-01", "AU-03", "AU-04"],
+    );
+    breaks("unasked", methods(json!({}), sound), &["AU-02 2 1"]);
+    let plain = json!([{ "id": "a", "name": "A" }]);
+    keeps("plain", methods(json!({}), plain), &["AU-02"]);
+    let twins = json!([{ "id": "a", "name": "A" }, { "id": "a", "name": "B" }]);
+    breaks("same ids", methods(json!({}), twins), &["AU-01 2 1"]);
+    breaks(
+        "no name",
+        methods(json!({}), json!([{ "id": "a" }])),
+        &["AU-01 2 1"],
+    );
+    let odd = json!([{ "id": "a", "name": "A", "type": "browser" }]);
+    breaks("odd type", methods(json!({}), odd), &["AU-03 2 1"]);
+    let command = json!([{ "id": "a", "name": "A", "type": "terminal", "command": "x" }]);
+    breaks(
+        "command",
+        methods(terminal.clone(), command),
+        &["AU-04 2 1"],
+    );
+    let env = json!([{ "id": "a", "name": "A", "type": "terminal", "env": { "X": 1 } }]);
+    breaks("env", methods(terminal.clone(), env), &["AU-04 2 1"]);
+    let args = json!([{ "id": "a", "name": "A", "type": "terminal", "args": "login" }]);
+    breaks("args", methods(terminal, args), &["AU-04 2 1"]);
+}
+
+#[test]
+fn new_sessions() {
+    keeps("plain", session(json!({})), &["SE-01", "SE-03"]);
+    let with = |result: Value| session_with(json!({}), result);
+    breaks("number", with(json!({ "sessionId": 7 })), &["SE-01 4 3"]);
+    breaks("none", with(json!({})), &["SE-01 4 3"]);
+    breaks("empty", with(json!({ "sessionId": "" })), &["SE-01 4 3"]);
+    let list = json!({ "sessionId": "s", "modes": ["ask"] });
+    breaks("modes are a list", with(list), &["SE-03 4 3"]);
+    let models = json!({ "sessionId": "s", "models": {} });
+    breaks("models of a draft", with(models), &["EX-01? 4 3"]);
+    let again = |id: &str| {
+        let new = ask(3, "session/new", json!({ "cwd": "/w", "mcpServers": [] }));
+        then(
+            session(json!({})),
+            [new, answer(3, json!({ "sessionId": id }))],
+        )
+    };
+    breaks("same id", again("s"), &["SE-02 6 5 4"]);
+    keeps("other id", again("t"), &["SE-02"]);
+}
+
+#[test]
+fn sessions_that_are_alive() {
+    keeps("alive", then(session(json!({})), [words("a")]), &["SE-14"]);
+    let other = notify(
+        "session/update",
+        json!({ "sessionId": "x", "update": { "sessionUpdate": "plan", "entries": [] } }),
+    );
+    breaks(
+        "unknown",
+        then(session(json!({})), [other.clone()]),
+        &["SE-14 5"],
+    );
+    let none = notify(
+        "session/update",
+        json!({ "update": { "sessionUpdate": "plan", "entries": [] } }),
+    );
+    breaks("none", then(session(json!({})), [none]), &["SE-14 5"]);
+    let mut early = session(json!({}));
+    early.insert(3, words("before the answer"));
+    keeps("early", early, &["SE-14"]);
+    let mut early = session(json!({}));
+    early.insert(3, other);
+    breaks("early and unknown", early, &["SE-14 4"]);
+    let close = ask(3, "session/close", json!({ "sessionId": "s" }));
+    let closed = then(session(json!({})), [close, answer(3, json!({}))]);
+    keeps("closed", closed.clone(), &["CL-02"]);
+    breaks(
+        "after the end",
+        then(closed.clone(), [words("a")]),
+        &["CL-03 7 6"],
+    );
+    let read = call(
+        1,
+        "fs/read_text_file",
+        json!({ "sessionId": "s", "path": "/a" }),
+    );
+    let mut able_closed = session(able());
+    able_closed.extend(closed.into_iter().skip(4));
+    breaks(
+        "asks after the end",
+        then(able_closed, [read]),
+        &["SE-14 7 6"],
+    );
+    let close = ask(3, "session/close", json!({ "sessionId": "s" }));
+    let null = then(session(json!({})), [close, answer(3, Value::Null)]);
+    breaks("close with null", null, &["CL-02 6 5"]);
+}
+
+#[test]
+fn lists() {
+    let list = |result: Value| {
+        let lines = start(
+            json!({}),
+            json!({ "protocolVersion": 1, "agentCapabilities": {} }),
+        );
+        then(
+            lines,
+            [ask(2, "session/list", json!({})), answer(2, result)],
+        )
+    };
+    let one = |session: Value| list(json!({ "sessions": [session] }));
+    keeps(
+        "empty",
+        list(json!({ "sessions": [] })),
+        &["LI-01", "LI-03"],
+    );
+    let sound = json!({ "sessionId": "s", "cwd": "/w", "updatedAt": "2026-01-31T12:00:00Z" });
+    keeps("sound", one(sound), &["LI-01", "LI-02", "LI-07"]);
+    breaks("bare list", list(json!([])), &["LI-01 4 3"]);
+    breaks("no list", list(json!({})), &["LI-01 4 3"]);
+    breaks("null", list(json!({ "sessions": null })), &["LI-03 4 3"]);
+    breaks(
+        "no directory",
+        one(json!({ "sessionId": "s" })),
+        &["LI-02 4 3"],
+    );
+    breaks(
+        "relative",
+        one(json!({ "sessionId": "s", "cwd": "." })),
+        &["LI-02 4 3"],
+    );
+    let seconds = json!({ "sessionId": "s", "cwd": "/w", "updatedAt": "1700000000" });
+    breaks("seconds", one(seconds), &["LI-07 4 3"]);
+    let number = json!({ "sessionId": "s", "cwd": "/w", "updatedAt": 1_700_000_000 });
+    breaks("a number", one(number), &["LI-07 4 3"]);
+}
+
+#[test]
+fn a_loaded_session_may_answer_null() {
+    let load = |result: Value| {
+        let lines = start(
+            json!({}),
+            json!({ "protocolVersion": 1, "agentCapabilities": {} }),
+        );
+        let params = json!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] });
+        then(
+            lines,
+            [
+                ask(2, "session/load", params),
+                words("once"),
+                answer(2, result),
+            ],
+        )
+    };
+    keeps("null", load(Value::Null), &["SE-14"]);
+    keeps("object", load(json!({})), &["SE-14"]);
+    breaks("text", load(json!("done")), &["SE-03 5 3"]);
+}

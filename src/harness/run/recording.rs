@@ -1,0 +1,100 @@
+//! A recording under the eyes of the monitors: verdicts without a run.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::{Collected, monitors};
+use crate::harness::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
+use crate::harness::monitor::{Ending, Notes, Watch};
+use crate::harness::suite::{Protocol, Suite};
+use crate::wire::script::{process_said, processes};
+use crate::wire::{Direction, Transcript};
+
+/// Cases cannot be played on a recording; what is watched in every case can be seen in it.
+const CASE: &str = "recording";
+
+pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> Report {
+    let mut collected = Collected::new(true, false);
+    let mut timing = Timing::default();
+    for (index, suite) in suites.iter().enumerate() {
+        let (notes, initialize) = watch(suite.protocol, transcript);
+        timing.processes = notes.len() as u64;
+        collected.watched(index, CASE, transcript, &notes);
+        if !initialize.is_null() {
+            collected.initialized(initialize);
+        }
+    }
+    collected.describe(&mut target);
+    let infos = suites.iter().map(|suite| SuiteInfo {
+        name: suite.name.clone(),
+        title: suite.title.clone(),
+        requirements: suite.requirements.len(),
+        cases: suite.cases.len(),
+    });
+    let infos = infos.collect();
+    let (results, _) = collected.finish(suites);
+    let started = SystemTime::now().duration_since(UNIX_EPOCH);
+    let mut report = Report {
+        schema: SCHEMA.to_owned(),
+        tool: Tool::default(),
+        target,
+        suites: infos,
+        results,
+        summary: Default::default(),
+        timing,
+        started: started.map(|s| s.as_secs()).unwrap_or_default(),
+        partial: false,
+        shard: None,
+    };
+    report.sum_up();
+    report
+}
+
+/// What the monitors note, process by process, and what the last initialize was answered with.
+fn watch(protocol: Protocol, transcript: &Transcript) -> (Vec<Notes>, Value) {
+    let mut all = Vec::new();
+    let mut initialize = Value::Null;
+    for lines in processes(transcript) {
+        let mut watch = Watch::new(monitors(protocol));
+        let last_line = *lines.end();
+        let (mut input_closed, mut by_itself) = (false, false);
+        for line in lines.filter_map(|number| transcript.line(number)) {
+            if line.direction == Direction::Process {
+                input_closed |= process_said(&line, "input").is_some();
+                let exit = process_said(&line, "exit");
+                by_itself |= exit.is_some_and(|exit| exit.get("code").is_some_and(Value::is_i64));
+            } else {
+                watch.line(&line);
+            }
+        }
+        let mut asked = watch.ledger().to_agent.values();
+        let owes = asked.any(|asked| asked.answers == 0);
+        if !watch.ledger().agent.is_null() {
+            initialize = watch.ledger().agent.clone();
+        }
+        let ending = Ending {
+            is_orderly: input_closed && by_itself && !owes,
+            last_line,
+        };
+        all.push(watch.end(&ending));
+    }
+    (all, initialize)
+}
+
+/// The protocol that is spoken, told by the first initialize: ACP counts its versions, MCP dates
+/// them.
+pub fn protocol(transcript: &Transcript) -> Protocol {
+    let sent = transcript
+        .lines()
+        .filter(|line| line.direction == Direction::ToAgent);
+    let versions = sent.take(1000).filter_map(|line| {
+        let json: Value = serde_json::from_slice(&line.bytes).ok()?;
+        json.pointer("/params/protocolVersion").cloned()
+    });
+    let mut versions = versions;
+    match versions.next() {
+        Some(Value::String(_)) => Protocol::Mcp,
+        _ => Protocol::Acp,
+    }
+}

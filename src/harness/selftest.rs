@@ -1,0 +1,444 @@
+//! Who judges the judge: every mutant of the mock agents must be caught with its own statement,
+//! and no conforming variant may be blamed for anything.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use super::lifecycle;
+use super::model::{CaseResult, Target, Verdict};
+use super::run::process::{Launcher, StartError};
+use super::run::{self, Login, Options, Progress, Ran, Setting, Workspace, prompts};
+use super::suite::{self, Suite};
+use crate::mock::Kind;
+use crate::mock::mutants::{self, Mutant};
+use crate::runtime::context::Sandboxing;
+
+/// Hearing nothing for so long is silence: the mocks are quick, the machine may be busy.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Runs side by side, and cases of each.
+const RUNS: usize = 4;
+const JOBS: usize = 2;
+const LIFECYCLE: &str = "lifecycle";
+/// Cases that are tried first for a statement that monitors decide.
+const TOUR: usize = 3;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct MutantRow {
+    pub mock: &'static str,
+    pub mutant: String,
+    pub requirement: String,
+    pub wrong: String,
+    /// Something failed that does not fail with the correct mock.
+    pub killed: bool,
+    /// Its own statement did.
+    pub attributed: bool,
+    /// Other statements that failed beside it.
+    pub also: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantRow {
+    pub mock: &'static str,
+    pub variant: String,
+    pub what: String,
+    /// Statements that passed, so that nothing is proven by nothing.
+    pub passed: usize,
+    /// `REQ: message` of everything that was blamed.
+    pub blamed: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    pub mutants: Vec<MutantRow>,
+    pub variants: Vec<VariantRow>,
+    pub wall_ms: f64,
+    /// Stopped before its end.
+    pub partial: bool,
+}
+
+impl Outcome {
+    pub fn killed(&self) -> usize {
+        self.mutants.iter().filter(|m| m.killed).count()
+    }
+    pub fn attributed(&self) -> usize {
+        self.mutants.iter().filter(|m| m.attributed).count()
+    }
+    pub fn false_failures(&self) -> usize {
+        self.variants.iter().map(|v| v.blamed.len()).sum()
+    }
+    pub fn is_sound(&self) -> bool {
+        !self.partial
+            && !self.mutants.is_empty()
+            && self.attributed() == self.mutants.len()
+            && self
+                .variants
+                .iter()
+                .all(|v| v.blamed.is_empty() && v.passed > 0)
+    }
+}
+
+/// How much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// For a mutant first the cases of its statement; all of them only where it survives.
+    Quick,
+    /// Every case over every mutant.
+    Full,
+}
+
+/// Hears how it goes on.
+pub trait Heard: Send + Sync {
+    fn done(&self, _what: &str, _done: usize, _all: usize) {}
+}
+
+/// A correct agent: a scenario, perhaps in other clothes.
+#[derive(Clone, Debug)]
+struct Plain {
+    name: String,
+    what: String,
+    scenario: String,
+    variant: Option<String>,
+}
+
+pub async fn run(
+    depth: Depth,
+    stop: &'static AtomicBool,
+    heard: Arc<dyn Heard>,
+) -> Result<Outcome, StartError> {
+    let begun = Instant::now();
+    let mut outcome = Outcome::default();
+    for kind in [Kind::Acp, Kind::Mcp] {
+        let bench = Bench::new(kind, stop)?;
+        bench.run(depth, &heard, &mut outcome).await;
+    }
+    if !stop.load(Ordering::Relaxed) {
+        bundles(depth, stop, &heard, &mut outcome).await;
+    }
+    outcome.partial = stop.load(Ordering::Relaxed);
+    outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
+    Ok(outcome)
+}
+
+/// The lifecycle suite over bundles that are wrong, and bundles that are right.
+async fn bundles(
+    depth: Depth,
+    stop: &'static AtomicBool,
+    heard: &Arc<dyn Heard>,
+    outcome: &mut Outcome,
+) {
+    let (mutants, variants) = (lifecycle::mutants(), lifecycle::variants());
+    let all = mutants.len() + variants.len();
+    let places = Arc::new(Semaphore::new(JOBS));
+    let mut done = 0;
+    let mut running = tokio::task::JoinSet::new();
+    for variant in variants {
+        let places = Arc::clone(&places);
+        running.spawn(async move {
+            let _place = places.acquire_owned().await;
+            let report = lifecycle::trial(&variant.bundle, &[], JOBS, Sandboxing::Auto).await;
+            let (passed, blamed) = match report {
+                Ok(report) => tally(&report.results),
+                Err(error) => (0, vec![error]),
+            };
+            VariantRow {
+                mock: LIFECYCLE,
+                variant: variant.id.to_owned(),
+                what: variant.what.to_owned(),
+                passed,
+                blamed,
+            }
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        let Ok(row) = ended else { continue };
+        done += 1;
+        heard.done(&row.variant, done, all);
+        outcome.variants.push(row);
+    }
+    let mut running = tokio::task::JoinSet::new();
+    for mutant in mutants {
+        let places = Arc::clone(&places);
+        running.spawn(async move {
+            let _place = places.acquire_owned().await;
+            let mut row = MutantRow {
+                mock: LIFECYCLE,
+                mutant: mutant.id.to_owned(),
+                requirement: mutant.requirement.to_owned(),
+                wrong: mutant.wrong.to_owned(),
+                killed: false,
+                attributed: false,
+                also: Vec::new(),
+            };
+            let own = [mutant.requirement.to_owned()];
+            let rounds: &[&[String]] = match depth {
+                Depth::Quick => &[&own, &[]],
+                Depth::Full => &[&[]],
+            };
+            for only in rounds {
+                if row.attributed || stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let report = lifecycle::trial(&mutant.bundle, only, JOBS, Sandboxing::Auto).await;
+                if let Ok(report) = report {
+                    judge(&mut row, &Base::default(), &report.results);
+                }
+            }
+            row
+        });
+    }
+    let mut rows = Vec::new();
+    while let Some(ended) = running.join_next().await {
+        let Ok(row) = ended else { continue };
+        done += 1;
+        heard.done(&row.mutant, done, all);
+        rows.push(row);
+    }
+    rows.sort_by(|a, b| a.mutant.cmp(&b.mutant));
+    outcome.mutants.extend(rows);
+}
+
+/// One mock with its suites.
+struct Bench {
+    kind: Kind,
+    suites: Arc<Vec<Suite>>,
+    own: std::ffi::OsString,
+    stop: &'static AtomicBool,
+}
+
+/// What the correct mock shows in a scenario.
+#[derive(Default)]
+struct Base {
+    blamed: BTreeSet<(String, String)>,
+    /// Cases in which a statement was seen to hold.
+    seen: BTreeMap<String, Vec<String>>,
+}
+
+impl Bench {
+    fn new(kind: Kind, stop: &'static AtomicBool) -> Result<Arc<Bench>, StartError> {
+        let names: &[&str] = match kind {
+            Kind::Mcp => &["mcp"],
+            _ => &["acp", "open-design"],
+        };
+        let suites = names.iter().filter_map(|name| suite::built_in(name)?.ok());
+        let own = crate::runtime::helper::own_path().map_err(|error| StartError::Failed {
+            program: "agentproto".to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(Arc::new(Bench {
+            kind,
+            suites: Arc::new(suites.collect()),
+            own: own.into_os_string(),
+            stop,
+        }))
+    }
+
+    async fn run(self: &Arc<Self>, depth: Depth, heard: &Arc<dyn Heard>, outcome: &mut Outcome) {
+        let variants = self.variants();
+        let mutants: Vec<&'static Mutant> = mutants::of(self.kind).collect();
+        let all = variants.len() + mutants.len();
+        let places = Arc::new(Semaphore::new(RUNS));
+        let mut done = 0;
+        // Variants first: the plain ones are what mutants are compared with.
+        let mut running = tokio::task::JoinSet::new();
+        for plain in variants {
+            let (bench, places) = (Arc::clone(self), Arc::clone(&places));
+            running.spawn(async move {
+                let _place = places.acquire_owned().await;
+                let ran = bench.certify(&plain.env(), &[]).await;
+                (plain, ran)
+            });
+        }
+        let mut bases: HashMap<String, Base> = HashMap::new();
+        while let Some(ended) = running.join_next().await {
+            let Ok((plain, ran)) = ended else { continue };
+            done += 1;
+            heard.done(&plain.name, done, all);
+            let row = variant_row(self.kind, &plain, &ran);
+            outcome.variants.push(row);
+            if plain.variant.is_none() {
+                bases.insert(plain.scenario.clone(), base(&ran));
+            }
+        }
+        outcome.variants.sort_by(|a, b| a.variant.cmp(&b.variant));
+        let bases = Arc::new(bases);
+        let mut running = tokio::task::JoinSet::new();
+        for mutant in mutants {
+            let (bench, places) = (Arc::clone(self), Arc::clone(&places));
+            let bases = Arc::clone(&bases);
+            running.spawn(async move {
+                let _place = places.acquire_owned().await;
+                bench.mutant(mutant, depth, &bases).await
+            });
+        }
+        let mut rows = Vec::new();
+        while let Some(ended) = running.join_next().await {
+            let Ok(row) = ended else { continue };
+            done += 1;
+            heard.done(&row.mutant, done, all);
+            rows.push(row);
+        }
+        rows.sort_by(|a, b| a.mutant.cmp(&b.mutant));
+        outcome.mutants.extend(rows);
+    }
+
+    /// The correct mock in every scenario that a mutant needs, and every variant.
+    fn variants(&self) -> Vec<Plain> {
+        let mut scenarios: BTreeSet<&str> = mutants::of(self.kind).map(|m| m.scenario).collect();
+        scenarios.insert("default");
+        let plain = scenarios.into_iter().map(|scenario| Plain {
+            name: format!("scenario {scenario}"),
+            what: "the correct mock".to_owned(),
+            scenario: scenario.to_owned(),
+            variant: None,
+        });
+        let others = crate::mock::variants::of(self.kind).map(|variant| Plain {
+            name: variant.name.to_owned(),
+            what: variant.what.to_owned(),
+            scenario: variant.scenario.to_owned(),
+            variant: Some(variant.name.to_owned()),
+        });
+        plain.chain(others).collect()
+    }
+
+    async fn mutant(
+        &self,
+        mutant: &'static Mutant,
+        depth: Depth,
+        bases: &HashMap<String, Base>,
+    ) -> MutantRow {
+        let nothing = Base::default();
+        let base = bases.get(mutant.scenario).unwrap_or(&nothing);
+        let env = [
+            ("MOCK_SCENARIO".to_owned(), mutant.scenario.to_owned()),
+            ("MOCK_MUTANT".to_owned(), mutant.id.to_owned()),
+        ];
+        let mut row = MutantRow {
+            mock: self.kind.as_str(),
+            mutant: mutant.id.to_owned(),
+            requirement: mutant.requirement.to_owned(),
+            wrong: mutant.wrong.to_owned(),
+            killed: false,
+            attributed: false,
+            also: Vec::new(),
+        };
+        if depth == Depth::Quick {
+            let mut only = vec![mutant.requirement.to_owned()];
+            let tour = base.seen.get(mutant.requirement).into_iter().flatten();
+            only.extend(tour.take(TOUR).cloned());
+            let ran = self.certify(&env, &only).await;
+            judge(&mut row, base, &ran.report.results);
+            if row.attributed {
+                return row;
+            }
+        }
+        let ran = self.certify(&env, &[]).await;
+        judge(&mut row, base, &ran.report.results);
+        row
+    }
+
+    async fn certify(&self, env: &[(String, String)], only: &[String]) -> Ran {
+        let argv = vec![self.own.clone(), "mock".into(), self.kind.as_str().into()];
+        let nothing = Target::default();
+        let options = Options {
+            jobs: JOBS,
+            shard: None,
+            stop: self.stop,
+            keep_transcripts: false,
+            only: only.to_vec(),
+        };
+        let ready = Launcher::new(argv, env)
+            .map_err(|error| error.to_string())
+            .and_then(|launcher| Ok((launcher, Workspace::new().map_err(|e| e.to_string())?)));
+        let (launcher, workspace) = match ready {
+            Ok(ready) => ready,
+            Err(error) => return Ran::failed(&error),
+        };
+        let setting = Setting {
+            launcher,
+            prompts: prompts::of_mock(),
+            timeout: TIMEOUT,
+            quiet: Duration::from_millis(300),
+            grace: Duration::from_millis(1000),
+            login: Login::First,
+            model: None,
+            workspace,
+            home: None,
+            state_variable: Some("MOCK_STATE_DIR"),
+        };
+        let suites = Arc::clone(&self.suites);
+        run::run(suites, nothing, setting, options, Arc::new(Silent)).await
+    }
+}
+
+struct Silent;
+impl Progress for Silent {}
+
+impl Plain {
+    fn env(&self) -> Vec<(String, String)> {
+        let mut env = vec![
+            ("MOCK_SCENARIO".to_owned(), self.scenario.clone()),
+            ("MOCK_MUTANT".to_owned(), String::new()),
+        ];
+        let variant = self.variant.clone().unwrap_or_default();
+        env.push(("MOCK_VARIANT".to_owned(), variant));
+        env
+    }
+}
+
+fn is_blame(row: &&CaseResult) -> bool {
+    matches!(row.verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
+}
+
+fn variant_row(kind: Kind, plain: &Plain, ran: &Ran) -> VariantRow {
+    let (passed, blamed) = tally(&ran.report.results);
+    VariantRow {
+        mock: kind.as_str(),
+        variant: plain.name.clone(),
+        what: plain.what.clone(),
+        passed,
+        blamed,
+    }
+}
+
+/// How many passed, and everything that was blamed.
+fn tally(results: &[CaseResult]) -> (usize, Vec<String>) {
+    let blamed = results.iter().filter(is_blame);
+    let blamed = blamed.map(|r| format!("{} ({}): {}", r.requirement, r.case, r.message));
+    let passed = results.iter().filter(|r| r.verdict == Verdict::Pass);
+    (passed.count(), blamed.collect())
+}
+
+fn base(ran: &Ran) -> Base {
+    let blamed = ran.report.results.iter().filter(is_blame);
+    Base {
+        blamed: blamed
+            .map(|r| (r.case.clone(), r.requirement.clone()))
+            .collect(),
+        seen: ran.seen.clone(),
+    }
+}
+
+fn judge(row: &mut MutantRow, base: &Base, results: &[CaseResult]) {
+    let new = results.iter().filter(|r| {
+        // A fault of ours kills nothing.
+        let blames = matches!(r.verdict, Verdict::Fail | Verdict::Warn);
+        blames
+            && !base
+                .blamed
+                .contains(&(r.case.clone(), r.requirement.clone()))
+    });
+    let mut also = BTreeSet::new();
+    for result in new {
+        row.killed = true;
+        match result.requirement == row.requirement {
+            true => row.attributed = true,
+            false => _ = also.insert(result.requirement.clone()),
+        }
+    }
+    row.also = also.into_iter().collect();
+}

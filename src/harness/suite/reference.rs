@@ -1,0 +1,86 @@
+//! A suite as a page for people.
+
+use super::Suite;
+
+/// docs/suites/NAME.md: every statement, and every case with what it decides.
+pub fn reference(suite: &Suite) -> String {
+    let mut out = format!(
+        "# {}\n\n\
+         <!-- Generated from suites/{name}; `UPDATE_DOCS=1 cargo test --test suites` writes this \
+         file. -->\n\n\
+         `agentproto certify --suite {name}` decides {} statements with {} cases, and with \
+         monitors that watch every line of every case.\n",
+        escaped(&suite.title),
+        suite.requirements.len(),
+        suite.cases.len(),
+        name = suite.name,
+    );
+    let mut sections: Vec<&str> = Vec::new();
+    for requirement in &suite.requirements {
+        if !sections.contains(&requirement.section.as_str()) {
+            sections.push(&requirement.section);
+        }
+    }
+    for section in sections {
+        out.push_str(&format!("\n## {}\n\n", escaped(section)));
+        out.push_str("| statement | level | | decided by |\n|---|---|---|---|\n");
+        let here = suite.requirements.iter().filter(|r| r.section == section);
+        for requirement in here.clone() {
+            let cases = suite.cases.iter();
+            let cases = cases.filter(|case| case.decides.contains(&requirement.id));
+            let mut by: Vec<String> = cases.map(|case| format!("`{}`", case.id)).collect();
+            if !requirement.watched.is_empty() {
+                by.push("monitor".to_owned());
+            }
+            out.push_str(&format!(
+                "| **{}** | {} | {}<br>*{}* | {} |\n",
+                escaped(&requirement.id),
+                requirement.level.as_str(),
+                escaped(&requirement.statement),
+                escaped(&requirement.source),
+                by.join(", "),
+            ));
+        }
+        let ids: Vec<&String> = here.map(|r| &r.id).collect();
+        let cases: Vec<_> = suite
+            .cases
+            .iter()
+            .filter(|case| case.decides.first().is_some_and(|id| ids.contains(&id)))
+            .collect();
+        if !cases.is_empty() {
+            out.push_str("\n| case | |\n|---|---|\n");
+        }
+        for case in cases {
+            let mut needs: Vec<String> = Vec::new();
+            let capabilities = case.needs.capabilities.iter();
+            let capabilities = capabilities.map(|p| p.trim_start_matches('/').replace('/', "."));
+            needs.extend(capabilities.map(|name| format!("capability `{name}`")));
+            needs.extend(case.needs.prompts.iter().map(|p| format!("prompt `{p}`")));
+            needs.extend(case.needs.auth.then(|| "a login".to_owned()));
+            needs.extend(case.needs.model.then(|| "the mock model".to_owned()));
+            let needs = match needs.is_empty() {
+                true => String::new(),
+                false => format!("; needs {}", needs.join(", ")),
+            };
+            let title = escaped(&case.title);
+            out.push_str(&format!("| `{}` | {title}{needs} |\n", case.id));
+        }
+    }
+    out
+}
+
+/// Text in a cell of a table.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' => out.push(' '),
+            '|' | '<' | '*' | '_' | '`' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
