@@ -1,10 +1,13 @@
-//! Agents that others wrote, through the whole runner with a small manifest each.
-//! `tests/interop/run` installs them and runs these.
+//! Agents that others wrote, through the whole runner with a small manifest each; and a client
+//! that others wrote, with our mock and all of its variants. `tests/interop/run` installs them
+//! and runs these.
 #![cfg(target_os = "linux")]
 
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use agentproto::mock::{Kind, variants};
 use serde_json::Value;
 
 fn installed(path: &str) -> PathBuf {
@@ -96,4 +99,75 @@ fn the_echo_agent_of_the_python_sdk() {
     let text: String = deltas.iter().filter_map(|e| e["text"].as_str()).collect();
     assert!(text.contains("hello from the runner"), "{lines:#?}");
     assert_eq!(of(&lines, "turn-end")[0]["reason"], "end_turn");
+}
+
+/// The example client starts its agent with `npx`, so that is what the mock is called here. It
+/// reads decisions from its terminal; the first option is taken whenever it asks.
+fn example_client(variant: Option<&str>) -> (String, String) {
+    let client = installed("node_modules/@agentclientprotocol/sdk/dist/examples/client.js");
+    let place = tempfile::tempdir().expect("a directory");
+    let npx = place.path().join("npx");
+    let mock = "#!/bin/sh\nexec \"$AGENTPROTO\" mock acp\n";
+    std::fs::write(&npx, mock).expect("written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&npx, mode).expect("changed");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut child = Command::new("node")
+        .arg(client)
+        .current_dir(place.path())
+        .env("PATH", format!("{}:{path}", place.path().display()))
+        .env("AGENTPROTO", env!("CARGO_BIN_EXE_agentproto"))
+        .env("MOCK_VARIANT", variant.unwrap_or_default())
+        .env_remove("MOCK_SCENARIO")
+        .env_remove("MOCK_MUTANT")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("node starts");
+    let mut stderr = child.stderr.take().expect("stderr");
+    let errors = std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = stderr.read_to_string(&mut text);
+        text
+    });
+    let mut stdin = child.stdin.take().expect("stdin");
+    let mut stdout = child.stdout.take().expect("stdout");
+    let (mut said, mut asked, mut bytes) = (Vec::new(), 0, [0; 65536]);
+    while let Ok(length @ 1..) = stdout.read(&mut bytes) {
+        said.extend_from_slice(&bytes[..length]);
+        let questions = String::from_utf8_lossy(&said)
+            .matches("Choose an option:")
+            .count();
+        for _ in asked..questions {
+            stdin.write_all(b"1\n").expect("it listens");
+        }
+        asked = questions;
+    }
+    let _ = child.wait();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    (said, errors.join().expect("stderr"))
+}
+
+#[test]
+#[ignore = "needs what tests/interop/run installs"]
+fn the_example_client_of_the_typescript_sdk() {
+    let (said, errors) = example_client(None);
+    assert!(said.contains("completed with: end_turn"), "{said}{errors}");
+    let mut wrong = Vec::new();
+    for variant in variants::of(Kind::Acp) {
+        let (said, errors) = example_client(Some(variant.name));
+        // The example neither logs in nor goes on after an error; it tells both.
+        let expected = match variant.scenario {
+            "auth" => errors.contains("-32000"),
+            "error" => errors.contains("[Client] Error"),
+            _ => said.contains("completed with: end_turn"),
+        };
+        if !expected {
+            let tail = said.chars().rev().take(500).collect::<Vec<_>>();
+            let tail: String = tail.into_iter().rev().collect();
+            wrong.push(format!("{}: …{tail}\n{errors}", variant.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }

@@ -1,26 +1,34 @@
 //! The lifecycle suite and its judge: every mutant is found by the statement that it breaks,
 //! and no bundle that conforms is blamed.
 
+use std::path::Path;
+use std::process::Command;
+
 use agentproto::cli::register;
-use agentproto::harness::lifecycle::{self, Made, mutants, trial, variants};
+use agentproto::harness::lifecycle::{self, Made, Mutant, mutants, trial, variants};
 use agentproto::harness::model::{Report, Verdict};
 use agentproto::harness::suite::{self, What};
 use agentproto::runtime::context::Sandboxing;
 use agentproto::runtime::helper;
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
 
-fn ready() {
+/// Trials side by side: most of their time they wait.
+fn judged<'m>(
+    all: impl IntoIterator<Item = (&'m Made, Vec<String>)>,
+    sandboxing: Sandboxing,
+) -> Vec<Report> {
     helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
-}
-
-fn judged(made: &Made, only: &[String], sandboxing: Sandboxing) -> Report {
-    ready();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime");
-    let report = runtime.block_on(trial(made, only, 4, sandboxing));
-    report.expect("a report")
+    let trials = all.into_iter().map(|(made, only)| async move {
+        let report = trial(made, &only, 2, sandboxing).await;
+        report.expect("a report")
+    });
+    runtime.block_on(stream::iter(trials).buffered(4).collect())
 }
 
 fn told(report: &Report, wanted: impl Fn(Verdict) -> bool) -> Vec<String> {
@@ -107,41 +115,79 @@ fn a_mutant_breaks_a_statement_of_the_suite() {
 
 #[test]
 fn every_mutant_is_found() {
+    let mutants = mutants();
+    let only = |m: &Mutant| vec![m.requirement.to_owned()];
+    let reports = judged(
+        mutants.iter().map(|m| (&m.bundle, only(m))),
+        Sandboxing::Auto,
+    );
     let mut missed = Vec::new();
-    for mutant in mutants() {
-        let report = judged(
-            &mutant.bundle,
-            &[mutant.requirement.to_owned()],
-            Sandboxing::Auto,
-        );
-        let rows = report
-            .results
-            .iter()
-            .filter(|r| r.requirement == mutant.requirement);
-        let row = rows.last().expect("a verdict");
-        let evidence = row.evidence.is_empty() && mutant.verdict == Verdict::Fail;
-        if row.verdict != mutant.verdict || evidence {
+    for (mutant, report) in mutants.iter().zip(&reports) {
+        let mut rows = report.results.iter();
+        let row = rows
+            .find(|r| r.requirement == mutant.requirement)
+            .expect("a verdict");
+        println!("{} {}: {}", mutant.id, mutant.requirement, row.message);
+        if row.verdict != mutant.verdict || row.evidence.is_empty() {
             missed.push(format!(
-                "{} ({}): {:?}, {}",
-                mutant.id, mutant.requirement, row.verdict, row.message
+                "{} ({}): {:?}, {} ({} lines)",
+                mutant.id,
+                mutant.requirement,
+                row.verdict,
+                row.message,
+                row.evidence.len()
             ));
         }
     }
+    assert_eq!(reports.len(), mutants.len());
     assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// One thing is wrong, and one statement is broken: over the whole suite, for mutants of all
+/// kinds.
+#[test]
+fn nothing_else_is_blamed() {
+    let chosen = [
+        "lc-exits-at-start",
+        "lc-declares-images",
+        "lc-mode-dropped",
+        "lc-option-variable",
+        "lc-forgets-turns",
+        "lc-unknown-event",
+        "lc-two-ends",
+        "lc-deaf-to-cancel",
+        "lc-leaves-daemon",
+    ];
+    let mutants = mutants();
+    let chosen: Vec<&Mutant> = mutants.iter().filter(|m| chosen.contains(&m.id)).collect();
+    let reports = judged(
+        chosen.iter().map(|m| (&m.bundle, Vec::new())),
+        Sandboxing::Auto,
+    );
+    let mut others = Vec::new();
+    for (mutant, report) in chosen.iter().zip(&reports) {
+        let blamed = report.results.iter().filter(|r| blames(r.verdict));
+        let wrongly = blamed.filter(|r| r.requirement != mutant.requirement);
+        others.extend(wrongly.map(|r| format!("{}: {} {}", mutant.id, r.requirement, r.message)));
+        assert!(report.summary.fail > 0, "{} survived", mutant.id);
+    }
+    assert_eq!(chosen.len(), 9);
+    assert!(others.is_empty(), "{}", others.join("\n"));
 }
 
 #[test]
 fn no_variant_is_blamed() {
+    let variants = variants();
+    let reports = judged(
+        variants.iter().map(|v| (&v.bundle, Vec::new())),
+        Sandboxing::Auto,
+    );
     let mut blamed = Vec::new();
-    for variant in variants() {
-        let report = judged(&variant.bundle, &[], Sandboxing::Auto);
-        let rows = told(&report, blames);
-        assert!(
-            report.summary.pass > 25,
-            "{}: {:?}",
-            variant.id,
-            report.summary
-        );
+    for (variant, report) in variants.iter().zip(&reports) {
+        if report.summary.pass <= 25 {
+            blamed.push(format!("{}: {:?}", variant.id, report.summary));
+        }
+        let rows = told(report, blames);
         blamed.extend(rows.into_iter().map(|row| format!("{}: {row}", variant.id)));
     }
     assert!(blamed.is_empty(), "{}", blamed.join("\n"));
@@ -149,15 +195,97 @@ fn no_variant_is_blamed() {
 
 #[test]
 fn without_a_sandbox_nothing_is_said_about_one() {
-    let report = judged(
-        &variants()[0].bundle,
-        &["sandbox".to_owned()],
+    let variants = variants();
+    let first = variants.first().expect("one");
+    let reports = judged(
+        [(&first.bundle, vec!["sandbox".to_owned()])],
         Sandboxing::Off,
     );
-    assert!(
-        report
-            .results
-            .iter()
-            .all(|r| r.verdict == Verdict::NotVerified)
-    );
+    let rows = reports.iter().flat_map(|r| &r.results);
+    let verdicts: Vec<Verdict> = rows.map(|r| r.verdict).collect();
+    assert_eq!(verdicts, [Verdict::NotVerified; 2]);
+}
+
+/// `certify` with a state directory of its own.
+fn certify(args: &[&str]) -> (i32, Value, String) {
+    let home = tempfile::tempdir().expect("a directory");
+    let program = Path::new(env!("CARGO_BIN_EXE_agentproto"));
+    let beside = program.parent().expect("a directory").to_path_buf();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(beside).chain(std::env::split_paths(&path)));
+    let run = Command::new(program)
+        .args(["certify", "--output", "json"])
+        .args(args)
+        .env("AGENTPROTO_HOME", home.path())
+        .env("PATH", path.expect("a path"))
+        .output()
+        .expect("runs");
+    let report = serde_json::from_slice(&run.stdout).unwrap_or(Value::Null);
+    let errors = String::from_utf8_lossy(&run.stderr).into_owned();
+    (run.status.code().unwrap_or(-1), report, errors)
+}
+
+#[test]
+fn a_slug_is_certified_by_its_protocol_and_its_lifecycle() {
+    let (code, report, errors) = certify(&["mock-acp", "--only", "TR-11", "--only", "install"]);
+    assert_eq!(code, 0, "{errors}");
+    let rows = report["results"].as_array().expect("rows");
+    let of = |suite: &str| {
+        rows.iter()
+            .any(|r| r["suite"] == suite && r["verdict"] == "pass")
+    };
+    assert!(of("acp") && of("lifecycle"), "{report:#}");
+    assert_eq!(report["target"]["kind"], "bundle");
+}
+
+#[test]
+fn what_the_manifest_does_not_offer_is_the_callers_mistake() {
+    let (code, report, errors) = certify(&["mock-acp", "--mode", "carefull"]);
+    assert_eq!((code, report), (64, Value::Null));
+    assert!(errors.contains("did you mean `careful`?"), "{errors}");
+    let (code, _, errors) = certify(&["mock-acp", "--option", "patience=99"]);
+    assert_eq!(code, 64, "{errors}");
+    let (code, _, _) = certify(&["no-such-agent"]);
+    assert_eq!(code, 66);
+}
+
+#[test]
+fn a_bundle_that_cannot_be_prepared_is_judged_all_the_same() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mutants = mutants();
+    let old = mutants.iter().find(|m| m.id == "lc-version-out-of-range");
+    old.expect("there").bundle.write(dir.path()).expect("made");
+    let named = dir.path().to_string_lossy();
+    let (code, report, errors) = certify(&[&named, "--suite", "lifecycle"]);
+    assert_eq!(code, 69, "{errors}");
+    let rows = report["results"].as_array().expect("rows");
+    let of = |id: &str| rows.iter().find(|r| r["requirement"] == id).expect("a row");
+    assert_eq!(of("A29-VER-06")["verdict"], "fail");
+    assert_eq!(of("A45-LIFE-05")["verdict"], "not_verified");
+    let why = of("A45-LIFE-05")["message"].as_str().expect("a text");
+    assert!(why.starts_with("version_mismatch: "), "{why}");
+    assert_eq!(report["summary"]["fail"], 1, "{report:#}");
+}
+
+#[test]
+fn a_suite_of_the_lifecycle_has_probes_only_and_others_none() {
+    let with = |protocol: &str, step: &str| {
+        let text = format!(
+            "suite: agentproto.suite/v1\nname: x\nprotocol: {protocol}\nrequirements:\n  - {{ id: X, statement: x }}\ncases:\n  - id: x\n    decides: X\n    steps: [{{ {step} }}]\n"
+        );
+        let read = suite::parse(&text);
+        read.map(drop).map_err(|mistakes| {
+            mistakes
+                .iter()
+                .map(|m| m.message.clone())
+                .collect::<String>()
+        })
+    };
+    assert_eq!(with("lifecycle", "probe: idle"), Ok(()));
+    let unknown = with("lifecycle", "probe: idel").expect_err("unknown");
+    assert!(unknown.contains("there is no probe `idel`"), "{unknown}");
+    let other = with("lifecycle", "alive: true").expect_err("no probe");
+    assert!(other.contains("each step is a `probe`"), "{other}");
+    let misplaced = with("acp", "probe: idle").expect_err("no bundle");
+    assert!(misplaced.contains("protocol: lifecycle"), "{misplaced}");
 }

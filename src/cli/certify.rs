@@ -17,7 +17,7 @@ use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
-use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{self, Login, Options, Patience, Progress, Setting, Workspace, prompts};
 use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
@@ -182,6 +182,8 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             workspace,
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
+            starts: Patience::default(),
+            turns: Patience::default(),
         };
         let suites = Arc::new(suites);
         Ok::<_, Failure>(run::run(suites, target, setting, options, progress).await)

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::lifecycle;
 use super::model::{CaseResult, Target, Verdict};
 use super::run::process::{Launcher, StartError};
-use super::run::{self, Login, Options, Progress, Ran, Setting, Workspace, prompts};
+use super::run::{self, Login, Options, Patience, Progress, Ran, Setting, Workspace, prompts};
 use super::suite::{self, Suite};
 use crate::mock::Kind;
 use crate::mock::mutants::{self, Mutant};
@@ -369,6 +369,8 @@ impl Bench {
             workspace,
             home: None,
             state_variable: Some("MOCK_STATE_DIR"),
+            starts: Patience::default(),
+            turns: Patience::default(),
         };
         let suites = Arc::clone(&self.suites);
         run::run(suites, nothing, setting, options, Arc::new(Silent)).await

@@ -85,7 +85,7 @@ impl<'t> Rerun<'t> {
             renames: Renames::default(),
             notes: Vec::new(),
         };
-        rerun.to_next_step(0);
+        rerun.step_on(0);
         rerun
     }
 
@@ -115,7 +115,7 @@ impl<'t> Rerun<'t> {
         serde_json::from_slice(&line.bytes).ok()
     }
 
-    fn to_next_step(&mut self, from: usize) {
+    fn step_on(&mut self, from: usize) {
         let is_step = |entry: &Entry| {
             entry.is_to_agent() && !matches!(entry.kind, Some(Kind::Response { .. }))
         };
@@ -144,7 +144,7 @@ impl<'t> Rerun<'t> {
             self.open.insert(id.to_string(), self.cursor);
         }
         self.heard = 0;
-        self.to_next_step(self.cursor + 1);
+        self.step_on(self.cursor + 1);
         Todo::Send(bytes)
     }
 

@@ -25,6 +25,8 @@ const WATCHED: &[&str] = &[
 fn way(mutant: &str) -> (Script, &'static str) {
     let part = mutant.strip_prefix("acp-").unwrap_or(mutant);
     match part {
+        "el-01-form-for-url" => (pages, "default"),
+        _ if part.starts_with("el-04") || part.starts_with("el-06") => (pages, "elicitation-url"),
         "tr-17-same-request-id" => (two_questions, "default"),
         "tr-22-snake-case" => (everything, "default"),
         "tr-06-neither" | "tr-09-no-answer" => (basics, "default"),
@@ -129,7 +131,7 @@ fn settings_and_services() {
 
 #[test]
 fn the_correct_mock_is_blameless() {
-    let ways: [(Script, &str); 22] = [
+    let ways: [(Script, &str); 24] = [
         (basics, "default"),
         (hello, "default"),
         (everything, "default"),
@@ -151,6 +153,8 @@ fn the_correct_mock_is_blameless() {
         (one_turn, "plan"),
         (one_turn, "elicitation"),
         (one_turn, "permission"),
+        (pages, "default"),
+        (pages, "elicitation-url"),
         (one_turn, "thought"),
     ];
     let mut held = std::collections::BTreeSet::new();

@@ -22,6 +22,13 @@ pub fn fully(t: &mut Talk) {
     );
 }
 
+/// A client that takes pages, and no forms.
+pub fn pages(t: &mut Talk) {
+    initialize(t, json!({ "elicitation": { "url": {} } }));
+    new_session(t, 1002);
+    prompts(t, &["ask a question"]);
+}
+
 pub fn new_session(t: &mut Talk, id: u64) {
     let params = json!({ "cwd": t.dir, "mcpServers": [] });
     let answer = t.ask(id, "session/new", params);

@@ -52,6 +52,7 @@ pub fn start_with(args: &[&str], prepare: impl FnOnce(&mut Command)) -> Client {
         .env_remove("MOCK_STATE_DIR")
         .env_remove("MOCK_SCENARIO")
         .env_remove("MOCK_MUTANT")
+        .env_remove("MOCK_VARIANT")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -223,8 +224,8 @@ impl Client {
             "fs": { "readTextFile": true, "writeTextFile": true },
             "terminal": true,
             "auth": { "terminal": true },
-            "session": { "configOptions": { "boolean": {} }, "notices": {} },
-            "elicitation": { "form": {} },
+            "session": { "configOptions": { "boolean": {} }, "notices": {}, "compaction": {} },
+            "elicitation": { "form": {}, "url": {} },
         }))
     }
 

@@ -10,6 +10,7 @@ fn run(args: &[&str]) -> Output {
         .args(args)
         .env_remove("MOCK_SCENARIO")
         .env_remove("MOCK_MUTANT")
+        .env_remove("MOCK_VARIANT")
         .stdin(std::process::Stdio::null())
         .output()
         .expect("it runs")
@@ -49,6 +50,16 @@ fn unknown_names_are_refused_with_their_neighbours() {
         "the repl mock has no mutant",
     );
     refused(
+        &["acp", "--variant", "unicode-id"],
+        64,
+        "did you mean `unicode-ids`?",
+    );
+    refused(
+        &["repl", "--variant", "slow"],
+        64,
+        "the repl mock has no variant",
+    );
+    refused(
         &["acp", "--scenario", "no/such/file.yaml"],
         66,
         "cannot be read",
@@ -84,6 +95,8 @@ fn the_environment_chooses_where_no_flag_does() {
     assert_eq!(run("MOCK_SCENARIO", "exit-at-once").status.code(), Some(7));
     assert_eq!(run("MOCK_SCENARIO", "").status.code(), Some(0));
     assert_eq!(run("MOCK_MUTANT", "odd").status.code(), Some(64));
+    assert_eq!(run("MOCK_VARIANT", "odd").status.code(), Some(64));
+    assert_eq!(run("MOCK_VARIANT", "").status.code(), Some(0));
 }
 
 #[test]
@@ -94,7 +107,8 @@ fn the_list_is_complete_in_every_form() {
         serde_json::from_slice(&run(&["--list", "--output", "json"]).stdout).expect("JSON");
     let scenarios = json["scenarios"].as_array().expect("scenarios");
     let mutants = json["mutants"].as_array().expect("mutants");
-    for (list, key) in [(scenarios, "name"), (mutants, "id")] {
+    let variants = json["variants"].as_array().expect("variants");
+    for (list, key) in [(scenarios, "name"), (variants, "name"), (mutants, "id")] {
         for item in list {
             let name = item[key].as_str().expect("a name");
             assert!(human.contains(name), "{name}");
@@ -109,10 +123,15 @@ fn the_list_is_complete_in_every_form() {
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     assert!(lines.iter().all(|line| schema.is_valid(line)));
+    // Each says where it shows, and there is such a scenario.
+    for item in variants.iter().chain(mutants) {
+        let named = |scenario: &&Value| scenario["name"] == item["scenario"];
+        assert!(scenarios.iter().any(|s| named(&s)), "{item}");
+    }
     let count = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count();
     assert_eq!(
-        (count("scenario"), count("mutant")),
-        (scenarios.len(), mutants.len())
+        (count("scenario"), count("variant"), count("mutant")),
+        (scenarios.len(), variants.len(), mutants.len())
     );
     assert_eq!((count("aoi:meta"), count("aoi:summary")), (1, 1));
 }

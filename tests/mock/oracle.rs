@@ -66,6 +66,9 @@ fn check(tape: &Tape, answers: &[(u64, &str)]) -> usize {
                 survives::<official::WaitForTerminalExitRequest>(params)
             }
             Some("elicitation/create") => survives::<official::CreateElicitationRequest>(params),
+            Some("elicitation/complete") => {
+                survives::<official::CompleteElicitationNotification>(params)
+            }
             Some(other) => Err(format!("no such method: {other}")),
             None => match answers.iter().find(|(id, _)| message["id"] == *id) {
                 Some((_, "initialize")) => survives::<official::InitializeResponse>(result),
@@ -98,6 +101,8 @@ fn every_turn_of_the_correct_mock() {
         "plan",
         "thought",
         "elicitation",
+        "elicitation-url",
+        "permission-twice",
         "updates",
         "modes",
         "rich",

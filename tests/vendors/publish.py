@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a report fit to be shown to others.
 
-    publish.py --agentproto BIN --vendors DIR REPORT.json OUT
+    publish.py --agentproto BIN --vendors DIR --place DIR --title NAME REPORT.json OUT
 
 Takes the places of this machine out of a report, and writes its page, Markdown, JSON and badge
 into OUT.
@@ -19,18 +19,16 @@ from pathlib import Path
 KEPT = ["report.json", "report.html", "report.md", "badge.svg"]
 
 
-def places(vendors, agentproto):
-    """What is replaced, the longest first: (pattern, what stands there instead)."""
-    names = {str(vendors), os.path.realpath(vendors)}
-    known = []
-    for name in sorted(names, key=len, reverse=True):
-        place = re.escape(name)
-        known.append((place + r"/tmp/agentproto-certify-\d+-\d+", "/run"))
-        known.append((place, "/vendors"))
-        # Evidence is cut where it grows too long, also in the middle of a path.
+def places(options):
+    """What is replaced, one after the other: (pattern, what stands there instead)."""
+    vendors = sorted({options.vendors, os.path.realpath(options.vendors)})
+    known = [(re.escape(options.place) + r"(?:/agentproto-certify-\d+-\d+)?", "/run")]
+    known += [(re.escape(name), "/vendors") for name in vendors]
+    known.append((re.escape(options.agentproto), "agentproto"))
+    # Evidence is cut where it grows too long, also in the middle of a path.
+    for name in [options.place, options.agentproto, *vendors]:
         cut = [re.escape(name[:length]) for length in range(len(name) - 1, 4, -1)]
-        known.append((f"(?:{'|'.join(cut)})(?=…|\\.\\.\\.)", "/"))
-    known.append((re.escape(agentproto), "agentproto"))
+        known.append((f"(?:{'|'.join(cut)})(?=…|\\.\\.\\.|\\\\?$)", "/"))
     known.append((re.escape(os.path.expanduser("~")) + r"(?=/)", "/home/user"))
     if len(socket.gethostname()) > 3:
         known.append((re.escape(socket.gethostname()), "host"))
@@ -53,10 +51,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--agentproto", required=True)
     parser.add_argument("--vendors", required=True)
+    parser.add_argument("--place", required=True, help="where the cases were")
+    parser.add_argument("--title", required=True, help="what people call the agent")
     parser.add_argument("report", type=Path)
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    report = scrub(json.loads(options.report.read_text()), places(options.vendors, options.agentproto))
+    report = scrub(json.loads(options.report.read_text()), places(options))
+    report["target"]["name"] = options.title
     left = re.findall(r"(?<!\w)/(?:tmp|root|work)/[^\s\"]*", json.dumps(report, ensure_ascii=False))
     if left:
         print(f"{options.report}: look at {sorted(set(left))[:20]}", file=sys.stderr)

@@ -27,6 +27,10 @@ pub async fn audit(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     };
     let said = stand.turn(&session, &prompt).await?;
     stand.close(&session).await;
+    if !said.ended {
+        let why = "the turn did not end in time".to_owned();
+        return Err(Blocked::NotVerified(why));
+    }
     let home = stand.context().map_err(|fault| stand.refused(&fault))?.home;
     let path = default_path(&home);
     let verified = verify(&path);

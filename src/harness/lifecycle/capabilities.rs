@@ -18,7 +18,8 @@ const FAMILIES: [&str; 3] = ["/loadSession", "/promptCapabilities/", "/mcpCapabi
 
 pub async fn capabilities(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match stand.target.ready().await {
-        Ok(_) => stand.met("A45-CAP-09", &[]),
+        Ok(_) if stand.target.protocol() == "acp" => stand.met("A45-CAP-09", &[]),
+        Ok(_) => {}
         Err(fault) if fault.code == Code::CapabilityMismatch => {
             let line = stand.fault(&fault);
             let what = format!("capability_mismatch: {}", fault.message);
@@ -256,7 +257,7 @@ fn promise(
 
 async fn mcp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let acp_only = Blocked::NotApplicable("the protocol is mcp".to_owned());
-    for id in ["A44-CONF-05", "A44-TRANS-03", "A45-CAP-06"] {
+    for id in ["A44-CONF-05", "A44-TRANS-03", "A45-CAP-06", "A45-CAP-09"] {
         stand.open(id, acp_only.clone());
     }
     let bundle = stand.target.bundle.clone();

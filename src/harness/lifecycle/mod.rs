@@ -123,7 +123,7 @@ pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
             most.as_secs()
         ))),
     };
-    stand.finish(blocked, begun.elapsed())
+    stand.finish(case, blocked, begun.elapsed())
 }
 
 async fn probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {

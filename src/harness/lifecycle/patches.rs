@@ -345,6 +345,8 @@ pub async fn options(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mut findings = Findings::default();
     let mut plain = stand.wanted();
     plain.options.clear();
+    // An agent that does not even start without them says nothing about options.
+    show(stand, plain.clone()).await?;
     let bare = prepared(stand, plain.clone()).await?;
     // Set to what they are anyway, options add nothing.
     let defaults: Vec<(String, Given)> = of_manifest()

@@ -12,6 +12,7 @@ use super::BundleTarget;
 use super::look::{self, Seen};
 use crate::harness::run::Setting;
 use crate::harness::run::case::{Blocked, Broken, Played};
+use crate::harness::suite::Case;
 use crate::runtime::agent::{Agent, Wishlist};
 use crate::runtime::arm::desk::Permissions;
 use crate::runtime::choices::Wanted;
@@ -136,8 +137,18 @@ impl<'a> Stand<'a> {
         }
     }
 
-    pub fn finish(mut self, blocked: Option<Blocked>, took: Duration) -> Played {
-        self.played.blocked = blocked;
+    /// What was judged before a probe broke off stays judged.
+    pub fn finish(mut self, case: &Case, blocked: Option<Blocked>, took: Duration) -> Played {
+        if let Some(blocked) = blocked {
+            let judged = &self.played.looked_at;
+            let open = &self.played.open;
+            let left = case
+                .decides
+                .iter()
+                .filter(|id| !judged.contains(id) && !open.iter().any(|(known, _)| known == *id));
+            let left: Vec<_> = left.map(|id| (id.clone(), blocked.clone())).collect();
+            self.played.open.extend(left);
+        }
         self.played.duration = took;
         self.played.transcript = std::mem::take(&mut *locked(&self.log.transcript));
         self.played
@@ -242,8 +253,12 @@ impl<'a> Stand<'a> {
             ..self.target.wishes()
         };
         let mut agent = Agent::load(context, wishes)?;
-        let own = self.target.choices.env.iter().cloned();
-        agent.chosen.env.extend(own);
+        let own = self.setting.own_env(&self.root).map_err(|error| {
+            let what = format!("a home for the agent cannot be made: {error}");
+            Fault::new(Code::StateUnwritable, what)
+        })?;
+        let given = self.target.choices.env.iter().cloned();
+        agent.chosen.env.extend(given.chain(own));
         let marker = (MARKER.to_owned(), self.marker.clone());
         agent.chosen.env.push(marker);
         Ok(agent)

@@ -84,7 +84,8 @@ pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 fn forced(exit: &Exit) -> Option<String> {
     let killed = exit.status.signal() == Some(9);
     killed.then(|| {
-        "the agent ended neither at the end of its input nor at SIGTERM within five seconds; it had to be killed".to_owned()
+        "the agent had to be killed: it ended neither at the end of its input nor at SIGTERM"
+            .to_owned()
     })
 }
 

@@ -18,6 +18,8 @@ use crate::runtime::fault::Code;
 const CANCELLED: Duration = Duration::from_secs(1);
 /// What the measurement itself may take on a busy machine.
 const AIR: Duration = Duration::from_millis(400);
+/// How long a slow turn has to go on by itself.
+const BUSY: Duration = Duration::from_millis(300);
 /// In place of minutes.
 const IDLE: Duration = Duration::from_millis(300);
 
@@ -241,16 +243,21 @@ pub async fn cancel(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let mut turn = stand
         .send(&session, &slow)
         .map_err(|fault| stand.refused(&fault))?;
-    let until = Instant::now() + stand.setting.timeout;
+    let mut until = Instant::now() + stand.setting.timeout;
     let mut said = Said::default();
-    if let Ok(Some(event)) = timeout_at(until, turn.next()).await {
+    // From the first event on it must stay busy for a while, or the cancel would come too late.
+    while let Ok(Some(event)) = timeout_at(until, turn.next()).await {
+        if said.events.is_empty() {
+            until = Instant::now() + BUSY;
+        }
         stand.heard(&mut said, event);
     }
     if said.count(StreamEvent::is_last) > 0 || said.events.is_empty() {
         stand.close(&session).await;
-        let why = "the slow turn was over before it could be cancelled, or said nothing";
+        let why = "the slow turn was over before it could be cancelled, or said nothing in time";
         return Err(Blocked::NotVerified(why.to_owned()));
     }
+    stand.played.waits += BUSY;
     let asked = Instant::now();
     let line = stand.note(&json!({"cancel": true}));
     session

@@ -86,6 +86,12 @@ impl Ledger {
         table.get(&id_key(id)).cloned()
     }
 
+    /// Whether a request of ours is about the session of this id.
+    pub fn we_named(&self, session: &str) -> bool {
+        let mut ours = self.to_agent.values();
+        ours.any(|asked| asked.params.get("sessionId").and_then(Value::as_str) == Some(session))
+    }
+
     /// Takes a line in, after the monitors saw it.
     pub fn take(
         &mut self,

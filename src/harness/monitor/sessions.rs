@@ -80,6 +80,9 @@ impl Sessions {
                 }
             },
             None if self.is_blind => {}
+            // An agent that takes our prompt for a session that is not there answers under its
+            // name; whether it should take it is told with PT-07.
+            None if ledger.we_named(id) => {}
             None if ledger.open("session/new") > 0 => {
                 if self.early.len() < EARLY {
                     self.early.push((id.clone(), number));

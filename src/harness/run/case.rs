@@ -1,6 +1,6 @@
 //! Plays one case: from a fresh process to what it showed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -91,6 +91,8 @@ pub struct Player<'a> {
     pub(super) played: Played,
     pub(super) begun: Instant,
     pub(super) recorders: HashMap<String, super::recorder::Recorder>,
+    /// Names of requests that are prompts.
+    pub(super) prompted: HashSet<String>,
     pub(super) directories: usize,
     /// Logged in by the harness, as a user would have to be again in the next process.
     pub(super) is_logged_in: bool,
@@ -130,6 +132,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
         played: Played::default(),
         begun,
         recorders: HashMap::new(),
+        prompted: HashSet::new(),
         directories: 0,
         is_logged_in: false,
         seen_until: 0,
@@ -301,9 +304,10 @@ impl Player<'_> {
     async fn exchange(&mut self, method: &str, params: Option<Value>) -> Result<Received, Stop> {
         // A process needs its time to start.
         let timeout = match method {
-            "initialize" => self.setting.timeout * 2,
+            "initialize" => self.setting.starts.time(self.setting.timeout * 2),
             _ => self.setting.timeout,
         };
+        let is_start = method == "initialize";
         let connection = self.connection()?;
         let sent = connection.request(method, params, None, timeout).await;
         let answer = match sent {
@@ -311,8 +315,16 @@ impl Player<'_> {
             Err(silence) => Err(silence),
         };
         match answer {
-            Ok((answer, _)) => Ok(answer),
+            Ok((answer, _)) => {
+                if is_start {
+                    self.setting.starts.answered();
+                }
+                Ok(answer)
+            }
             Err(silence) => {
+                if is_start {
+                    self.setting.starts.silent();
+                }
                 Err(Blocked::NotVerified(format!("{method} was not answered: {silence}")).into())
             }
         }

@@ -6,6 +6,7 @@ mod collect;
 pub mod connection;
 pub mod home;
 mod opening;
+mod patience;
 pub mod process;
 pub mod prompts;
 mod recorder;
@@ -32,6 +33,7 @@ use super::monitor::{self, Monitor};
 use super::suite::{Case, Protocol, Suite};
 use case::Played;
 pub use collect::{Collected, file_name};
+pub use patience::Patience;
 use process::Launcher;
 pub use workspace::Workspace;
 
@@ -88,11 +90,14 @@ pub struct Setting {
     pub home: Option<home::Home>,
     /// A variable that names a directory in which the agent may keep things, case by case.
     pub state_variable: Option<&'static str>,
+    /// What was learned about answers to initialize, and to prompts.
+    pub starts: Patience,
+    pub turns: Patience,
 }
 
 impl Setting {
     /// Variables that differ from case to case.
-    fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
+    pub fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let mut env = match &self.home {
             Some(home) => home.furnish(root)?,
             None => Vec::new(),

@@ -47,6 +47,7 @@ impl Recorder {
             // What the agent under test was told is not meant for this one.
             json!("--scenario=default"),
             json!("--mutant="),
+            json!("--variant="),
             json!("--"),
             json!("--record"),
             json!(file),

@@ -80,10 +80,8 @@ impl Services {
                 "stopReason": "endTurn",
             })),
             (_, method) if method.starts_with("terminal/") => {
-                return match self.terminals.asked(id, method, params, &self.root) {
-                    Some(reply) => Some(envelope(id, reply)),
-                    None => None,
-                };
+                let reply = self.terminals.asked(id, method, params, &self.root);
+                return reply.map(|reply| envelope(id, reply));
             }
             _ => Err((-32601, format!("this client has no method `{method}`"))),
         };

@@ -47,8 +47,21 @@ impl Player<'_> {
         let Some((id, line)) = self.sent.get(name).cloned() else {
             return Err(Blocked::Error(format!("no request was sent as `{name}`")).into());
         };
-        let within = within.unwrap_or(self.setting.timeout);
-        match self.connection()?.answer(&id, within).await {
+        // Where nothing of the kind was ever answered, the wait is short.
+        let patience = match method {
+            "initialize" => Some(&self.setting.starts),
+            _ if self.prompted.contains(name) => Some(&self.setting.turns),
+            _ => None,
+        };
+        let usual = within.unwrap_or(self.setting.timeout);
+        let within = patience.map_or(usual, |patience| patience.time(usual));
+        let answer = self.connection()?.answer(&id, within).await;
+        match (&answer, patience) {
+            (Ok(_), Some(patience)) => patience.answered(),
+            (Err(_), Some(patience)) => patience.silent(),
+            _ => {}
+        }
+        match answer {
             Ok(answer) => {
                 let lines = vec![line, answer.line];
                 self.known.bind(name, (*answer.json).clone(), lines.clone());
@@ -218,6 +231,7 @@ impl Player<'_> {
         match sent {
             Ok(sent) => {
                 self.seen_until = self.seen_until.max(sent.1);
+                self.prompted.insert(prompt.name.clone());
                 self.sent.insert(prompt.name.clone(), sent);
                 Ok(())
             }

@@ -70,8 +70,10 @@ fn told(prompt: &str, tools: &[Value]) -> Option<Value> {
 }
 
 /// A call that changes nothing, by the server's own word; best one that needs no arguments.
+/// What it says stands in reports, so nothing is asked that sounds of secrets.
 fn harmless(tools: &[Value]) -> Option<Value> {
-    let mut reading: Vec<&Value> = tools.iter().filter(|tool| is_read_only(tool)).collect();
+    let is_tame = |tool: &&Value| is_read_only(tool) && !is_private(tool);
+    let mut reading: Vec<&Value> = tools.iter().filter(is_tame).collect();
     reading.sort_by_key(|tool| required(tool).len());
     let tool = reading.first()?;
     let mut arguments = Map::new();
@@ -85,6 +87,21 @@ fn harmless(tools: &[Value]) -> Option<Value> {
 
 fn is_read_only(tool: &Value) -> bool {
     tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true))
+}
+
+fn is_private(tool: &Value) -> bool {
+    let name = tool.get("name").and_then(Value::as_str);
+    let name = name.unwrap_or_default().to_ascii_lowercase();
+    let words = [
+        "env",
+        "secret",
+        "token",
+        "credential",
+        "passw",
+        "key",
+        "auth",
+    ];
+    words.iter().any(|word| name.contains(word))
 }
 
 fn required(tool: &Value) -> Vec<&str> {
@@ -148,7 +165,11 @@ mod tests {
             calls_with(&wild, &[("slow", named)]),
             json!({"slow": {"name": "wipe", "arguments": {}}})
         );
-        let tame = [tool("wipe", &[], false), tool("look", &["n"], true)];
+        let tame = [
+            tool("wipe", &[], false),
+            tool("get-env", &[], true),
+            tool("look", &["n"], true),
+        ];
         assert_eq!(
             calls_with(&tame, &[]),
             json!({

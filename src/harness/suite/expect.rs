@@ -249,9 +249,11 @@ impl Test {
                     None => Ok(()),
                     Some(error) => {
                         let place = error.instance_path().to_string();
+                        // It quotes the value, however long that is.
+                        let why = without_middle(&error.to_string());
                         Err(match place.is_empty() {
-                            true => error.to_string(),
-                            false => format!("at {place}: {error}"),
+                            true => why,
+                            false => format!("at {place}: {why}"),
                         })
                     }
                 }
@@ -291,6 +293,19 @@ fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
+/// Why a value does not fit: the value comes first, the reason last, and the value may be long.
+fn without_middle(text: &str) -> String {
+    const HEAD: usize = 120;
+    const TAIL: usize = 160;
+    let length = text.chars().count();
+    if length <= HEAD + TAIL {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(HEAD).collect();
+    let tail: String = text.chars().skip(length - TAIL).collect();
+    format!("{head} … {tail}")
+}
+
 /// A value in a message: short, with its type where that is what matters.
 fn show(value: Option<&Value>) -> String {
     const LONGEST: usize = 120;
@@ -315,6 +330,17 @@ mod tests {
 
     fn holds(test: Test, value: Value) -> bool {
         test.holds(Some(&value), &Bindings::default()).is_ok()
+    }
+
+    #[test]
+    fn a_long_value_does_not_hide_why_it_is_wrong() {
+        let schema = json!({"minItems": 2});
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let test = Test::Schema(Box::new(schema), Box::new(validator));
+        let long = json!(["x".repeat(5000)]);
+        let why = test.holds(Some(&long), &Bindings::default()).unwrap_err();
+        assert!(why.ends_with("has less than 2 items"), "{why}");
+        assert!(why.starts_with("[\"xxx") && why.len() < 400, "{why}");
     }
 
     #[test]

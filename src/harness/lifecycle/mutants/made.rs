@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::process::Launcher;
-use crate::harness::run::{self, Login, Options, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{self, Login, Options, Patience, Progress, Setting, Workspace, prompts};
 use crate::harness::suite;
 use crate::mock;
 use crate::runtime::bundle::Bundle;
@@ -93,9 +93,15 @@ pub fn adapter() -> Made {
 pub fn without_line(word: &str) -> String {
     let agent = EXEC.trim_start_matches("exec ");
     let keep = "printf '%s\\n' \"$line\"";
-    format!(
-        "while IFS= read -r line; do\n  case $line in\n    *'{word}'*) ;;\n    *) {keep} ;;\n  esac\ndone | {agent}"
-    )
+    let lines = [
+        "while IFS= read -r line; do",
+        "  case $line in",
+        &format!("    *'{word}'*) ;;"),
+        &format!("    *) {keep} ;;"),
+        "  esac",
+        &format!("done | {agent}"),
+    ];
+    lines.join("\n")
 }
 
 impl Made {
@@ -113,9 +119,9 @@ impl Made {
     pub fn args(self, words: &str) -> Made {
         match self.from {
             "mock-mcp" => {
-                // `bin_args`, and `mcp.args`.
-                let made = self.manifest("bin_args: [mock, mcp,", "bin_args: [mock,  mcp,");
-                made.manifest("[mock, mcp,", &format!("[mock, mcp, {words},"))
+                // `bin_args` say the same, and are not what a server is started with.
+                let command = "command: agentproto\n  args: [mock, mcp,";
+                self.manifest(command, &format!("{command} {words},"))
             }
             _ => self.manifest("[mock, acp,", &format!("[mock, acp, {words},")),
         }
@@ -148,6 +154,21 @@ impl Made {
         let variable = ["MOCK_TOKEN", "a-token-of-the-caller"].map(str::to_owned);
         made.variables.push(variable.into());
         made
+    }
+
+    /// No continuation but `none`.
+    pub fn starts_anew(self) -> Made {
+        let (default, supported) = ("default: native-resume", "[native-resume, pinned-session");
+        self.manifest(default, "default: none")
+            .manifest(supported, "[none")
+            .manifest("[none, transcript, none]", "[none]")
+    }
+
+    /// An agent that declares neither tools nor questions nor memory.
+    pub fn only_talks(self) -> Made {
+        self.manifest("tool_calls: true", "tool_calls: false")
+            .manifest("bidirectional: true", "bidirectional: false")
+            .starts_anew()
     }
 
     pub fn confirmed(mut self) -> Made {
@@ -262,6 +283,8 @@ pub async fn trial(
         workspace,
         home: None,
         state_variable: None,
+        starts: Patience::default(),
+        turns: Patience::default(),
     };
     let options = Options {
         jobs,

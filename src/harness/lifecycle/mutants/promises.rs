@@ -1,6 +1,6 @@
 //! What the manifest promises: capabilities, modes, options, continuations.
 
-use super::made::{EXEC, acp, adapter, mcp, repl, script};
+use super::made::{acp, adapter, mcp, repl, script};
 use super::{Mutant, advice, wrong};
 
 pub fn mutants() -> Vec<Mutant> {
@@ -45,14 +45,21 @@ fn capabilities() -> Vec<Mutant> {
         wrong(
             "lc-not-resumable",
             "A45-CAP-07",
-            "The agent offers neither load nor resume, and both files declare it.",
-            acp().args("--scenario, bare"),
+            "The manifest declares `resumable`, and the agent offers neither load nor resume.",
+            acp()
+                .args("--scenario, bare")
+                .only_talks()
+                .edit("ACP.md", "tier: governance-aware", "tier: basic")
+                .edit("ACP.md", "        loadSession: true\n", "")
+                .edit("ACP.md", "embeddedContext: true", "embeddedContext: false"),
         ),
         wrong(
             "lc-mcp-no-reply",
             "A45-CAP-07",
             "The tool that goes on with a conversation does not exist.",
-            mcp().manifest("reply_tool: reply", "reply_tool: go-on"),
+            mcp()
+                .starts_anew()
+                .manifest("reply_tool: reply", "reply_tool: go-on"),
         ),
         wrong(
             "lc-not-multimodal",
@@ -66,13 +73,15 @@ fn capabilities() -> Vec<Mutant> {
             "lc-no-text",
             "A45-CAP-02",
             "The agent declares streaming and says nothing.",
-            acp().args("--mutant, acp-pt-09-says-nothing"),
+            acp().args("--mutant, acp-pt-09-says-nothing").starts_anew(),
         ),
         wrong(
             "lc-no-tools",
             "A45-CAP-03",
             "The agent declares tool calls and tells none.",
-            acp().args("--scenario, resume"),
+            acp()
+                .args("--scenario, resume")
+                .manifest("bidirectional: true", "bidirectional: false"),
         ),
         advice(
             "lc-tools-undeclared",
@@ -84,7 +93,9 @@ fn capabilities() -> Vec<Mutant> {
             "lc-no-questions",
             "A45-CAP-08",
             "The agent declares questions and asks none.",
-            mcp().args("--scenario, resume"),
+            mcp()
+                .args("--scenario, resume")
+                .manifest("tool_calls: true", "tool_calls: false"),
         ),
     ]
 }
@@ -96,7 +107,7 @@ fn choices() -> Vec<Mutant> {
             "lc-mode-dropped",
             "A45-MODE-03",
             "A script drops what a mode adds to the command line.",
-            script().program(&EXEC.replace("$@", "$1")),
+            script().before(&dropped("--careful")),
         ),
         wrong(
             "lc-mode-variable-dropped",
@@ -155,7 +166,10 @@ fn continuations() -> Vec<Mutant> {
             "lc-forgets-turns",
             "A45-CONT-04",
             "A process that is kept forgets its turns.",
-            adapter().says("Before: $(memory)", "I do not know"),
+            adapter()
+                .manifest("default: native-resume", "default: none")
+                .manifest("[native-resume, pinned", "[pinned")
+                .says("Before: $(memory)", "I do not know"),
         ),
         wrong(
             "lc-forgets-sessions",

@@ -11,7 +11,7 @@ pub fn mutants() -> Vec<Mutant> {
             "lc-banner",
             "A45-EVT-01",
             "A greeting stands on standard output before the protocol.",
-            acp().args("--scenario, banner"),
+            acp().args("--scenario, banner").only_talks(),
         ),
         wrong(
             "lc-unknown-event",
@@ -29,13 +29,13 @@ pub fn mutants() -> Vec<Mutant> {
             "lc-dies-in-turn",
             "A45-EVT-07",
             "The agent dies in its turns.",
-            acp().args("--scenario, crash"),
+            acp().args("--scenario, crash").only_talks(),
         ),
         wrong(
             "lc-no-end",
             "A45-EVT-07",
             "A turn never ends.",
-            acp().args("--scenario, hang"),
+            acp().args("--scenario, hang").only_talks(),
         ),
         wrong(
             "lc-nameless-tool",
@@ -71,13 +71,13 @@ pub fn mutants() -> Vec<Mutant> {
             "lc-ignores-sigterm",
             "A45-LIFE-09",
             "The agent ends neither at the end of its input nor at SIGTERM.",
-            acp().args("--scenario, ignore-sigterm"),
+            acp().args("--scenario, ignore-sigterm").only_talks(),
         ),
         wrong(
             "lc-leaves-daemon",
             "A44-LIFEC-03",
             "The agent leaves a process behind.",
-            acp().args("--scenario, daemon"),
+            acp().args("--scenario, daemon").only_talks(),
         ),
     ]
 }

@@ -3,9 +3,6 @@
 use super::made::{EXEC, acp, adapter, mcp, repl, script};
 use super::{Made, Variant};
 
-const ALL: &str =
-    "default: native-resume\n  supported: [native-resume, pinned-session, transcript, none]";
-const NONE: &str = "default: none\n  supported: [none]";
 const SANDBOX: &str = "sandbox: ./SANDBOX.md";
 
 pub fn variants() -> Vec<Variant> {
@@ -42,17 +39,19 @@ pub fn variants() -> Vec<Variant> {
         variant(
             "one-continuation",
             "No continuation but none.",
-            acp().manifest(ALL, NONE),
+            acp().starts_anew(),
         ),
         variant(
             "slow-start",
             "An agent that takes three seconds to start.",
-            plain(acp().args("--scenario, slow-start")),
+            acp().args("--scenario, slow-start").only_talks(),
         ),
         variant(
             "nothing-optional",
             "No optional capability, and none declared.",
-            plain(acp().args("--scenario, bare"))
+            acp()
+                .args("--scenario, bare")
+                .only_talks()
                 .manifest("mode: resumable", "mode: persistent")
                 .manifest("resumable: true", "resumable: false")
                 .edit("ACP.md", "loadSession: true", "loadSession: false")
@@ -66,7 +65,7 @@ pub fn variants() -> Vec<Variant> {
         variant(
             "ends-at-sigterm",
             "An agent that ends at SIGTERM, not at the end of its input.",
-            plain(acp().args("--scenario, ignore-eof")),
+            acp().args("--scenario, ignore-eof").only_talks(),
         ),
     ]
 }
@@ -74,11 +73,4 @@ pub fn variants() -> Vec<Variant> {
 fn setup(made: Made, step: &str) -> Made {
     let setup = format!("setup:\n  - {{ id: prepare, kind: cmd, {step} }}\n\n{SANDBOX}");
     made.manifest(SANDBOX, &setup).confirmed()
-}
-
-/// An agent that only talks.
-fn plain(made: Made) -> Made {
-    made.manifest("tool_calls: true", "tool_calls: false")
-        .manifest("bidirectional: true", "bidirectional: false")
-        .manifest(ALL, NONE)
 }

@@ -41,17 +41,17 @@ impl Monitor for Asking {
             {
                 self.completed(params, number, notes);
             }
-            (Direction::FromAgent, Kind::Response { .. }) => {
-                // A call came to its end without what the client cannot do.
-                if seen.answers.is_some_and(|a| a.method == "tools/call") {
-                    for (capability, statement) in [
-                        ("/elicitation", "MCP-ELIC-01"),
-                        ("/sampling", "MCP-SAMP-01"),
-                        ("/roots", "MCP-ROOT-01"),
-                    ] {
-                        if !client_can(ledger, capability) {
-                            notes.held(statement);
-                        }
+            // A call came to its end without what the client cannot do.
+            (Direction::FromAgent, Kind::Response { .. })
+                if seen.answers.is_some_and(|a| a.method == "tools/call") =>
+            {
+                for (capability, statement) in [
+                    ("/elicitation", "MCP-ELIC-01"),
+                    ("/sampling", "MCP-SAMP-01"),
+                    ("/roots", "MCP-ROOT-01"),
+                ] {
+                    if !client_can(ledger, capability) {
+                        notes.held(statement);
                     }
                 }
             }

@@ -3,6 +3,7 @@
 mod services;
 mod setup;
 mod talk;
+mod sessions;
 mod transport;
 mod turns;
 

@@ -1,5 +1,9 @@
 //! Single-fault ACP agents, in the order of the catalogue of requirements.
 
+mod design;
+mod places;
+mod process;
+mod prompts;
 mod services;
 mod sessions;
 mod settings;
@@ -12,10 +16,14 @@ use super::Mutant;
 
 pub static GROUPS: &[&[Mutant]] = &[
     transport::MUTANTS,
+    process::MUTANTS,
     start::MUTANTS,
     sessions::MUTANTS,
+    places::MUTANTS,
     turns::MUTANTS,
+    prompts::MUTANTS,
     updates::MUTANTS,
     settings::MUTANTS,
     services::MUTANTS,
+    design::MUTANTS,
 ];

@@ -196,4 +196,84 @@ pub static MUTANTS: &[Mutant] = &[
             },
         ),
     },
+    Mutant {
+        id: "acp-fs-04-text-limit",
+        requirement: "FS-04",
+        wrong: "The limit of lines to read is a string.",
+        scenario: "default",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method == "fs/read_text_file", |m| {
+                set(m, "/params/limit", "10");
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-el-01-form-for-url",
+        requirement: "EL-01",
+        wrong: "Forms are sent to clients that take only pages.",
+        scenario: "default",
+        tamper: Tamper::In(|_, message| {
+            let pages = "/params/clientCapabilities/elicitation/url";
+            match message.pointer(pages).is_some() {
+                true => offered(message, "/elicitation/form", json!({})),
+                false => pass(message),
+            }
+        }),
+    },
+    Mutant {
+        id: "acp-el-04-same-id",
+        requirement: "EL-04",
+        wrong: "Two open questions have the same id.",
+        scenario: "elicitation-url",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method.starts_with("elicitation/"), |m| {
+                if m.pointer("/params/elicitationId").is_some() {
+                    set(m, "/params/elicitationId", "question");
+                }
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-el-04-unknown-complete",
+        requirement: "EL-04",
+        wrong: "A question is completed that was never asked.",
+        scenario: "elicitation-url",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method == "elicitation/complete", |m| {
+                set(m, "/params/elicitationId", "nobody-knows");
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-el-05-hangs-on-cancel",
+        requirement: "EL-05",
+        wrong: "A form that the user closes leaves the turn open for ever.",
+        scenario: "default",
+        tamper: Tamper::In(
+            |_, message| match text(&message, "/result/action") == "cancel" {
+                true => swallow(),
+                false => pass(message),
+            },
+        ),
+    },
+    Mutant {
+        id: "acp-el-06-http",
+        requirement: "EL-06",
+        wrong: "The page of a question is not behind https.",
+        scenario: "elicitation-url",
+        tamper: Tamper::Out(|_, _, message| {
+            let url = text(&message, "/params/url").replace("https://", "http://");
+            change(message, !url.is_empty(), |m| set(m, "/params/url", url))
+        }),
+    },
+    Mutant {
+        id: "acp-el-06-secret",
+        requirement: "EL-06",
+        wrong: "The page of a question is named with a password.",
+        scenario: "elicitation-url",
+        tamper: Tamper::Out(|_, _, message| {
+            let url = text(&message, "/params/url").replace("https://", "https://user:pw@");
+            change(message, !url.is_empty(), |m| set(m, "/params/url", url))
+        }),
+    },
 ];

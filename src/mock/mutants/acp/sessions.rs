@@ -63,8 +63,9 @@ pub static MUTANTS: &[Mutant] = &[
         wrong: "It works in the directory that it was started in, not in the session's.",
         scenario: "default",
         tamper: Tamper::In(|_, message| {
+            let absolute = text(&message, "/params/cwd").starts_with('/');
             let fresh = calls(&message, "session/new");
-            alter(message, fresh, |m| {
+            alter(message, fresh && absolute, |m| {
                 let own = std::env::current_dir().unwrap_or_default();
                 set(m, "/params/cwd", own.to_string_lossy().into_owned());
             })

@@ -164,7 +164,10 @@ pub static MUTANTS: &[Mutant] = &[
         tamper: Tamper::In(|_, message| {
             let set_option = calls(&message, "session/set_config_option");
             let known = ["small", "large", "ask", "act", "low", "high", "plan"];
-            let odd = !known.contains(&text(&message, "/params/value"));
+            let value = message.pointer("/params/value");
+            let odd = value
+                .and_then(Value::as_str)
+                .is_some_and(|value| !known.contains(&value));
             match set_option && odd {
                 true => answer(&message, json!({ "configOptions": [] })),
                 false => pass(message),

@@ -5,8 +5,6 @@ use serde_json::{Value, json};
 use crate::mock::mutants::tools::*;
 use crate::mock::mutants::{Mutant, Tamper};
 
-const UPDATE: &str = "/params/update";
-
 pub static MUTANTS: &[Mutant] = &[
     Mutant {
         id: "acp-up-01-unknown-variant",
@@ -365,16 +363,16 @@ pub static MUTANTS: &[Mutant] = &[
     Mutant {
         id: "acp-no-02-compaction-unasked",
         requirement: "NO-02",
-        wrong: "Token counts come as a compaction that nobody asked for.",
+        wrong: "Compactions are told to clients that do not take them.",
         scenario: "updates",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "usage_update", |m| {
-                let update = json!({
-                    "sessionUpdate": "compaction_update",
-                    "compactionId": "c1",
-                    "status": "completed",
-                });
-                set(m, UPDATE, update);
+        tamper: Tamper::In(|_, message| {
+            let start = calls(&message, "initialize");
+            alter(message, start, |m| {
+                set(
+                    m,
+                    "/params/clientCapabilities/session/compaction",
+                    json!({}),
+                );
             })
         }),
     },

@@ -1,0 +1,45 @@
+//! Which sessions an agent may name.
+
+use super::{check, holds};
+
+const OPEN: &[u8] =
+    br#"> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}"#;
+const OPENED: &[u8] = br#"< {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#;
+
+fn word(session: &str) -> Vec<u8> {
+    format!(
+        r#"< {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{{"sessionUpdate":"agent_message_chunk","content":{{"type":"text","text":"x"}}}}}}}}"#
+    )
+    .into_bytes()
+}
+
+fn prompt(session: &str) -> Vec<u8> {
+    format!(
+        r#"> {{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{{"sessionId":"{session}","prompt":[{{"type":"text","text":"x"}}]}}}}"#
+    )
+    .into_bytes()
+}
+
+const END: &[u8] = br#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
+
+#[test]
+fn updates_name_a_session_that_is_open() {
+    holds(
+        "own",
+        &[OPEN, OPENED, &prompt("s"), &word("s"), END],
+        &["SE-14"],
+    );
+    check(
+        "other",
+        &[OPEN, OPENED, &prompt("s"), &word("t"), END],
+        &["SE-14 4"],
+    );
+}
+
+#[test]
+fn a_turn_that_we_asked_of_nobody_is_answered_under_its_name() {
+    let conversation = [OPEN, OPENED, &prompt("nobody"), &word("nobody"), END];
+    check("taken", &conversation, &[]);
+    let conversation = [OPEN, OPENED, &prompt("nobody"), &word("somebody"), END];
+    check("another", &conversation, &["SE-14 4"]);
+}

@@ -1,0 +1,30 @@
+//! `agentproto certify` as a vendor's CI sees it: exit codes, faults of agents, shards,
+//! baselines, and the judge judged.
+
+mod faults;
+mod runs;
+mod selftest;
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub fn certify(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_agentproto"));
+    command.arg("certify").args(args).env_remove("MOCK_MUTANT");
+    command
+}
+
+pub fn run(args: &[&str]) -> (Output, Value) {
+    let output = certify(args).args(["--output", "json"]).output().unwrap();
+    let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    (output, report)
+}
+
+/// The verdicts of a requirement, over its rows.
+pub fn verdicts<'r>(report: &'r Value, requirement: &str) -> Vec<&'r str> {
+    let rows = report["results"].as_array().unwrap().iter();
+    rows.filter(|row| row["requirement"] == requirement)
+        .filter_map(|row| row["verdict"].as_str())
+        .collect()
+}
