@@ -75,7 +75,10 @@ impl Outcome {
         !self.partial
             && !self.mutants.is_empty()
             && self.attributed() == self.mutants.len()
-            && self.variants.iter().all(|v| v.blamed.is_empty() && v.passed > 0)
+            && self
+                .variants
+                .iter()
+                .all(|v| v.blamed.is_empty() && v.passed > 0)
     }
 }
 
@@ -109,7 +112,7 @@ pub async fn run(
 ) -> Result<Outcome, StartError> {
     let begun = Instant::now();
     let mut outcome = Outcome::default();
-    for kind in [Kind::Acp, Kind::Mcp] {
+    for kind in [Kind::Acp, Kind::AcpV2, Kind::Mcp] {
         let bench = Bench::new(kind, stop)?;
         bench.run(depth, &heard, &mut outcome).await;
     }
@@ -219,6 +222,7 @@ impl Bench {
     fn new(kind: Kind, stop: &'static AtomicBool) -> Result<Arc<Bench>, StartError> {
         let names: &[&str] = match kind {
             Kind::Mcp => &["mcp"],
+            Kind::AcpV2 => &["acp-v2-draft"],
             _ => &["acp", "open-design"],
         };
         let suites = names.iter().filter_map(|name| suite::built_in(name)?.ok());
@@ -388,10 +392,7 @@ impl Plain {
 }
 
 fn is_blame(row: &&CaseResult) -> bool {
-    matches!(
-        row.verdict,
-        Verdict::Fail | Verdict::Warn | Verdict::Error
-    )
+    matches!(row.verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
 }
 
 fn variant_row(kind: Kind, plain: &Plain, ran: &Ran) -> VariantRow {
@@ -427,7 +428,10 @@ fn judge(row: &mut MutantRow, base: &Base, results: &[CaseResult]) {
     let new = results.iter().filter(|r| {
         // A fault of ours kills nothing.
         let blames = matches!(r.verdict, Verdict::Fail | Verdict::Warn);
-        blames && !base.blamed.contains(&(r.case.clone(), r.requirement.clone()))
+        blames
+            && !base
+                .blamed
+                .contains(&(r.case.clone(), r.requirement.clone()))
     });
     let mut also = BTreeSet::new();
     for result in new {
