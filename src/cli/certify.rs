@@ -344,6 +344,7 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
     let protocol = match (bundle, args.mock.as_deref()) {
         (Some(bundle), _) => bundle.protocol(),
         (None, Some("mcp" | "mock-mcp")) => "mcp",
+        (None, Some("acp-v2" | "mock-acp-v2")) => "acp-v2-draft",
         _ => "acp",
     };
     let mut default: Vec<String> = Vec::new();
@@ -482,12 +483,12 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
         (Some(mock), _) => {
             let own = crate::runtime::helper::own_path().map_err(io_failure)?;
             let kind = mock.strip_prefix("mock-").unwrap_or(mock);
-            if !["acp", "mcp"].contains(&kind) {
+            if !["acp", "acp-v2", "mcp"].contains(&kind) {
                 return Err(Failure::new(
                     exit::USAGE,
                     format!("there is no mock `{mock}` to certify"),
                 )
-                .hint("--mock acp, or --mock mcp"));
+                .hint("--mock acp, --mock acp-v2 or --mock mcp"));
             }
             let argv = vec![own.into_os_string(), "mock".into(), kind.into()];
             ("mock", format!("mock {kind}"), argv)

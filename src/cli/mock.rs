@@ -31,9 +31,8 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         return Err(Failure::new(exit::USAGE, message).hint("agentproto mock llm"));
     }
     let Some(kind) = args.kind.as_deref().and_then(Kind::named) else {
-        return Err(
-            Failure::new(exit::USAGE, "which mock?").hint("agentproto mock acp|mcp|repl|llm")
-        );
+        return Err(Failure::new(exit::USAGE, "which mock?")
+            .hint("agentproto mock acp|acp-v2|mcp|repl|llm"));
     };
     // A bundle has no other way to choose than the environment that its options set.
     let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");

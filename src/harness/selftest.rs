@@ -112,7 +112,7 @@ pub async fn run(
 ) -> Result<Outcome, StartError> {
     let begun = Instant::now();
     let mut outcome = Outcome::default();
-    for kind in [Kind::Acp, Kind::Mcp] {
+    for kind in [Kind::Acp, Kind::AcpV2, Kind::Mcp] {
         let bench = Bench::new(kind, stop)?;
         bench.run(depth, &heard, &mut outcome).await;
     }
@@ -222,6 +222,7 @@ impl Bench {
     fn new(kind: Kind, stop: &'static AtomicBool) -> Result<Arc<Bench>, StartError> {
         let names: &[&str] = match kind {
             Kind::Mcp => &["mcp"],
+            Kind::AcpV2 => &["acp-v2-draft"],
             _ => &["acp", "open-design"],
         };
         let suites = names.iter().filter_map(|name| suite::built_in(name)?.ok());

@@ -5,6 +5,7 @@
 //! prove itself.
 
 mod acp;
+mod acp_v2;
 mod bundles;
 mod faults;
 pub mod llm;
@@ -35,16 +36,19 @@ const DEAF_FOR: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Acp,
+    /// The draft of version 2.
+    AcpV2,
     Mcp,
     Repl,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Acp, Kind::Mcp, Kind::Repl];
+    pub const ALL: [Kind; 4] = [Kind::Acp, Kind::AcpV2, Kind::Mcp, Kind::Repl];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Acp => "acp",
+            Kind::AcpV2 => "acp-v2",
             Kind::Mcp => "mcp",
             Kind::Repl => "repl",
         }
@@ -85,6 +89,7 @@ pub fn run(play: Play) -> std::io::Result<u8> {
     }
     let code = match play.kind {
         Kind::Acp => acp::run(play, peer).map(|()| 0)?,
+        Kind::AcpV2 => acp_v2::run(play, peer).map(|()| 0)?,
         Kind::Mcp => mcp::run(play, peer).map(|()| 0)?,
         Kind::Repl => repl::run(play, peer)?,
     };

@@ -3,6 +3,7 @@
 //!
 //! A statement that nothing touched is `not_verified`: silence proves nothing.
 
+mod draft;
 mod elicitation;
 mod envelope;
 mod extensions;
@@ -90,6 +91,16 @@ pub fn acp() -> Vec<Box<dyn Monitor>> {
     ]
 }
 
+/// The monitors of the draft of ACP v2, for one connection.
+pub fn acp_v2() -> Vec<Box<dyn Monitor>> {
+    vec![Box::new(version::SecondVersion::new(vec![
+        Box::new(framing::Framing::default()),
+        Box::new(envelope::Envelopes),
+        Box::new(ids::Ids::default()),
+        Box::new(draft::Draft::default()),
+    ]))]
+}
+
 /// What was noted, by requirement.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
@@ -114,6 +125,18 @@ pub struct Violation {
 }
 
 impl Notes {
+    /// Takes in what was noted elsewhere.
+    fn take(&mut self, other: Notes) {
+        for (requirement, found) in other.found {
+            let own = self.found.entry(requirement).or_default();
+            own.held += found.held;
+            own.broken += found.broken;
+            let room = KEPT.saturating_sub(own.violations.len());
+            own.violations
+                .extend(found.violations.into_iter().take(room));
+        }
+    }
+
     pub fn held(&mut self, requirement: &'static str) {
         self.found.entry(requirement).or_default().held += 1;
     }

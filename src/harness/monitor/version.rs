@@ -42,3 +42,54 @@ impl Monitor for FirstVersion {
         }
     }
 }
+
+/// The draft of version 2 is no measure for an agent that chose another version. What is noted
+/// before the choice waits for it.
+pub struct SecondVersion {
+    monitors: Vec<Box<dyn Monitor>>,
+    /// `None` before the choice.
+    is_draft: Option<bool>,
+    early: Notes,
+}
+
+impl SecondVersion {
+    pub fn new(monitors: Vec<Box<dyn Monitor>>) -> Self {
+        SecondVersion {
+            monitors,
+            is_draft: None,
+            early: Notes::default(),
+        }
+    }
+}
+
+impl Monitor for SecondVersion {
+    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
+        if let Some((asked, result)) = result(seen)
+            && asked.method == "initialize"
+            && self.is_draft.is_none()
+        {
+            let version = result.get("protocolVersion").and_then(Value::as_f64);
+            self.is_draft = Some(version == Some(2.0));
+            if self.is_draft == Some(true) {
+                notes.take(std::mem::take(&mut self.early));
+            }
+        }
+        let notes = match self.is_draft {
+            None => &mut self.early,
+            Some(true) => notes,
+            Some(false) => return,
+        };
+        for monitor in &mut self.monitors {
+            monitor.see(seen, ledger, notes);
+        }
+    }
+
+    fn end(&mut self, ending: &Ending, ledger: &Ledger, notes: &mut Notes) {
+        if self.is_draft != Some(true) {
+            return;
+        }
+        for monitor in &mut self.monitors {
+            monitor.end(ending, ledger, notes);
+        }
+    }
+}

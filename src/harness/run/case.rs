@@ -255,6 +255,12 @@ impl Player<'_> {
         let answer = self.exchange("initialize", Some(params)).await?;
         let result = answer.json.get("result").cloned().unwrap_or(Value::Null);
         self.bind("initialize", &answer);
+        if self.protocol == Protocol::AcpV2
+            && let Some(why) = super::opening::no_draft(&answer.json)
+        {
+            self.played.initialize = result;
+            return Err(Blocked::NotApplicable(why).into());
+        }
         if !result.is_object() {
             let why = "initialize was not answered with a result".to_owned();
             return Err(Blocked::NotVerified(why).into());
@@ -374,7 +380,11 @@ impl Player<'_> {
             return Ok(false);
         };
         let params = json!({"methodId": method});
-        let answer = self.exchange("authenticate", Some(params)).await?;
+        let login = match self.protocol {
+            Protocol::AcpV2 => "auth/login",
+            _ => "authenticate",
+        };
+        let answer = self.exchange(login, Some(params)).await?;
         self.is_logged_in = answer.json.get("result").is_some();
         Ok(self.is_logged_in)
     }
@@ -388,7 +398,11 @@ impl Player<'_> {
                 let methods = self.played.initialize.get("authMethods");
                 let methods = methods.and_then(Value::as_array).into_iter().flatten();
                 let own = |m: &&Value| m.get("type").is_none_or(|kind| kind == "agent");
-                methods.filter(own).find_map(|m| m.get("id")).cloned()
+                let id = match self.protocol {
+                    Protocol::AcpV2 => "methodId",
+                    _ => "id",
+                };
+                methods.filter(own).find_map(|m| m.get(id)).cloned()
             }
         }
     }

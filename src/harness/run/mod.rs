@@ -131,7 +131,7 @@ pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
     match protocol {
         Protocol::Acp | Protocol::Lifecycle => monitor::acp(),
         Protocol::Mcp => monitor::mcp(),
-        Protocol::AcpV2 => Vec::new(),
+        Protocol::AcpV2 => monitor::acp_v2(),
     }
 }
 

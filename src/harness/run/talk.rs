@@ -160,9 +160,19 @@ impl Player<'_> {
             (Awaited::Notification(wanted), Kind::Notification { method }) => wanted == method,
             _ => false,
         };
+        let known = &self.known;
+        let wanted = |m: &Received| {
+            let here = Some((&*m.json, [m.line]));
+            let here = here.as_ref().map(|(json, lines)| (*json, lines.as_slice()));
+            let mut which = wait.which.iter();
+            wanted(m) && which.all(|expect| expect.check(here, known).is_ok())
+        };
         let is_last = |m: &Received| until.as_ref().is_some_and(|key| answers(m, key));
         let fits = |m: &Received| wanted(m) || is_last(m);
-        let found = match self.connection()?.find(from, within, fits).await {
+        let Some(connection) = self.connection.as_mut() else {
+            return Err(Blocked::Error("there is no process".to_owned()).into());
+        };
+        let found = match connection.find(from, within, fits).await {
             Ok(found) if !wanted(&found) => Err(Silence::TooLate),
             found => found,
         };

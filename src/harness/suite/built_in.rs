@@ -20,6 +20,10 @@ const SUITES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "acp-v2-draft",
+        &[include_str!("../../../suites/acp-v2-draft.yaml")],
+    ),
+    (
         "open-design",
         &[include_str!("../../../suites/open-design.yaml")],
     ),

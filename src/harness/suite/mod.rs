@@ -329,6 +329,8 @@ pub enum PromptText {
 #[derive(Debug)]
 pub struct WaitFor {
     pub what: Awaited,
+    /// Only a message that satisfies these counts.
+    pub which: Vec<Expect>,
     pub name: Option<String>,
     pub within: Option<Duration>,
     /// Where it does not come the case is not verified; else it is a violation.

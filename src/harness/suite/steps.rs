@@ -332,6 +332,7 @@ impl At<'_, '_> {
             "request",
             "notification",
             "answer",
+            "where",
             "unless",
             "as",
             "within",
@@ -358,6 +359,7 @@ impl At<'_, '_> {
         };
         WaitFor {
             what,
+            which: self.expects(node, "where", notes),
             name: notes.string(node, "as"),
             within: seconds(node, "within", notes),
             is_expected: notes.flag(node, "demand", false),

@@ -3,7 +3,7 @@
 //! The reading thread answers everything that takes no time; each prompt turn has a thread of
 //! its own, so that a cancellation is heard in any waiting place.
 
-mod content;
+pub(super) mod content;
 mod methods;
 mod servers;
 mod shapes;

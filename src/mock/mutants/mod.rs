@@ -5,6 +5,7 @@
 //! does it blame the right statement?
 
 mod acp;
+mod acp_v2;
 mod mcp;
 pub(super) mod tools;
 
@@ -124,6 +125,7 @@ impl Sent {
 pub fn of(kind: Kind) -> impl Iterator<Item = &'static Mutant> {
     let groups = match kind {
         Kind::Acp => acp::GROUPS,
+        Kind::AcpV2 => acp_v2::GROUPS,
         Kind::Mcp => mcp::GROUPS,
         Kind::Repl => &[],
     };

@@ -70,7 +70,7 @@ pub fn default_of(kind: Kind) -> Embedded {
     Embedded {
         name: "default",
         text: match kind {
-            Kind::Acp => include_str!("../../../mock-agents/mock-acp/scenario.yaml"),
+            Kind::Acp | Kind::AcpV2 => include_str!("../../../mock-agents/mock-acp/scenario.yaml"),
             Kind::Mcp => include_str!("../../../mock-agents/mock-mcp/scenario.yaml"),
             Kind::Repl => include_str!("../../../mock-agents/mock-repl/scenario.yaml"),
         },

@@ -1,0 +1,269 @@
+//! What the draft of version 2 asks of every message: V2-08, V2-10, V2-12, V2-13, V2-14.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::view::{call, is_absolute, items, ours, result, text, update};
+use super::{Ledger, Monitor, Notes, Seen};
+
+#[derive(Default)]
+pub struct Draft {
+    /// By session and id.
+    terminals: HashMap<(String, String), Terminal>,
+    /// The last entries of a plan, by session and id.
+    plans: HashMap<(String, String), (Vec<String>, u64)>,
+    /// Prompts so far: work of a later one cannot go on in a terminal that has ended.
+    prompts: u64,
+}
+
+#[derive(Default)]
+struct Terminal {
+    line: u64,
+    /// The prompt in whose work it ended.
+    ended: Option<u64>,
+}
+
+/// Terminals and plans that are remembered.
+const REMEMBERED: usize = 10_000;
+
+const STATES: &[&str] = &["running", "idle", "requires_action", "unknown"];
+const STOP_REASONS: &[&str] = &[
+    "end_turn",
+    "max_tokens",
+    "max_turn_requests",
+    "refusal",
+    "cancelled",
+    "error",
+];
+const KINDS: &[&str] = &[
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+];
+const STATUSES: &[&str] = &[
+    "pending",
+    "in_progress",
+    "paused",
+    "completed",
+    "failed",
+    "cancelled",
+];
+const PLANS: &[&str] = &["items", "file", "markdown"];
+const PRIORITIES: &[&str] = &["high", "medium", "low"];
+const ENTRY_STATUSES: &[&str] = &["pending", "in_progress", "completed", "cancelled"];
+const AUTH_METHODS: &[&str] = &["agent", "terminal"];
+const PERMISSIONS: &[&str] = &["allow_once", "allow_always", "reject_once", "reject_always"];
+const SUBJECTS: &[&str] = &["tool_call", "command"];
+const OPTIONS: &[&str] = &["select", "boolean"];
+
+impl Monitor for Draft {
+    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
+        let number = seen.line.number;
+        if let Some((session, kind, told)) = update(seen) {
+            self.update(session, kind, told, number, notes);
+        } else if let Some(("session/request_permission", params)) = call(seen) {
+            permission(params, number, notes);
+        } else if let Some((asked, result)) = result(seen) {
+            if asked.method == "initialize" {
+                for method in items(result, "authMethods") {
+                    word(method, "type", AUTH_METHODS, number, notes);
+                }
+            }
+            for option in items(result, "configOptions") {
+                word(option, "type", OPTIONS, number, notes);
+            }
+        } else if let Some((method, _)) = ours(seen) {
+            match method {
+                "session/prompt" => self.prompts += 1,
+                // A replay tells of everything once more.
+                "session/resume" => {
+                    self.terminals.clear();
+                    self.plans.clear();
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Draft {
+    fn update(&mut self, session: &str, kind: &str, told: &Value, number: u64, notes: &mut Notes) {
+        match kind {
+            "user_message"
+            | "user_message_chunk"
+            | "agent_message"
+            | "agent_message_chunk"
+            | "agent_thought"
+            | "agent_thought_chunk" => match told.get("messageId").and_then(Value::as_str) {
+                Some(_) => notes.held("V2-08"),
+                None => {
+                    let what = format!("a {kind} has no messageId");
+                    notes.broken("V2-08", what, &[number]);
+                }
+            },
+            "state_update" => {
+                word(told, "state", STATES, number, notes);
+                word(told, "stopReason", STOP_REASONS, number, notes);
+            }
+            "tool_call_update" => {
+                word(told, "kind", KINDS, number, notes);
+                word(told, "status", STATUSES, number, notes);
+            }
+            "config_option_update" => {
+                for option in items(told, "configOptions") {
+                    word(option, "type", OPTIONS, number, notes);
+                }
+            }
+            "plan_update" => self.plan(session, told, number, notes),
+            "terminal_update" => {
+                directory(told, "the terminal", number, notes);
+                self.terminal(session, told, number, notes);
+            }
+            _ => {}
+        }
+    }
+
+    fn plan(&mut self, session: &str, told: &Value, number: u64, notes: &mut Notes) {
+        let plan = told.get("plan").unwrap_or(&Value::Null);
+        word(plan, "type", PLANS, number, notes);
+        let Some(id) = plan.get("planId").and_then(Value::as_str) else {
+            notes.broken("V2-14", "a plan_update has no planId in `plan`", &[number]);
+            return;
+        };
+        if text(plan, "type") != "items" {
+            notes.held("V2-14");
+            return;
+        }
+        let Some(entries) = plan.get("entries").and_then(Value::as_array) else {
+            let what = "a plan of items has no list `entries`";
+            notes.broken("V2-14", what, &[number]);
+            return;
+        };
+        for entry in entries {
+            word(entry, "priority", PRIORITIES, number, notes);
+            word(entry, "status", ENTRY_STATUSES, number, notes);
+            let members = ["content", "priority", "status"].into_iter();
+            let mut missing = members.filter(|key| entry.get(key).is_none_or(|v| !v.is_string()));
+            if let Some(key) = missing.next() {
+                let what = format!("an entry of a plan has no `{key}`");
+                notes.broken("V2-14", what, &[number]);
+                return;
+            }
+        }
+        let entries: Vec<String> = entries
+            .iter()
+            .map(|e| text(e, "content").to_owned())
+            .collect();
+        let key = (session.to_owned(), id.to_owned());
+        match self.plans.get(&key) {
+            // A plan may be made anew; a shorter one without anything new looks like a part.
+            Some((before, line))
+                if !entries.is_empty()
+                    && entries.len() < before.len()
+                    && entries.iter().all(|entry| before.contains(entry)) =>
+            {
+                let what = format!(
+                    "the plan has {} of the {} entries of the one before, and no new one; each \
+                     update must carry the whole plan",
+                    entries.len(),
+                    before.len()
+                );
+                notes.doubtful("V2-14", what, &[number, *line]);
+            }
+            _ => notes.held("V2-14"),
+        }
+        if self.plans.len() > REMEMBERED {
+            self.plans.clear();
+        }
+        self.plans.insert(key, (entries, number));
+    }
+
+    /// A command that starts in a terminal which ended before is another terminal.
+    fn terminal(&mut self, session: &str, told: &Value, number: u64, notes: &mut Notes) {
+        let id = text(told, "terminalId");
+        let key = (session.to_owned(), id.to_owned());
+        let starts = told.get("command").is_some_and(Value::is_string);
+        let ends = told.get("exitStatus").is_some_and(Value::is_object);
+        if self.terminals.len() > REMEMBERED {
+            self.terminals.clear();
+        }
+        let is_second = !self.terminals.is_empty();
+        let now = self.prompts;
+        match self.terminals.get_mut(&key) {
+            None => {
+                if is_second {
+                    notes.held("V2-12");
+                }
+                let ended = ends.then_some(now);
+                let terminal = Terminal {
+                    line: number,
+                    ended,
+                };
+                self.terminals.insert(key, terminal);
+            }
+            Some(known) => {
+                if starts && !ends && known.ended.is_some_and(|ended| ended < now) {
+                    let what = format!(
+                        "the terminal \"{id}\" has ended, and a new command runs under its id"
+                    );
+                    notes.broken("V2-12", what, &[number, known.line]);
+                    known.ended = None;
+                }
+                if ends {
+                    known.ended = Some(now);
+                }
+            }
+        }
+    }
+}
+
+fn permission(params: &Value, number: u64, notes: &mut Notes) {
+    for option in items(params, "options") {
+        word(option, "kind", PERMISSIONS, number, notes);
+    }
+    let subject = params.get("subject").unwrap_or(&Value::Null);
+    word(subject, "type", SUBJECTS, number, notes);
+    if text(subject, "type") == "command" {
+        directory(subject, "the command that is asked about", number, notes);
+    }
+    let call = subject.get("toolCall").unwrap_or(&Value::Null);
+    word(call, "kind", KINDS, number, notes);
+    word(call, "status", STATUSES, number, notes);
+}
+
+/// A word of a list that agents may add to, if they mark what is theirs.
+fn word(told: &Value, key: &str, known: &[&str], number: u64, notes: &mut Notes) {
+    let Some(word) = told.get(key).and_then(Value::as_str) else {
+        return;
+    };
+    match known.contains(&word) || word.starts_with('_') {
+        true => notes.held("V2-10"),
+        false => {
+            let what = format!(
+                "`{key}` is \"{word}\", which the draft does not know; an own value starts with _"
+            );
+            notes.broken("V2-10", what, &[number]);
+        }
+    }
+}
+
+fn directory(told: &Value, of: &str, number: u64, notes: &mut Notes) {
+    let Some(cwd) = told.get("cwd").filter(|cwd| !cwd.is_null()) else {
+        return;
+    };
+    match cwd.as_str().is_some_and(is_absolute) {
+        true => notes.held("V2-13"),
+        false => {
+            let what = format!("the cwd of {of} is {cwd}, which is no absolute path");
+            notes.broken("V2-13", what, &[number]);
+        }
+    }
+}
