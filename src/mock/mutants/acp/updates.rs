@@ -5,8 +5,6 @@ use serde_json::{Value, json};
 use crate::mock::mutants::tools::*;
 use crate::mock::mutants::{Mutant, Tamper};
 
-const UPDATE: &str = "/params/update";
-
 pub static MUTANTS: &[Mutant] = &[
     Mutant {
         id: "acp-up-01-unknown-variant",
