@@ -124,6 +124,12 @@ pub static VARIANTS: &[Variant] = &[
         Tamper::Both(
             |_, sent, mut message| {
                 remove(&mut message, "/result/modes");
+                // An option for the mode goes with `modes`, so that has to go too.
+                for place in OPTIONS {
+                    if let Some(Value::Array(options)) = message.pointer_mut(place) {
+                        options.retain(|option| text(option, "/category") != "mode");
+                    }
+                }
                 match sent.update == "current_mode_update" {
                     true => Vec::new(),
                     false => send(message),
@@ -193,6 +199,7 @@ pub static VARIANTS: &[Variant] = &[
 ];
 
 const CAPABILITIES: &str = "/result/agentCapabilities";
+const OPTIONS: [&str; 2] = ["/result/configOptions", "/params/update/configOptions"];
 const CURSOR: &str = "eyJ/+ ";
 
 fn without(message: Value, method: &str) -> Heard {
@@ -203,7 +210,7 @@ fn without(message: Value, method: &str) -> Heard {
 }
 
 fn each_option(message: &mut Value, mut change: impl FnMut(&mut Value)) {
-    for place in ["/result/configOptions", "/params/update/configOptions"] {
+    for place in OPTIONS {
         each(message, place, &mut change);
     }
 }
