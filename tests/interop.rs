@@ -161,6 +161,10 @@ fn the_example_client_of_the_typescript_sdk() {
         let expected = match variant.scenario {
             "auth" => errors.contains("-32000"),
             "error" => errors.contains("[Client] Error"),
+            // It exits before its terminal has taken the whole chunk.
+            _ if variant.name == "huge-chunk" => {
+                said.len() > 60_000 && !errors.contains("[Client] Error")
+            }
             _ => said.contains("completed with: end_turn"),
         };
         if !expected {
