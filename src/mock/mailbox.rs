@@ -8,6 +8,9 @@ use serde_json::Value;
 use super::rpc::{Peer, Signal};
 use super::turn::{End, Played};
 
+/// So long an answer that is owed may take after a cancellation.
+const LATE_ANSWER: Duration = Duration::from_millis(500);
+
 /// A result, or a JSON-RPC error.
 type Outcome = Result<Value, Value>;
 /// The other side's answer to one of our requests.
@@ -69,7 +72,14 @@ impl Mailbox {
         let id = peer.request(method, params, Some(&self.ear));
         let mut end = None;
         loop {
-            let signal = self.signals.recv().map_err(|_| End::Silence)?;
+            // A client that cancels and never answers shall not hold the turn for ever.
+            let signal = match end {
+                None => self.signals.recv().map_err(|_| End::Silence)?,
+                Some(_) => match self.signals.recv_timeout(LATE_ANSWER) {
+                    Ok(signal) => signal,
+                    Err(_) => return Err(end.unwrap_or(End::Silence)),
+                },
+            };
             match heard(signal) {
                 Ok(Some((answered, outcome))) if answered == id => return Ok((outcome, end)),
                 Ok(_) => {}

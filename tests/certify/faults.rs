@@ -10,10 +10,22 @@ use crate::{certify, run, verdicts};
 fn turn(scenario: &str) -> (Option<i32>, Value) {
     let scenario = format!("MOCK_SCENARIO={scenario}");
     let (output, report) = run(&[
-        "--mock", "acp", "--env", &scenario, "--only", "PT-01", "--only", "IN-01", "--timeout",
+        "--mock",
+        "acp",
+        "--env",
+        &scenario,
+        "--only",
+        "PT-01",
+        "--only",
+        "IN-01",
+        "--timeout",
         "2",
     ]);
-    assert!(!report.is_null(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        !report.is_null(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output.status.code(), report)
 }
 
@@ -29,7 +41,10 @@ fn what_is_not_there_cannot_be_started() {
     let output = certify(&["--", "no-such-agent-anywhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(69));
     let words = String::from_utf8_lossy(&output.stderr);
-    assert!(words.contains("there is no program `no-such-agent-anywhere`"), "{words}");
+    assert!(
+        words.contains("there is no program `no-such-agent-anywhere`"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -93,7 +108,16 @@ fn noise_on_stdout_is_blamed_where_it_belongs() {
 fn another_protocol_is_no_acp() {
     let own = env!("CARGO_BIN_EXE_agentproto");
     let (output, report) = run(&[
-        "--only", "IN-01", "--only", "SE-01", "--timeout", "2", "--", own, "mock", "mcp",
+        "--only",
+        "IN-01",
+        "--only",
+        "SE-01",
+        "--timeout",
+        "2",
+        "--",
+        own,
+        "mock",
+        "mcp",
     ]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(report["summary"]["certified"], false);
@@ -106,8 +130,18 @@ fn floods_do_not_fill_the_memory() {
     for scenario in ["flood-bytes", "huge-line", "stderr-flood"] {
         let scenario = format!("MOCK_SCENARIO={scenario}");
         let peak = peak_of(&[
-            "--mock", "acp", "--env", &scenario, "--only", "PT-01", "--timeout", "20", "--jobs",
-            "1", "--output", "json",
+            "--mock",
+            "acp",
+            "--env",
+            &scenario,
+            "--only",
+            "PT-01",
+            "--timeout",
+            "20",
+            "--jobs",
+            "1",
+            "--output",
+            "json",
         ]);
         assert!(peak < 100 << 10, "{scenario}: {peak} kB");
     }
@@ -115,6 +149,10 @@ fn floods_do_not_fill_the_memory() {
 
 /// Peak memory of a run in kilobytes, as the shell's time limit would see it.
 fn peak_of(args: &[&str]) -> u64 {
+    #[expect(
+        clippy::zombie_processes,
+        reason = "wait4 below waits for it, and tells its memory"
+    )]
     let child = certify(args)
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -133,7 +171,13 @@ fn peak_of(args: &[&str]) -> u64 {
 #[test]
 fn an_interrupted_run_gives_a_partial_report() {
     let mut child = certify(&[
-        "--mock", "acp", "--env", "MOCK_SCENARIO=never-starts", "--timeout", "60", "--output",
+        "--mock",
+        "acp",
+        "--env",
+        "MOCK_SCENARIO=never-starts",
+        "--timeout",
+        "60",
+        "--output",
         "json",
     ])
     .stdout(std::process::Stdio::piped())
@@ -156,7 +200,9 @@ fn an_interrupted_run_gives_a_partial_report() {
 }
 
 fn has_children(pid: i32) -> bool {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten();
     tasks.flatten().any(|task| {
         let children = std::fs::read_to_string(task.path().join("children"));
         children.is_ok_and(|children| !children.trim().is_empty())

@@ -23,25 +23,36 @@ fn the_correct_mock_is_certified_and_nothing_of_it_is_left_to_doubt() {
     assert_eq!(report["summary"]["certified"], true);
     assert_eq!(report["summary"]["warn"], 0);
     let rows = report["results"].as_array().unwrap();
-    let mut ids: Vec<&str> = rows.iter().filter_map(|r| r["requirement"].as_str()).collect();
+    let mut ids: Vec<&str> = rows
+        .iter()
+        .filter_map(|r| r["requirement"].as_str())
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 162, "every statement of the catalogue has a row");
     let timing = &report["timing"];
     let floor = timing["startup_ms"].as_f64().unwrap() + timing["waits_ms"].as_f64().unwrap();
-    assert!(timing["wall_ms"].as_f64().unwrap() <= 2.0 * floor, "{timing}");
+    assert!(
+        timing["wall_ms"].as_f64().unwrap() <= 2.0 * floor,
+        "{timing}"
+    );
 }
 
 /// Two shards together have every row of the whole, each once.
 #[test]
 fn shards_merge_to_the_whole() {
-    let only = ["--mock", "acp", "--only", "TR-11", "--only", "TR-12", "--only", "SE-01"];
+    let only = [
+        "--mock", "acp", "--only", "TR-11", "--only", "TR-12", "--only", "SE-01",
+    ];
     let (_, whole) = run(&only);
     let dir = directory();
     let mut files = Vec::new();
     for shard in ["1/2", "2/2"] {
         let (_, part) = run(&[&only[..], &["--shard", shard]].concat());
-        assert_eq!(part["summary"]["certified"], false, "a shard is no certificate");
+        assert_eq!(
+            part["summary"]["certified"], false,
+            "a shard is no certificate"
+        );
         files.push(saved(&dir, &shard.replace('/', "-"), &part));
     }
     let merged = std::process::Command::new(env!("CARGO_BIN_EXE_agentproto"))
@@ -61,7 +72,12 @@ fn shards_merge_to_the_whole() {
 
 #[test]
 fn what_a_baseline_knows_is_no_news() {
-    let mutant = ["--mock", "acp", "--env", "MOCK_MUTANT=acp-tr-11-internal-error"];
+    let mutant = [
+        "--mock",
+        "acp",
+        "--env",
+        "MOCK_MUTANT=acp-tr-11-internal-error",
+    ];
     let only = ["--only", "TR-11", "--only", "TR-12"];
     let (output, before) = run(&[&mutant[..], &only[..]].concat());
     assert_eq!(output.status.code(), Some(1));
@@ -70,7 +86,12 @@ fn what_a_baseline_knows_is_no_news() {
     let baseline = ["--baseline", baseline.to_str().unwrap()];
     let (output, _) = run(&[&mutant[..], &only[..], &baseline[..]].concat());
     assert_eq!(output.status.code(), Some(0));
-    let other = ["--mock", "acp", "--env", "MOCK_MUTANT=acp-tr-12-internal-error"];
+    let other = [
+        "--mock",
+        "acp",
+        "--env",
+        "MOCK_MUTANT=acp-tr-12-internal-error",
+    ];
     let (output, _) = run(&[&other[..], &only[..], &baseline[..]].concat());
     assert_eq!(output.status.code(), Some(1), "another failure is news");
 }
@@ -95,9 +116,14 @@ fn a_report_directory_has_every_form_and_the_transcripts() {
     let transcript = dir.path().join(row["transcript"].as_str().unwrap());
     let text = std::fs::read_to_string(transcript).unwrap();
     let evidence = &row["evidence"][0];
-    let line = text.lines().nth(evidence["line"].as_u64().unwrap() as usize);
+    let line = text
+        .lines()
+        .nth(evidence["line"].as_u64().unwrap() as usize);
     let line: Value = serde_json::from_str(line.unwrap()).unwrap();
-    assert_eq!(line["text"], evidence["text"], "the evidence is a line of the transcript");
+    assert_eq!(
+        line["text"], evidence["text"],
+        "the evidence is a line of the transcript"
+    );
 }
 
 #[test]

@@ -32,7 +32,8 @@ fn each_has_a_name_of_its_own_and_says_how_it_is_unlike_others() {
 
 #[test]
 fn bytes_are_other_bytes() {
-    let differs: [(&str, fn(&str) -> bool); 5] = [
+    type Looks = fn(&str) -> bool;
+    let differs: [(&str, Looks); 5] = [
         ("reversed-keys", |text| {
             text.contains("\"jsonrpc\":\"2.0\"}\n")
         }),

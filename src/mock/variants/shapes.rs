@@ -105,20 +105,6 @@ pub static VARIANTS: &[Variant] = &[
         }),
     ),
     looks(
-        "modes-only",
-        "Modes, and no options.",
-        Tamper::Both(
-            |_, sent, mut message| {
-                remove(&mut message, "/result/configOptions");
-                match sent.update == "config_option_update" {
-                    true => Vec::new(),
-                    false => send(message),
-                }
-            },
-            |_, message| without(message, "session/set_config_option"),
-        ),
-    ),
-    looks(
         "options-only",
         "Options, and no modes.",
         Tamper::Both(

@@ -27,7 +27,7 @@ pub static VARIANTS: &[Variant] = &[
             }
             let mut small = message.clone();
             set(&mut small, TEXT, ".");
-            let small = std::iter::repeat_n(small, 2_000).map(Frame::Json);
+            let small = std::iter::repeat_n(small, 500).map(Frame::Json);
             send(message).into_iter().chain(small).collect()
         }),
     ),
@@ -91,7 +91,7 @@ pub static VARIANTS: &[Variant] = &[
                     "sessionUpdate": "usage_update",
                     "used": 4_000_000_000_u64,
                     "size": 0,
-                    "cost": { "amount": 0.000_001, "currency": "credits" },
+                    "cost": { "amount": 0.000_001, "currency": "EUR" },
                 })
             })
         }),

@@ -1,9 +1,9 @@
 //! Conversations in short, and what must be noted about them: exactly that, and on which lines.
 
 mod services;
+mod sessions;
 mod setup;
 mod talk;
-mod sessions;
 mod transport;
 mod turns;
 
