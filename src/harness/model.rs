@@ -206,6 +206,9 @@ pub struct Report {
     /// The run was stopped before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// Only some cases were asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub selection: bool,
     /// `I/N` of a sharded run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
@@ -244,6 +247,8 @@ impl Report {
             Some(format!("{} could not be judged", summary.error))
         } else if self.partial {
             Some("the run was stopped before its end".to_owned())
+        } else if self.selection {
+            Some("only some of the cases were run".to_owned())
         } else if self.shard.is_some() {
             Some("this is one shard; merge them all".to_owned())
         } else if self.target.kind == RECORDING {

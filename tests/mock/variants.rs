@@ -112,7 +112,7 @@ fn long_turns_arrive_whole() {
     let huge = play("huge-chunk", one_turn);
     assert!(huge.raw.iter().any(|line| line.len() > 1 << 20) && turn_ends(&huge));
     let many = play("many-chunks", one_turn);
-    assert!(many.updates("agent_message_chunk").len() > 2_000 && turn_ends(&many));
+    assert!(many.updates("agent_message_chunk").len() > 500 && turn_ends(&many));
 }
 
 #[test]

@@ -215,12 +215,14 @@ impl Collected {
         suite: &Suite,
         requirement: &Requirement,
     ) -> Option<CaseResult> {
-        if requirement.watched.is_empty() {
-            return None;
-        }
         let mut row = row(suite, requirement, "monitor");
-        let seen: Vec<&Watched> = requirement
-            .watched
+        // What a monitor saw broken is told, also where a case is what decides the statement.
+        let own = [requirement.id.clone()];
+        let (ids, only_broken) = match requirement.watched.as_slice() {
+            [] => (own.as_slice(), true),
+            ids => (ids, false),
+        };
+        let seen: Vec<&Watched> = ids
             .iter()
             .filter_map(|id| self.seen.iter().find(|((s, i), _)| *s == index && i == id))
             .map(|(_, watched)| watched)
@@ -246,6 +248,8 @@ impl Collected {
             if self.keeps {
                 row.transcript = Some(file_name(&suite.name, &first.case));
             }
+        } else if only_broken {
+            return None;
         } else if held > 0 {
             row.hint = None;
             row.verdict = Verdict::Pass;

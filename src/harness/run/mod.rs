@@ -218,6 +218,7 @@ pub async fn run(
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: is_partial,
+        selection: !options.only.is_empty(),
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
     crate::report::certify::arrange(&mut report);
@@ -253,6 +254,7 @@ impl Ran {
             timing: Timing::default(),
             started: 0,
             partial: false,
+            selection: false,
             shard: None,
         };
         report.sum_up();

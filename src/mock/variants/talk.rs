@@ -20,7 +20,7 @@ pub static VARIANTS: &[Variant] = &[
     ),
     looks(
         "many-chunks",
-        "The first chunk is followed by two thousand small ones.",
+        "The first chunk is followed by five hundred small ones.",
         Tamper::Out(|context, sent, message| {
             if !is_said(sent) || !context.first("many") {
                 return send(message);
