@@ -157,7 +157,11 @@ fn noted() -> BTreeSet<String> {
         let mut parts = text.rsplitn(2, '-');
         let number = parts.next().unwrap_or_default();
         let chapter = parts.next().unwrap_or_default();
-        let letters = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase());
+        // `V2` is a chapter of its own.
+        let letters = |part: &str| {
+            let upper = part.bytes().all(|b| b.is_ascii_uppercase());
+            part == "V2" || (!part.is_empty() && upper)
+        };
         number.len() == 2
             && number.bytes().all(|b| b.is_ascii_digit())
             && chapter.split('-').all(letters)

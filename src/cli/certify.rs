@@ -88,7 +88,8 @@ pub struct Certify {
     /// Judge the judge: every mutant must be caught, no conforming variant blamed
     #[arg(long, conflicts_with_all = ["target", "mock", "command", "suites", "baseline", "shard"])]
     pub selftest: bool,
-    /// With --selftest: for each mutant first the cases of its statement, all only if it survives
+    /// With --selftest: for each mutant first the cases of its statement, all only if it survives;
+    /// of each variant every second case
     #[arg(long, requires = "selftest")]
     pub quick: bool,
     /// Look for slugs here, too

@@ -85,7 +85,8 @@ impl Outcome {
 /// How much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// For a mutant first the cases of its statement; all of them only where it survives.
+    /// For a mutant first the cases of its statement; all of them only where it survives. Of a
+    /// variant every second case: the even ones of one, the odd ones of the next.
     Quick,
     /// Every case over every mutant.
     Full,
@@ -246,11 +247,16 @@ impl Bench {
         let mut done = 0;
         // Variants first: the plain ones are what mutants are compared with.
         let mut running = tokio::task::JoinSet::new();
-        for plain in variants {
+        for (number, plain) in variants.into_iter().enumerate() {
             let (bench, places) = (Arc::clone(self), Arc::clone(&places));
+            // What mutants are compared with is run as a whole.
+            let part = match (depth, &plain.variant) {
+                (Depth::Quick, Some(_)) => Some((number % 2 + 1, 2)),
+                _ => None,
+            };
             running.spawn(async move {
                 let _place = places.acquire_owned().await;
-                let ran = bench.certify(&plain.env(), &[]).await;
+                let ran = bench.certify(&plain.env(), &[], part).await;
                 (plain, ran)
             });
         }
@@ -331,23 +337,28 @@ impl Bench {
             let mut only = vec![mutant.requirement.to_owned()];
             let tour = base.seen.get(mutant.requirement).into_iter().flatten();
             only.extend(tour.take(TOUR).cloned());
-            let ran = self.certify(&env, &only).await;
+            let ran = self.certify(&env, &only, None).await;
             judge(&mut row, base, &ran.report.results);
             if row.attributed {
                 return row;
             }
         }
-        let ran = self.certify(&env, &[]).await;
+        let ran = self.certify(&env, &[], None).await;
         judge(&mut row, base, &ran.report.results);
         row
     }
 
-    async fn certify(&self, env: &[(String, String)], only: &[String]) -> Ran {
+    async fn certify(
+        &self,
+        env: &[(String, String)],
+        only: &[String],
+        shard: Option<(usize, usize)>,
+    ) -> Ran {
         let argv = vec![self.own.clone(), "mock".into(), self.kind.as_str().into()];
         let nothing = Target::default();
         let options = Options {
             jobs: JOBS,
-            shard: None,
+            shard,
             stop: self.stop,
             keep_transcripts: false,
             only: only.to_vec(),

@@ -16,7 +16,7 @@ pub fn certify(args: &[&str]) -> Command {
 }
 
 pub fn run(args: &[&str]) -> (Output, Value) {
-    let output = certify(args).args(["--output", "json"]).output().unwrap();
+    let output = certify(&["--output", "json"]).args(args).output().unwrap();
     let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     (output, report)
 }

@@ -79,7 +79,7 @@ fn sarif_points_into_the_transcript() {
         place["artifactLocation"]["uri"],
         "transcripts/cancel%20in%20turn.jsonl"
     );
-    assert_eq!(place["region"]["startLine"], 34);
+    assert_eq!(place["region"]["startLine"], 35);
     assert_eq!(of("PT-11")["level"], "error");
     assert_eq!(of("IN-09")["level"], "warning");
     assert!(

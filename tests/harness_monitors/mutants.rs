@@ -183,12 +183,16 @@ fn other_mutants_are_not_blamed_for_what_they_keep() {
     let mut wrong = Vec::new();
     for mutant in mutants::of(Kind::Acp) {
         // The turn of a deaf one is still open when its input ends, and that is told.
-        if WATCHED.contains(&mutant.requirement) || mutant.id == "acp-pt-11-deaf" {
+        // One that stays after the end of its input has no end that could be read.
+        let endless = ["acp-pt-11-deaf", "acp-tr-18-stays"];
+        if WATCHED.contains(&mutant.requirement) || endless.contains(&mutant.id) {
             continue;
         }
         let (script, scenario) = way(mutant.id);
         let heard = run(script, scenario, Some(mutant.id));
-        let broken = heard.broken();
+        let mut broken = heard.broken();
+        // Its own statement may be told: that is no false blame.
+        broken.retain(|id| *id != mutant.requirement);
         if broken != beside(mutant.id) {
             wrong.push(format!("{}: told {broken:?}\n{}", mutant.id, heard.story()));
         }
