@@ -119,9 +119,13 @@ impl Server {
                     self.peer.respond(id, Err(refusal));
                 }
             }
+            // It waits for the turn, and the turn may wait for an answer that is still to be read.
             "session/close" => {
-                let answer = self.close(params);
-                self.peer.respond(id, answer);
+                let (server, id, params) = (Arc::clone(self), id.clone(), params.clone());
+                std::thread::spawn(move || {
+                    let answer = server.close(&params);
+                    server.peer.respond(&id, answer);
+                });
             }
             "session/new" => self.opened(id, self.new_session(params)),
             "session/load" => self.opened(id, self.load(params)),
