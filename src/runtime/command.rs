@@ -379,7 +379,8 @@ fn open(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Launch {
     }
 }
 
-fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Plan {
+/// A plan without a sandbox: only nothing may outlive it.
+pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Plan {
     Plan {
         kind: Kind::Guard,
         argv: argv.iter().map(Raw::from).collect(),

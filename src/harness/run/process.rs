@@ -12,8 +12,8 @@ use tokio::net::unix::pipe;
 
 use crate::harness::lifecycle::BundleTarget;
 use crate::runtime::command::Started;
+pub use crate::runtime::command::unconfined;
 use crate::runtime::fault::Fault;
-use crate::runtime::sandbox::plan::{Kind, Plan, Raw, Resource};
 use crate::runtime::spawn::{self, Bounds, Child, Exit, Lines, Options};
 
 /// The longest line that is judged, and what may wait for the judge: several agents run at once,
@@ -150,25 +150,6 @@ fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let meta = std::fs::metadata(path);
     meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-/// A plan without a sandbox: only nothing may outlive it.
-pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Plan {
-    Plan {
-        kind: Kind::Guard,
-        argv: argv.iter().map(Raw::from).collect(),
-        env: env
-            .iter()
-            .map(|(name, value)| (Raw::from(name), Raw::from(value)))
-            .collect(),
-        cwd: Raw::from(cwd),
-        tty: false,
-        rlimits: vec![(Resource::CoreSize, 0)],
-        cgroups: Vec::new(),
-        leftovers: Vec::new(),
-        confinement: None,
-        inner: None,
-    }
 }
 
 /// Standard error since the last look.
