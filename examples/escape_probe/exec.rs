@@ -13,17 +13,20 @@ const MFD_EXEC: libc::c_uint = 16;
 pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     Some(match (name, args) {
         // What an escape executes: it tells the escape itself.
-        ("executed", [_how, ..]) => Escaped("was executed".into()),
+        ("executed", [how @ .., last]) => {
+            tidy(last);
+            Escaped(format!("was executed: {}", how.first().unwrap_or(last)))
+        }
         ("libraries", []) => libraries(),
         ("exec", [program]) => exec(&[program, "executed", "exec"]),
         ("exec_by_descriptor", [program]) => exec_by_descriptor(program),
         ("exec_copy", [program, directory]) => match copy(program, directory) {
-            Ok(copy) => exec(&[&copy, "executed", "exec_copy"]),
+            Ok(copy) => exec(&[&copy, "executed", "exec_copy", &copy]),
             Err(outcome) => outcome,
         },
         ("loader", [loader, program]) => exec(&[loader, program, "executed", "loader"]),
         ("loader_copy", [loader, program, directory]) => match copy(program, directory) {
-            Ok(copy) => exec(&[loader, &copy, "executed", "loader_copy"]),
+            Ok(copy) => exec(&[loader, &copy, "executed", "loader_copy", &copy]),
             Err(outcome) => outcome,
         },
         ("script", [interpreter, directory]) => script(interpreter, directory),
@@ -110,8 +113,28 @@ fn exec_by_descriptor(program: &str) -> Outcome {
     }
 }
 
+/// A file of this attempt alone: ids of processes come again, and in a shared directory another
+/// user's file of that name would stand in the way.
+fn own_file(directory: &str) -> String {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    let (id, now) = (std::process::id(), now.as_nanos());
+    format!("{directory}/{OWN}{id}-{now}")
+}
+
+const OWN: &str = "escape-probe-";
+
+/// What was executed takes its own file away: who wrote it is gone.
+fn tidy(path: &str) {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if name.starts_with(OWN) {
+        let _ = fs::remove_file(path);
+    }
+}
+
 fn copy(program: &str, directory: &str) -> Result<String, Outcome> {
-    let to = format!("{directory}/copied-{}", std::process::id());
+    let to = own_file(directory);
     let made = fs::read(program)
         .and_then(|bytes| fs::write(&to, bytes))
         .and_then(|()| fs::set_permissions(&to, fs::Permissions::from_mode(0o755)));
@@ -120,7 +143,7 @@ fn copy(program: &str, directory: &str) -> Result<String, Outcome> {
 }
 
 fn script(interpreter: &str, directory: &str) -> Outcome {
-    let to = format!("{directory}/script-{}", std::process::id());
+    let to = own_file(directory);
     let made = fs::write(&to, format!("#!{interpreter} executed\n"))
         .and_then(|()| fs::set_permissions(&to, fs::Permissions::from_mode(0o755)));
     match made {
@@ -150,9 +173,10 @@ fn memory(program: &str, flags: libc::c_uint, loader: Option<&str>) -> Outcome {
 }
 
 fn map(directory: &str, protection: libc::c_int) -> Result<*mut libc::c_void, Outcome> {
-    let path = format!("{directory}/mapped-{}", std::process::id());
+    let path = own_file(directory);
     fs::write(&path, [0x90; 4096]).map_err(|e| Error(format!("{path}: {e}")))?;
     let file = fs::File::open(&path).map_err(|e| Error(format!("{path}: {e}")))?;
+    tidy(&path);
     // SAFETY: a new private mapping of a file of one page.
     let at = unsafe {
         libc::mmap(
