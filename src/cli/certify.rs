@@ -72,8 +72,8 @@ pub struct Certify {
     /// Run the I-th of N parts; `agentproto report merge` puts them together
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Only cases that decide this requirement, or of this name
-    #[arg(long, value_name = "ID")]
+    /// Only cases that decide this requirement, or of this name; several with commas
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human",
@@ -127,6 +127,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         None => None,
     };
     let suites = suites(args, named.as_deref())?;
+    only_what_is_there(&args.only, &suites)?;
     let prompts = read_prompts(args, named.as_deref())?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
@@ -339,6 +340,26 @@ fn shard(text: &str) -> Result<(usize, usize), Failure> {
         _ => Err(Failure::new(exit::USAGE, format!("`{text}` is no shard"))
             .hint("--shard 1/4 is the first of four parts")),
     }
+}
+
+/// A selection of nothing would look like a run without failures.
+fn only_what_is_there(only: &[String], suites: &[Suite]) -> Result<(), Failure> {
+    let cases = || suites.iter().flat_map(|suite| &suite.cases);
+    for id in only {
+        if cases().any(|case| case.id == *id || case.decides.contains(id)) {
+            continue;
+        }
+        let what = format!("no case of these suites is `{id}` or decides it");
+        let watched = suites.iter().any(|suite| suite.requirement(id).is_some());
+        let names = cases().flat_map(|case| std::iter::once(&case.id).chain(&case.decides));
+        let hint = match closest_of(id, names.map(String::as_str)) {
+            _ if watched => "it is watched in every case; run without --only".to_owned(),
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "docs/suites/ lists every requirement and case".to_owned(),
+        };
+        return Err(Failure::new(exit::USAGE, what).hint(hint));
+    }
+    Ok(())
 }
 
 fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, Failure> {

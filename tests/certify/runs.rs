@@ -150,3 +150,44 @@ fn a_suite_of_ones_own_runs_and_its_mistakes_have_places() {
     assert!(words.contains("mine.yaml:8:5"), "{words}");
     assert!(words.contains("did you mean `begin`?"), "{words}");
 }
+
+/// "It was not called" is worth something only where the agent calls it when it may.
+#[test]
+fn an_agent_that_never_uses_a_service_proves_nothing_of_it() {
+    let dir = directory();
+    let prompts = dir.path().join("prompts.yaml");
+    let same = "fs_read: hello\nfs_write: hello\nterminal: hello\nelicitation: hello\n";
+    std::fs::write(&prompts, same).unwrap();
+    let prompts = prompts.to_str().unwrap();
+    let only = "FS-01,FS-02,TE-01,EL-01";
+    let (_, used) = run(&["--mock", "acp", "--only", only]);
+    let (_, unused) = run(&["--mock", "acp", "--only", only, "--prompts", prompts]);
+    for requirement in only.split(',') {
+        assert!(
+            verdicts(&used, requirement).iter().all(|v| *v == "pass"),
+            "{requirement}: {used:#}"
+        );
+        assert!(
+            verdicts(&unused, requirement)
+                .iter()
+                .all(|v| *v == "not_verified"),
+            "{requirement}: {unused:#}"
+        );
+    }
+}
+
+#[test]
+fn a_selection_of_nothing_is_a_mistake() {
+    for (only, told) in [
+        ("PT-0l", "did you mean `PT-01`?"),
+        ("TR-03", "it is watched in every case"),
+        ("quite-else-where", "docs/suites/"),
+    ] {
+        let output = certify(&["--mock", "acp", "--only", only])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        assert!(said.contains(told) && said.contains(only), "{said}");
+    }
+}

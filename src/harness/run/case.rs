@@ -84,6 +84,8 @@ pub struct Player<'a> {
     pub(super) setting: &'a Setting,
     pub(super) protocol: Protocol,
     pub(super) connection: Option<Connection>,
+    /// What initialize offers; `None` says nothing of it.
+    pub(super) client: Option<Value>,
     pub(super) known: Bindings,
     /// Names of requests that were sent: id and line.
     pub(super) sent: HashMap<String, (Value, u64)>,
@@ -126,6 +128,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
         setting,
         protocol,
         connection: None,
+        client: case.client.clone(),
         known: Bindings::default(),
         sent: HashMap::new(),
         root: root.path().to_owned(),
@@ -250,8 +253,7 @@ impl Player<'_> {
     }
 
     pub(super) async fn initialize(&mut self) -> Step1 {
-        let client = self.case.client.clone();
-        let params = super::opening::initialize(self.protocol, client);
+        let params = super::opening::initialize(self.protocol, self.client.clone());
         let answer = self.exchange("initialize", Some(params)).await?;
         let result = answer.json.get("result").cloned().unwrap_or(Value::Null);
         self.bind("initialize", &answer);

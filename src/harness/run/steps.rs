@@ -141,7 +141,10 @@ impl Player<'_> {
                 Ok(())
             }
             What::NewSession { params, name } => self.open_session(params, name).await,
-            What::Restart(begin) => {
+            What::Restart { begin, client } => {
+                if client.is_some() {
+                    self.client.clone_from(client);
+                }
                 self.hang_up().await;
                 self.start_process().await?;
                 if *begin == Begin::Process {

@@ -219,7 +219,11 @@ pub enum What {
         name: String,
     },
     /// Another process of the same agent, as far as this; the first one is ended.
-    Restart(Begin),
+    Restart {
+        begin: Begin,
+        /// What the client offers this time, where that is not what the case says.
+        client: Option<Value>,
+    },
     /// Closes the agent's input.
     EndInput,
     Signal(i32),

@@ -42,6 +42,7 @@ const STEPS: [&str; 29] = [
     "read_file",
     "recorder",
 ];
+const RESTARTS: [&str; 2] = ["process", "initialized"];
 const MORE_STEPS: [&str; 9] = [
     "recorded",
     "model",
@@ -188,13 +189,19 @@ impl At<'_, '_> {
                 }
             }
             "restart" => {
-                let begins = ["process", "initialized"];
-                match value.is_map() && value.entries().is_empty() {
-                    true => What::Restart(Begin::Initialized),
-                    false => match notes.word(node, name, "initialized", &begins).as_str() {
-                        "process" => What::Restart(Begin::Process),
-                        _ => What::Restart(Begin::Initialized),
+                let to = match value.is_map() {
+                    true => {
+                        notes.keys(value, "`restart`", &["to", "client"]);
+                        notes.word(value, "to", "initialized", &RESTARTS)
+                    }
+                    false => notes.word(node, name, "initialized", &RESTARTS),
+                };
+                What::Restart {
+                    begin: match to.as_str() {
+                        "process" => Begin::Process,
+                        _ => Begin::Initialized,
                     },
+                    client: notes.json(value, "client"),
                 }
             }
             "end_input" => {
