@@ -5,6 +5,8 @@
 //! nothing; `harness` on `runtime` and `wire`; `report` renders what was found; `cli` calls the
 //! rooms. `fields` reads the YAML files of our own making.
 
+#[cfg(target_os = "linux")]
+pub mod aoi;
 pub mod cli;
 pub mod exit;
 pub mod fields;
@@ -17,6 +19,7 @@ pub mod mock;
 pub mod report;
 #[cfg(unix)]
 pub mod runtime;
+pub mod verdict;
 pub mod wire;
 
 /// The files that `lint DIR` would look at, for the benchmark's floor.

@@ -121,7 +121,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         .output
         .parse()
         .map_err(|_| Failure::new(exit::USAGE, "there is no such output format"))?;
-    let workspace = Workspace::new().map_err(io_failure)?;
+    let workspace = Workspace::new("certify").map_err(io_failure)?;
     let named = match &args.target {
         Some(named) => Some(bundle(args, named, &workspace)?),
         None => None,

@@ -1,6 +1,8 @@
 //! The command line: one file per subcommand; each parses, calls a room and renders
 //! through `report`.
 
+#[cfg(target_os = "linux")]
+mod aoi_lint;
 mod args;
 #[cfg(target_os = "linux")]
 mod ask;
@@ -188,6 +190,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         #[cfg(target_os = "linux")]
         Command::Certify(args) => certify::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
+        Command::AoiLint(args) => aoi_lint::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
         Command::Record(args) => record::run(args, &cli.global),
         #[cfg(target_os = "linux")]
         Command::Replay(args) => replay::run(args, &cli.global, out),
@@ -298,6 +302,8 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         } => ("audit verify", &args.output),
         #[cfg(target_os = "linux")]
         Command::Certify(args) => ("certify", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::AoiLint(args) => ("aoi-lint", &args.output),
         #[cfg(target_os = "linux")]
         Command::Replay(args) if !args.is_agent() => ("replay", &args.output),
         #[cfg(target_os = "linux")]

@@ -365,7 +365,12 @@ impl Bench {
         };
         let ready = Launcher::new(argv, env)
             .map_err(|error| error.to_string())
-            .and_then(|launcher| Ok((launcher, Workspace::new().map_err(|e| e.to_string())?)));
+            .and_then(|launcher| {
+                Ok((
+                    launcher,
+                    Workspace::new("certify").map_err(|e| e.to_string())?,
+                ))
+            });
         let (launcher, workspace) = match ready {
             Ok(ready) => ready,
             Err(error) => return Ran::failed(&error),

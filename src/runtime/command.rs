@@ -390,6 +390,7 @@ pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -
             .collect(),
         cwd: Raw::from(cwd),
         tty: false,
+        no_stdin: false,
         rlimits: vec![(Resource::CoreSize, 0)],
         cgroups: Vec::new(),
         leftovers: Vec::new(),

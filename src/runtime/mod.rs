@@ -44,6 +44,8 @@ pub mod setup;
 pub mod spawn;
 #[cfg(target_os = "linux")]
 pub mod version;
+#[cfg(target_os = "linux")]
+pub mod workplace;
 
 pub use event::{Choice, StopReason, StreamEvent};
 pub use fault::{Code, Fault};

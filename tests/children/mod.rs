@@ -73,6 +73,7 @@ pub fn native(argv: &[&str]) -> Plan {
         env: vec![(Raw::from("PATH"), Raw::from("/usr/bin:/bin"))],
         cwd: Raw::from("/"),
         tty: false,
+        no_stdin: false,
         rlimits: vec![],
         cgroups: vec![],
         leftovers: vec![],

@@ -16,7 +16,6 @@ mod services;
 mod steps;
 mod talk;
 mod tools;
-mod workspace;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,11 +30,11 @@ use tokio::sync::Semaphore;
 use super::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use super::monitor::{self, Monitor};
 use super::suite::{Case, Protocol, Suite};
+pub use crate::runtime::workplace::Workplace as Workspace;
 use case::Played;
 pub use collect::{Collected, file_name};
 pub use patience::Patience;
 use process::Launcher;
-pub use workspace::Workspace;
 
 /// A model that can be asked what it was asked.
 pub trait Model: Send + Sync {

@@ -47,7 +47,7 @@ pub async fn rerun(
         program: "replay".to_owned(),
         reason: format!("no directory can be made: {error}"),
     };
-    let spare = Workspace::new().map_err(failed)?;
+    let spare = Workspace::new("certify").map_err(failed)?;
     if let Some(directory) = directory {
         for (count, old) in script.directories().iter().enumerate() {
             // Two directories stay two.

@@ -193,6 +193,11 @@ fn obey(control: &OwnedFd, order: Order, target: libc::pid_t) -> Next {
             unsafe { libc::kill(if all { -1 } else { -target }, number) };
             Next::GoOn
         }
+        Order::SignalTarget { number } => {
+            // SAFETY: as above.
+            unsafe { libc::kill(target, number) };
+            Next::GoOn
+        }
         Order::Socket => {
             // SAFETY: a new descriptor.
             let socket =

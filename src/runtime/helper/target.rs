@@ -33,6 +33,10 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
     for (resource, limit) in &plan.rlimits {
         limit_resource(*resource, *limit).step(|| format!("limit {resource:?}"))?;
     }
+    if plan.no_stdin {
+        // SAFETY: our own descriptor, which nothing here reads.
+        unsafe { libc::close(0) };
+    }
     default_signals();
     if let Some(confinement) = &plan.confinement {
         // Process 1 has given all power up before; nothing is left to chance.

@@ -26,6 +26,9 @@ pub struct Plan {
     pub cwd: Raw,
     /// Standard input is a terminal that the target shall own.
     pub tty: bool,
+    /// The target starts without a standard input at all.
+    #[serde(default)]
+    pub no_stdin: bool,
     pub rlimits: Vec<(Resource, u64)>,
     /// `cgroup.procs` files that the target's processes join.
     pub cgroups: Vec<Raw>,

@@ -61,6 +61,8 @@ pub type Listener = Box<dyn FnMut(&[u8]) + Send>;
 
 pub struct Options {
     pub stdio: Stdio,
+    /// Descriptors of the caller's own, in place of what `stdio` says.
+    pub streams: Option<Streams>,
     pub bounds: Bounds,
     /// Killed when it runs longer.
     pub timeout: Option<Duration>,
@@ -74,6 +76,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             stdio: Stdio::Pipes,
+            streams: None,
             bounds: Bounds::default(),
             timeout: None,
             cpu: None,
@@ -147,7 +150,13 @@ impl Sockets {
 pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
     let (ours, theirs) = control::pair().map_err(SpawnError::Helper)?;
     set_nonblocking(&ours).map_err(SpawnError::Helper)?;
-    let mut ends = Ends::new(options.stdio).map_err(SpawnError::Helper)?;
+    let mut ends = match options.streams {
+        Some(child) => Ends {
+            child,
+            runner: Runner::Taken,
+        },
+        None => Ends::new(options.stdio).map_err(SpawnError::Helper)?,
+    };
     let helper = launch::start(plan, &ends.child, theirs).map_err(SpawnError::Helper)?;
     let outer = std::mem::replace(&mut ends.runner, Runner::Taken);
     drop(ends);
@@ -208,6 +217,16 @@ impl Child {
     /// Sends a signal to the target's process group, or to everything in the sandbox.
     pub fn signal(&self, number: i32, all: bool) -> io::Result<()> {
         order(&self.control, Order::Signal { number, all })
+    }
+
+    /// Sends a signal to the target alone.
+    pub fn signal_target(&self, number: i32) -> io::Result<()> {
+        order(&self.control, Order::SignalTarget { number })
+    }
+
+    /// Whether it still runs, as far as the helper has told.
+    pub fn is_running(&self) -> bool {
+        matches!(*self.state.borrow(), State::Running)
     }
 
     /// Waits for the end of the child and of all that it started.
@@ -356,7 +375,7 @@ fn reap(helper: launch::Helper) {
     });
 }
 
-fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+pub fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: plain numbers.
     unsafe {
         let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);

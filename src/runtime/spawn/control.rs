@@ -43,6 +43,8 @@ pub struct Ended {
 pub enum Order {
     /// To the target's process group, or to everything.
     Signal { number: i32, all: bool },
+    /// To the target alone, as `kill PID` sends it.
+    SignalTarget { number: i32 },
     /// Asks for a `Socket`.
     Socket,
     /// Kills everything now.

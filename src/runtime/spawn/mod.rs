@@ -8,7 +8,10 @@ mod output;
 mod spare;
 mod terminal;
 
-pub use child::{AFTER_EOF, AFTER_TERM, Child, Exit, Options, Sockets, SpawnError, Stdio, spawn};
+pub use child::{
+    AFTER_EOF, AFTER_TERM, Child, Exit, Options, Sockets, SpawnError, Stdio, set_nonblocking, spawn,
+};
+pub use launch::Streams;
 pub use output::{Bounds, Lines, Piece, Tail};
 pub use terminal::Terminal;
 

@@ -265,7 +265,7 @@ pub async fn trial(
 ) -> Result<Report, String> {
     let suite = suite::built_in("lifecycle").and_then(Result::ok);
     let suite = suite.ok_or_else(|| "there is no suite of the lifecycle".to_owned())?;
-    let workspace = Workspace::new().map_err(|error| error.to_string())?;
+    let workspace = Workspace::new("certify").map_err(|error| error.to_string())?;
     let target = made.target(workspace.path(), sandboxing)?;
     let told = Target {
         kind: "bundle".to_owned(),

@@ -1,4 +1,4 @@
-//! Directories of the cases: below one of the run, gone at its end.
+//! Directories of the cases of a run: below one of its own, gone at its end.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-pub struct Workspace {
+pub struct Workplace {
     root: PathBuf,
     cases: AtomicU64,
 }
@@ -17,15 +17,15 @@ pub struct CaseDir {
     path: PathBuf,
 }
 
-impl Workspace {
-    pub fn new() -> io::Result<Workspace> {
+impl Workplace {
+    pub fn new(what: &str) -> io::Result<Workplace> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("agentproto-certify-{}-{count}", std::process::id());
+        let name = format!("agentproto-{what}-{}-{count}", std::process::id());
         // Links in its own path would make an agent's real paths look foreign.
         let parent = std::env::temp_dir().canonicalize()?;
         let root = parent.join(name);
         private(&root)?;
-        Ok(Workspace {
+        Ok(Workplace {
             root,
             cases: AtomicU64::new(0),
         })
@@ -59,7 +59,7 @@ impl Drop for CaseDir {
     }
 }
 
-impl Drop for Workspace {
+impl Drop for Workplace {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.root);
     }

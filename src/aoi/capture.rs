@@ -1,0 +1,71 @@
+//! What one run of the target showed.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// How the process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Code(i32),
+    Signal(i32),
+    /// It ran into its time limit and was ended.
+    TimedOut,
+}
+
+impl End {
+    pub fn is_success(self) -> bool {
+        self == End::Code(0)
+    }
+
+    /// In words: `exit 64`, `killed by signal 13`, `still running after its time limit`.
+    pub fn told(self) -> String {
+        match self {
+            End::Code(code) => format!("exit {code}"),
+            End::Signal(number) => format!("killed by signal {number}"),
+            End::TimedOut => "still running after its time limit".to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// The command of the probe that this belongs to, or the tool itself.
+    pub command: String,
+    /// What was tried, for messages: `ok`, `unknown flag`, `SIGINT`.
+    pub probe: String,
+    pub argv: Vec<OsString>,
+    /// Variables that were set beside the usual ones, by name.
+    pub env: Vec<String>,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// More was printed than is kept.
+    pub flooded: bool,
+    pub end: End,
+    pub elapsed: Duration,
+    /// Offsets of standard output, and when everything before them had come.
+    pub arrivals: Vec<(usize, Duration)>,
+    /// What the reader had to do was done while the target still ran.
+    pub acted: bool,
+    /// Processes that were still there when the target had ended.
+    pub survivors: u32,
+    /// From the act (a signal, a closed pipe) to the end.
+    pub after_act: Option<Duration>,
+    /// Whether its standard output was to be machine mode.
+    pub is_machine: bool,
+    /// Which schema version was asked for, if one was.
+    pub version: Option<String>,
+    /// Canaries stand in it in place of secrets.
+    pub canaries: bool,
+}
+
+impl Capture {
+    pub fn stderr_text(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// When the output up to `offset` had come.
+    pub fn arrived(&self, offset: usize) -> Option<Duration> {
+        let after = self.arrivals.iter().find(|(end, _)| *end >= offset);
+        after.map(|(_, at)| *at)
+    }
+}

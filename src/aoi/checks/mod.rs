@@ -1,0 +1,23 @@
+//! The 13 checks of §18.2, a file each, and what the text asks for beyond them.
+
+mod c01_discoverable;
+mod c02_typed;
+mod c03_verifiable;
+
+use super::rules::Rule;
+use super::session::Session;
+
+/// The rules of every check.
+pub const RULES: &[&[&Rule]] = &[
+    c01_discoverable::RULES,
+    c02_typed::RULES,
+    c03_verifiable::RULES,
+];
+
+/// Runs all checks. Those that start the tool go side by side; those that look at every run come
+/// last.
+pub async fn all(session: &Session) {
+    c01_discoverable::check(session).await;
+    tokio::join!(c03_verifiable::check(session));
+    c02_typed::check(session);
+}

@@ -1,0 +1,258 @@
+//! Reads a probe file, or says everything that is wrong with it.
+
+use std::path::Path;
+
+use super::{Command, Credentials, Input, Limit, Mode, Observe, Probe, SchemaVersions};
+use crate::fields::{self, Mistake, Notes};
+use crate::manifest::{LineIndex, Node};
+
+pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
+    let what = "a probe file is a mapping with `aoi_probe: 1`, `tool` and `commands`";
+    let lines = LineIndex::new(text);
+    let line = |node: &Node| lines.position(text, node.span.start).line;
+    fields::read(text, what, |root, notes| {
+        let mut probe = probe(root, notes, &line);
+        probe.base = base.to_owned();
+        probe
+    })
+}
+
+const KEYS: [&str; 14] = [
+    "aoi_probe",
+    "tool",
+    "machine_args",
+    "env",
+    "credentials",
+    "sandbox",
+    "setup",
+    "teardown",
+    "observe",
+    "commands",
+    "schema",
+    "local_only_schema",
+    "caches",
+    "title",
+];
+
+fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
+    notes.keys(root, "a probe file", &KEYS);
+    match root.get("aoi_probe") {
+        Some(version) if notes.number_in(version, "aoi_probe", 1, 1).is_some() => {}
+        Some(_) => {}
+        None => notes.wrong(
+            root.span,
+            "`aoi_probe: 1` is missing: the version of this format",
+        ),
+    }
+    let tool = notes.list(root, "tool");
+    if tool.is_empty() {
+        notes.wrong(
+            root.span,
+            "`tool` is missing: the words that start it, such as [./mytool]",
+        );
+    }
+    let machine_args = match root.get("machine_args") {
+        Some(_) => notes.list(root, "machine_args"),
+        None => vec!["--output".to_owned(), "jsonl".to_owned()],
+    };
+    let mut commands = Vec::new();
+    for entry in root.get("commands").map(Node::entries).unwrap_or_default() {
+        commands.push(command(&entry.key, &entry.value, notes, line));
+    }
+    for command in &commands {
+        let Some(from) = &command.target_from else {
+            continue;
+        };
+        if !commands.iter().any(|other| other.name == *from) {
+            let node = root.get("commands").and_then(|all| all.get(&command.name));
+            let span = node.map_or(root.span, |node| node.span);
+            notes.wrong(
+                span,
+                format!("`target.from` names `{from}`, which is no command here"),
+            );
+        }
+    }
+    Probe {
+        tool,
+        machine_args,
+        env: notes.pairs(root, "env"),
+        credentials: root
+            .get("credentials")
+            .map_or_else(Credentials::default, |node| {
+                notes.keys(node, "`credentials`", &["env", "files"]);
+                Credentials {
+                    env: notes.list(node, "env"),
+                    files: notes.list(node, "files"),
+                }
+            }),
+        sandbox: notes.flag(root, "sandbox", false),
+        setup: argvs(root, "setup", notes),
+        teardown: argvs(root, "teardown", notes),
+        observe: root.get("observe").and_then(|node| observe(node, notes)),
+        commands,
+        schema: schema(root, notes),
+        local_only_schema: notes.flag(root, "local_only_schema", false),
+        caches: notes.list(root, "caches"),
+        ..Probe::default()
+    }
+}
+
+/// A list of command lines.
+fn argvs(node: &Node, key: &str, notes: &mut Notes) -> Vec<Vec<String>> {
+    let items = notes.items(node, key);
+    items.iter().map(|item| notes.texts(item, key)).collect()
+}
+
+fn observe(node: &Node, notes: &mut Notes) -> Option<Observe> {
+    notes.keys(node, "`observe`", &["command", "id", "dir", "exec"]);
+    if node.get("command").is_some() {
+        return Some(Observe::Command {
+            args: notes.list(node, "command"),
+            id: notes.string(node, "id").unwrap_or_else(|| "/id".to_owned()),
+        });
+    }
+    if let Some(dir) = notes.string(node, "dir") {
+        return Some(Observe::Dir(dir));
+    }
+    if node.get("exec").is_some() {
+        return Some(Observe::Exec(notes.list(node, "exec")));
+    }
+    let wanted = "`observe` has one of `command` (with `id`), `dir` or `exec`";
+    notes.wrong(node.span, wanted);
+    None
+}
+
+const COMMAND: [&str; 18] = [
+    "ok",
+    "malformed",
+    "limit",
+    "slow",
+    "secrets",
+    "mutating",
+    "destructive",
+    "unbounded",
+    "needs_auth",
+    "read_only",
+    "idempotency",
+    "events",
+    "id",
+    "dry_run",
+    "confirm",
+    "target",
+    "input",
+    "title",
+];
+
+fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Command {
+    let what = format!("the command `{name}`");
+    notes.keys(node, &what, &COMMAND);
+    let destructive = notes.flag(node, "destructive", false);
+    let ok = notes.list(node, "ok");
+    if ok.is_empty() && node.get("input").is_none() {
+        notes.wrong(
+            node.span,
+            format!("{what} has no `ok`: the words of a run that succeeds"),
+        );
+    }
+    Command {
+        name: name.to_owned(),
+        line: line(node),
+        ok,
+        malformed: argvs(node, "malformed", notes),
+        limit: node.get("limit").map(|node| limit(node, notes)),
+        slow: node.get("slow").map(|_| notes.list(node, "slow")),
+        secrets: argvs(node, "secrets", notes),
+        mutating: notes.flag(node, "mutating", false) || destructive,
+        destructive,
+        unbounded: notes.flag(node, "unbounded", false),
+        needs_auth: notes.flag(node, "needs_auth", false),
+        read_only: node
+            .get("read_only")
+            .map(|_| notes.flag(node, "read_only", false)),
+        idempotency: node.get("idempotency").map(|node| {
+            notes.keys(node, "`idempotency`", &["flag"]);
+            notes.need(node, "flag", "`idempotency`")
+        }),
+        events: notes.list(node, "events"),
+        id: notes.string(node, "id"),
+        dry_run: notes.string(node, "dry_run"),
+        confirm: notes.list(node, "confirm"),
+        target_from: node.get("target").map(|node| {
+            notes.keys(node, "`target`", &["from"]);
+            notes.need(node, "from", "`target`")
+        }),
+        input: node.get("input").map(|node| input(node, notes)),
+    }
+}
+
+fn limit(node: &Node, notes: &mut Notes) -> Limit {
+    let known = ["flag", "total", "page", "cursor_flag", "id", "unit"];
+    notes.keys(node, "`limit`", &known);
+    let mut count = |key: &str| match node.get(key) {
+        Some(_) => notes.number(node, key, 1, 1_000_000).unwrap_or(1),
+        None => {
+            notes.wrong(node.span, format!("`limit` needs `{key}`, a number"));
+            1
+        }
+    };
+    let (total, page) = (count("total"), count("page"));
+    Limit {
+        flag: notes.need(node, "flag", "`limit`"),
+        total,
+        page,
+        cursor_flag: notes.string(node, "cursor_flag"),
+        id: notes.string(node, "id").unwrap_or_else(|| "/id".to_owned()),
+        unit: notes.word(node, "unit", "events", &["events", "lines", "bytes"]),
+    }
+}
+
+fn input(node: &Node, notes: &mut Notes) -> Input {
+    let known = ["flag", "good", "bad", "modes", "default", "upstream"];
+    notes.keys(node, "`input`", &known);
+    let modes = node.get("modes");
+    if let Some(modes) = modes {
+        notes.keys(modes, "`modes`", &["fail_fast", "continue"]);
+    }
+    let mut mode = |key: &str| {
+        let modes = modes?;
+        modes.get(key).map(|_| notes.list(modes, key))
+    };
+    let (fail_fast, tolerant) = (mode("fail_fast"), mode("continue"));
+    let default = node.get("default").map(|_| {
+        let word = notes.word(node, "default", "fail_fast", &["fail_fast", "continue"]);
+        match word.as_str() {
+            "continue" => Mode::Tolerant,
+            _ => Mode::FailFast,
+        }
+    });
+    Input {
+        flag: notes.list(node, "flag"),
+        good: notes.list(node, "good"),
+        bad: notes.list(node, "bad"),
+        fail_fast,
+        tolerant,
+        default,
+        upstream: notes.flag(node, "upstream", false),
+    }
+}
+
+fn schema(root: &Node, notes: &mut Notes) -> SchemaVersions {
+    let Some(node) = root.get("schema") else {
+        return SchemaVersions::default();
+    };
+    notes.keys(node, "`schema`", &["versions"]);
+    let Some(node) = node.get("versions") else {
+        return SchemaVersions::default();
+    };
+    notes.keys(
+        node,
+        "`versions`",
+        &["flag", "accept_flag", "ok", "unsupported"],
+    );
+    SchemaVersions {
+        flag: notes.string(node, "flag"),
+        accept_flag: notes.string(node, "accept_flag"),
+        ok: notes.list(node, "ok"),
+        unsupported: notes.string(node, "unsupported"),
+    }
+}

@@ -1,0 +1,512 @@
+//! One run of the target: a fresh process with known streams and a known environment, and a
+//! reader that does what the probe is about.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::time::{sleep, timeout};
+
+use super::capture::{Capture, End};
+use super::isolation::Walls;
+use crate::runtime::command::unconfined;
+use crate::runtime::helper::sys;
+use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError, Streams, Terminal};
+
+/// Of standard output and standard error so much is kept; a target that prints more is ended.
+pub const KEPT: usize = 64 << 20;
+/// After SIGTERM, before SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// The smallest pipe that Linux makes: what does not fit must wait for the reader.
+const SMALL: libc::c_int = 4096;
+/// How many arrivals are noted.
+const ARRIVALS: usize = 4096;
+
+#[derive(Clone, Debug, Default)]
+pub enum Input {
+    /// `/dev/null`.
+    #[default]
+    Null,
+    /// No descriptor 0 at all.
+    Closed,
+    Bytes(Vec<u8>),
+    /// A pipe that stays open and says nothing.
+    Silent,
+    /// The controlling terminal of the target, on which nobody types.
+    Terminal,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    #[default]
+    Pipe,
+    /// A pipe of 4 KiB.
+    Small,
+    /// A pipe whose reader is gone before the target starts.
+    Closed,
+    /// `/dev/full`: every write fails.
+    Full,
+    /// A terminal, which turns line feeds into CR LF; they are turned back.
+    Terminal,
+}
+
+/// What the reader of standard output does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Reader {
+    #[default]
+    All,
+    /// Reads nothing until so much time has passed or the target has ended.
+    Late(Duration),
+    /// Closes its end after the first line.
+    OneLine,
+    /// After the first line and a little while a signal; then reads the rest.
+    Signal { number: i32, group: bool },
+    /// Reads for so long, then sends a signal.
+    Watch { time: Duration, number: i32 },
+}
+
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub command: String,
+    pub probe: String,
+    /// The program by its path, then its arguments.
+    pub argv: Vec<OsString>,
+    /// Beside the usual variables; wins over them.
+    pub env: Vec<(String, String)>,
+    pub input: Input,
+    pub output: Output,
+    /// Nobody reads standard error.
+    pub stderr_closed: bool,
+    pub reader: Reader,
+    pub walls: Option<Walls>,
+    pub limit: Duration,
+    pub is_machine: bool,
+    pub version: Option<String>,
+    pub canaries: bool,
+}
+
+/// Where a run happens: its home, its working directory and its place for temporary files.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub root: PathBuf,
+}
+
+impl World {
+    pub fn new(root: PathBuf) -> io::Result<World> {
+        for name in ["home", "cwd", "tmp", "state"] {
+            std::fs::create_dir_all(root.join(name))?;
+        }
+        Ok(World { root })
+    }
+
+    pub fn cwd(&self) -> PathBuf {
+        self.root.join("cwd")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// What every run has, and nothing else of our own.
+    fn environment(&self) -> Vec<(String, String)> {
+        let at = |name: &str| self.root.join(name).to_string_lossy().into_owned();
+        let home = at("home");
+        let mut env = vec![
+            ("HOME".to_owned(), home.clone()),
+            ("XDG_CONFIG_HOME".to_owned(), format!("{home}/.config")),
+            ("XDG_CACHE_HOME".to_owned(), format!("{home}/.cache")),
+            ("XDG_DATA_HOME".to_owned(), format!("{home}/.local/share")),
+            ("XDG_STATE_HOME".to_owned(), format!("{home}/.local/state")),
+            ("TMPDIR".to_owned(), at("tmp")),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ("TERM".to_owned(), "dumb".to_owned()),
+        ];
+        if let Ok(path) = std::env::var("PATH") {
+            env.push(("PATH".to_owned(), path));
+        }
+        env
+    }
+}
+
+/// What all runs together cost.
+#[derive(Debug, Default)]
+pub struct Costs {
+    target_us: AtomicU64,
+    waits_us: AtomicU64,
+    runs: AtomicU64,
+}
+
+impl Costs {
+    pub fn wait(&self, time: Duration) {
+        add(&self.waits_us, time);
+    }
+
+    pub fn target(&self) -> Duration {
+        Duration::from_micros(self.target_us.load(Ordering::Relaxed))
+    }
+
+    pub fn waits(&self) -> Duration {
+        Duration::from_micros(self.waits_us.load(Ordering::Relaxed))
+    }
+
+    pub fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+}
+
+fn add(counter: &AtomicU64, time: Duration) {
+    let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    counter.fetch_add(us, Ordering::Relaxed);
+}
+
+/// Our ends of the target's streams.
+struct Ends {
+    stdin: Option<OwnedFd>,
+    stdout: Option<pipe::Receiver>,
+    terminal: Option<Terminal>,
+    stderr: Option<pipe::Receiver>,
+    /// Keeps the controlling terminal alive.
+    _control: Option<Terminal>,
+}
+
+/// Starts the target and stays with it to its end.
+pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Capture, SpawnError> {
+    let mut env = world.environment();
+    for (name, value) in &launch.env {
+        env.retain(|(known, _)| known != name);
+        env.push((name.clone(), value.clone()));
+    }
+    let pairs: Vec<(OsString, OsString)> = env.iter().map(|(n, v)| (n.into(), v.into())).collect();
+    let cwd = world.cwd();
+    let mut plan = unconfined(&launch.argv, &pairs, &cwd);
+    plan.no_stdin = matches!(launch.input, Input::Closed);
+    plan.tty = matches!(launch.input, Input::Terminal);
+    if let Some(walls) = &launch.walls {
+        plan = walls.around(plan);
+    }
+    let (streams, ends) = streams(launch).map_err(SpawnError::Helper)?;
+    let begun = Instant::now();
+    let options = Options {
+        streams: Some(streams),
+        ..Options::default()
+    };
+    let mut child = spawn::spawn(&plan, options).await?;
+    let mut seen = Seen::default();
+    let exit = follow(&mut child, ends, launch, &mut seen, begun, costs).await;
+    let elapsed = begun.elapsed();
+    add(&costs.target_us, elapsed);
+    costs.runs.fetch_add(1, Ordering::Relaxed);
+    let end = match (seen.timed_out, exit.status.code(), exit.status.signal()) {
+        (true, ..) => End::TimedOut,
+        (_, Some(code), _) => End::Code(code),
+        (_, None, signal) => End::Signal(signal.unwrap_or(0)),
+    };
+    let stdout = match launch.output {
+        Output::Terminal => without_carriage_returns(&seen.stdout),
+        _ => seen.stdout,
+    };
+    Ok(Capture {
+        command: launch.command.clone(),
+        probe: launch.probe.clone(),
+        argv: launch.argv.clone(),
+        env: launch.env.iter().map(|(name, _)| name.clone()).collect(),
+        stdout,
+        stderr: seen.stderr,
+        flooded: seen.flooded,
+        end,
+        elapsed,
+        arrivals: seen.arrivals,
+        acted: seen.acted,
+        survivors: exit.usage.survivors,
+        after_act: seen.act.map(|at| at.elapsed()),
+        is_machine: launch.is_machine,
+        version: launch.version.clone(),
+        canaries: launch.canaries,
+    })
+}
+
+#[derive(Default)]
+struct Seen {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    arrivals: Vec<(usize, Duration)>,
+    flooded: bool,
+    timed_out: bool,
+    acted: bool,
+    act: Option<Instant>,
+}
+
+async fn follow(
+    child: &mut Child,
+    ends: Ends,
+    launch: &Launch,
+    seen: &mut Seen,
+    begun: Instant,
+    costs: &Costs,
+) -> Exit {
+    let Ends {
+        stdin,
+        mut stdout,
+        terminal,
+        stderr,
+        _control: _kept,
+    } = ends;
+    let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
+    let errors = tokio::spawn(read_all(stderr));
+    let work = async {
+        if let Some(terminal) = &terminal {
+            let mut part = vec![0; 64 << 10];
+            while let Ok(length @ 1..) = terminal.read(&mut part).await {
+                if !seen.take(part.get(..length).unwrap_or_default(), begun) {
+                    break;
+                }
+            }
+        }
+        read(child, &mut stdout, launch, seen, begun, costs).await;
+        if seen.flooded {
+            return child.kill().await;
+        }
+        child.wait().await
+    };
+    let done = timeout(launch.limit, work).await;
+    let exit = match done {
+        Ok(exit) => exit,
+        Err(_) => {
+            seen.timed_out = true;
+            drop(stdout);
+            child.stop_within(Duration::ZERO, GRACE).await
+        }
+    };
+    feeder.abort();
+    // Whoever still holds the other end is gone with the target.
+    if let Ok(Ok((bytes, flooded))) = timeout(Duration::from_secs(1), errors).await {
+        seen.stderr = bytes;
+        seen.flooded |= flooded;
+    }
+    exit
+}
+
+impl Seen {
+    /// Keeps what came; `false` where that was too much.
+    fn take(&mut self, bytes: &[u8], begun: Instant) -> bool {
+        let room = KEPT.saturating_sub(self.stdout.len());
+        self.stdout
+            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if self.arrivals.len() < ARRIVALS {
+            self.arrivals.push((self.stdout.len(), begun.elapsed()));
+        }
+        self.flooded |= bytes.len() > room;
+        !self.flooded
+    }
+}
+
+/// Reads standard output as the probe says.
+async fn read(
+    child: &Child,
+    stdout: &mut Option<pipe::Receiver>,
+    launch: &Launch,
+    seen: &mut Seen,
+    begun: Instant,
+    costs: &Costs,
+) {
+    let Some(mut pipe) = stdout.take() else {
+        return;
+    };
+    match launch.reader {
+        Reader::All => {}
+        Reader::Late(time) => {
+            let waited = Instant::now();
+            while waited.elapsed() < time && child.is_running() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            seen.acted = child.is_running();
+            costs.wait(waited.elapsed());
+        }
+        Reader::OneLine => {
+            if until_line(&mut pipe, seen, begun).await {
+                seen.acted = child.is_running();
+                seen.act = Some(Instant::now());
+            }
+            return;
+        }
+        Reader::Signal { number, group } => {
+            if until_line(&mut pipe, seen, begun).await {
+                pause(50, costs).await;
+                seen.acted = child.is_running();
+                let _ = match group {
+                    true => child.signal(number, false),
+                    false => child.signal_target(number),
+                };
+                seen.act = Some(Instant::now());
+                pause(100, costs).await;
+            }
+        }
+        Reader::Watch { time, number } => {
+            let reading = async {
+                let mut part = vec![0; 64 << 10];
+                while let Ok(length @ 1..) = pipe.read(&mut part).await {
+                    if !seen.take(part.get(..length).unwrap_or_default(), begun) {
+                        return;
+                    }
+                }
+            };
+            let _ = timeout(time, reading).await;
+            costs.wait(time);
+            seen.acted = child.is_running();
+            let _ = child.signal_target(number);
+            seen.act = Some(Instant::now());
+        }
+    }
+    let mut part = vec![0; 64 << 10];
+    while !seen.flooded {
+        match pipe.read(&mut part).await {
+            Ok(length @ 1..) => {
+                seen.take(part.get(..length).unwrap_or_default(), begun);
+            }
+            Ok(0) | Err(_) => break,
+        }
+    }
+}
+
+async fn pause(ms: u64, costs: &Costs) {
+    let time = Duration::from_millis(ms);
+    sleep(time).await;
+    costs.wait(time);
+}
+
+/// Reads up to the end of the first line and not a byte more than the pipe gives with it.
+async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) -> bool {
+    let mut byte = [0; 1];
+    while let Ok(1) = pipe.read(&mut byte).await {
+        if !seen.take(&byte, begun) {
+            return false;
+        }
+        if byte[0] == b'\n' {
+            return true;
+        }
+    }
+    false
+}
+
+async fn read_all(pipe: Option<pipe::Receiver>) -> (Vec<u8>, bool) {
+    let (mut kept, mut part, mut flooded) = (Vec::new(), vec![0; 64 << 10], false);
+    let Some(mut pipe) = pipe else {
+        return (kept, false);
+    };
+    while let Ok(length @ 1..) = pipe.read(&mut part).await {
+        let bytes = part.get(..length).unwrap_or_default();
+        let room = KEPT.saturating_sub(kept.len());
+        kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        flooded |= length > room;
+    }
+    (kept, flooded)
+}
+
+/// Says what there is to say and closes; a silent pipe stays open until the run is over.
+async fn feed(stdin: Option<OwnedFd>, input: Input) {
+    let Some(stdin) = stdin else {
+        return;
+    };
+    let Input::Bytes(bytes) = input else {
+        return std::future::pending().await;
+    };
+    if let Ok(mut pipe) = pipe::Sender::from_owned_fd(stdin) {
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut pipe, &bytes).await;
+    }
+}
+
+fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for (index, byte) in bytes.iter().enumerate() {
+        if *byte == b'\r' && bytes.get(index + 1) == Some(&b'\n') {
+            continue;
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
+    let mut control = None;
+    let (stdin, to_stdin): (OwnedFd, _) = match &launch.input {
+        Input::Null | Input::Closed => (File::open("/dev/null")?.into(), None),
+        Input::Bytes(_) | Input::Silent => {
+            let (theirs, ours) = sys::pipe()?;
+            nonblocking(&ours)?;
+            (theirs, Some(ours))
+        }
+        Input::Terminal => {
+            let (outer, inner) = Terminal::open(24, 200)?;
+            control = Some(outer);
+            (inner, None)
+        }
+    };
+    let (mut from_stdout, mut terminal) = (None, None);
+    let stdout: OwnedFd = match launch.output {
+        Output::Full => File::options().write(true).open("/dev/full")?.into(),
+        Output::Terminal => {
+            let (outer, inner) = Terminal::open(24, 200)?;
+            terminal = Some(outer);
+            inner
+        }
+        Output::Closed => sys::pipe()?.1,
+        Output::Pipe | Output::Small => {
+            let (ours, theirs) = sys::pipe()?;
+            if launch.output == Output::Small {
+                // SAFETY: plain numbers.
+                unsafe { libc::fcntl(theirs.as_raw_fd(), libc::F_SETPIPE_SZ, SMALL) };
+            }
+            nonblocking(&ours)?;
+            from_stdout = Some(pipe::Receiver::from_owned_fd(ours)?);
+            theirs
+        }
+    };
+    let (ours, stderr) = sys::pipe()?;
+    let from_stderr = match launch.stderr_closed {
+        true => None,
+        false => {
+            nonblocking(&ours)?;
+            Some(pipe::Receiver::from_owned_fd(ours)?)
+        }
+    };
+    let streams = Streams {
+        stdin,
+        stdout,
+        stderr,
+    };
+    let ends = Ends {
+        stdin: to_stdin,
+        stdout: from_stdout,
+        terminal,
+        stderr: from_stderr,
+        _control: control,
+    };
+    Ok((streams, ends))
+}
+
+fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    spawn::set_nonblocking(fd)
+}
+
+/// Where a program is, looked for as a shell would; a path is taken from `base`.
+pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
+    if word.contains('/') {
+        let path = base.join(word);
+        return path.is_file().then_some(path);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(word))
+        .find(|candidate| {
+            use std::os::unix::fs::PermissionsExt;
+            let meta = std::fs::metadata(candidate);
+            meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        })
+}

@@ -1,0 +1,383 @@
+//! What all checks share: the target, its runs, and what was found.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::capture::Capture;
+use super::isolation::Walls;
+use super::model::{Finding, Verdict};
+use super::probe::{Command, Probe};
+use super::rules::{Level, Rule};
+use super::run::{self, Costs, Input, Launch, Output, Reader, World};
+
+/// What the caller wants beside the defaults.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A SHOULD that is broken fails.
+    pub strict: bool,
+    /// Runs at a time.
+    pub jobs: usize,
+    pub limit: Duration,
+    pub discovery_limit: Duration,
+    /// Rules whose weight the caller has changed.
+    pub severities: BTreeMap<String, Verdict>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Options {
+            strict: false,
+            jobs: 2 * cores,
+            limit: Duration::from_secs(10),
+            discovery_limit: Duration::from_secs(30),
+            severities: BTreeMap::new(),
+        }
+    }
+}
+
+/// What the tool says of itself: `capabilities --output json`, if it could be read.
+#[derive(Clone, Debug, Default)]
+pub struct Declared {
+    pub capabilities: Option<Value>,
+    /// Schema by version asked for; "" is what comes without asking.
+    pub schemas: BTreeMap<String, Value>,
+}
+
+impl Declared {
+    /// The entry of a command in `capabilities.commands`.
+    pub fn command(&self, name: &str) -> Option<&Value> {
+        let commands = self.capabilities.as_ref()?.get("commands")?.as_array()?;
+        commands
+            .iter()
+            .find(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
+    }
+
+    pub fn flag(&self, command: &str, key: &str) -> Option<bool> {
+        self.command(command)?.get(key)?.as_bool()
+    }
+}
+
+pub struct Session {
+    pub probe: Probe,
+    pub options: Options,
+    pub declared: OnceCell<Declared>,
+    pub walls: Option<Walls>,
+    /// What discovery was shut off from, in words for the report.
+    pub isolation: Vec<String>,
+    /// Why discovery cannot be shut off here: nothing that needs it is proven then.
+    pub no_isolation: Option<String>,
+    /// The tool's words, the program by its path.
+    pub argv: Vec<OsString>,
+    pub costs: Costs,
+    pub stop: &'static std::sync::atomic::AtomicBool,
+    root: PathBuf,
+    worlds: AtomicU64,
+    /// For everything that changes nothing.
+    common: World,
+    jobs: Semaphore,
+    /// Mutating probes one after another: they share what they change.
+    pub mutations: tokio::sync::Mutex<()>,
+    captures: Mutex<Vec<Arc<Capture>>>,
+    findings: Mutex<Vec<Finding>>,
+    uniq: AtomicU64,
+}
+
+/// How a run differs from the usual one.
+#[derive(Clone, Debug, Default)]
+pub struct How {
+    pub input: Input,
+    pub output: Output,
+    pub reader: Reader,
+    pub stderr_closed: bool,
+    /// Behind the walls of discovery.
+    pub isolated: bool,
+    pub env: Vec<(String, String)>,
+    pub limit: Option<Duration>,
+    /// Without the words for machine mode, and not judged as such.
+    pub human: bool,
+    pub version: Option<String>,
+    pub canaries: bool,
+    /// Where it happens; the common world where this is not said.
+    pub world: Option<World>,
+}
+
+impl Session {
+    pub fn new(
+        probe: Probe,
+        options: Options,
+        argv: Vec<OsString>,
+        root: PathBuf,
+        stop: &'static std::sync::atomic::AtomicBool,
+    ) -> std::io::Result<Session> {
+        let common = World::new(root.join("common"))?;
+        Ok(Session {
+            declared: OnceCell::new(),
+            walls: None,
+            isolation: Vec::new(),
+            no_isolation: Some("the walls were not set up".to_owned()),
+            argv,
+            costs: Costs::default(),
+            stop,
+            worlds: AtomicU64::new(0),
+            common,
+            jobs: Semaphore::new(options.jobs.max(1)),
+            mutations: tokio::sync::Mutex::new(()),
+            captures: Mutex::default(),
+            findings: Mutex::default(),
+            uniq: AtomicU64::new(0),
+            root,
+            probe,
+            options,
+        })
+    }
+
+    /// A world of its own, for a probe that changes something.
+    pub fn world(&self) -> std::io::Result<World> {
+        let number = self.worlds.fetch_add(1, Ordering::Relaxed);
+        World::new(self.root.join(format!("world-{number}")))
+    }
+
+    /// A text that no other probe uses.
+    pub fn uniq(&self) -> String {
+        let number = self.uniq.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{number}", std::process::id())
+    }
+
+    /// Fills `{uniq}`, `{world}` and other names in.
+    pub fn fill(&self, words: &[String], names: &[(&str, &str)], world: &World) -> Vec<String> {
+        let uniq = words
+            .iter()
+            .any(|word| word.contains("{uniq}"))
+            .then(|| self.uniq());
+        let root = world.root.to_string_lossy();
+        words
+            .iter()
+            .map(|word| {
+                let mut word = word.replace("{world}", &root);
+                if let Some(uniq) = &uniq {
+                    word = word.replace("{uniq}", uniq);
+                }
+                for (name, value) in names {
+                    word = word.replace(&format!("{{{name}}}"), value);
+                }
+                word
+            })
+            .collect()
+    }
+
+    /// The common world.
+    pub fn common(&self) -> &World {
+        &self.common
+    }
+
+    /// Runs the tool with some words; machine mode's own are added at the end.
+    pub async fn run(
+        &self,
+        command: &str,
+        probe: &str,
+        words: &[String],
+        how: How,
+    ) -> Arc<Capture> {
+        let world = how.world.as_ref().unwrap_or(&self.common);
+        let mut argv = self.argv.clone();
+        argv.extend(words.iter().map(OsString::from));
+        if !how.human {
+            argv.extend(self.probe.machine_args.iter().map(OsString::from));
+        }
+        let mut env: Vec<(String, String)> = Vec::new();
+        for (name, value) in &self.probe.env {
+            let root = world.root.to_string_lossy();
+            env.push((name.clone(), value.replace("{world}", &root)));
+        }
+        env.extend(how.env);
+        let launch = Launch {
+            command: command.to_owned(),
+            probe: probe.to_owned(),
+            argv,
+            env,
+            input: how.input,
+            output: how.output,
+            stderr_closed: how.stderr_closed,
+            reader: how.reader,
+            walls: how.isolated.then(|| self.walls.clone()).flatten(),
+            limit: how.limit.unwrap_or(self.options.limit),
+            is_machine: !how.human,
+            version: how.version,
+            canaries: how.canaries,
+        };
+        let permit = self.jobs.acquire().await;
+        let done = run::run(&launch, world, &self.costs).await;
+        drop(permit);
+        let capture = Arc::new(match done {
+            Ok(capture) => capture,
+            Err(error) => not_started(launch, &error.to_string()),
+        });
+        self.keep(Arc::clone(&capture));
+        capture
+    }
+
+    fn keep(&self, capture: Arc<Capture>) {
+        self.captures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(capture);
+    }
+
+    /// Every run so far, for the checks that look at all of them.
+    pub fn captures(&self) -> Vec<Arc<Capture>> {
+        self.captures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub fn find(&self, finding: Finding) {
+        self.findings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(finding);
+    }
+
+    pub fn findings(&self) -> Vec<Finding> {
+        self.findings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The verdict on a rule that is broken.
+    fn weight(&self, rule: &Rule) -> Verdict {
+        if let Some(verdict) = self.options.severities.get(rule.id) {
+            return *verdict;
+        }
+        match rule.level {
+            Level::Must => Verdict::Fail,
+            Level::Should if self.options.strict => Verdict::Fail,
+            Level::Should | Level::Open => Verdict::Warn,
+        }
+    }
+
+    pub fn judge<'s>(&'s self, command: &'s str) -> Judge<'s> {
+        Judge {
+            session: self,
+            command,
+        }
+    }
+
+    pub fn commands(&self) -> &[Command] {
+        &self.probe.commands
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+fn not_started(launch: Launch, why: &str) -> Capture {
+    Capture {
+        command: launch.command,
+        probe: launch.probe,
+        argv: launch.argv,
+        env: Vec::new(),
+        stdout: Vec::new(),
+        stderr: format!("it was not started: {why}").into_bytes(),
+        flooded: false,
+        end: super::capture::End::Code(127),
+        elapsed: Duration::ZERO,
+        arrivals: Vec::new(),
+        acted: false,
+        survivors: 0,
+        after_act: None,
+        is_machine: false,
+        version: launch.version,
+        canaries: launch.canaries,
+    }
+}
+
+/// Says what was found of one command.
+#[derive(Clone, Copy)]
+pub struct Judge<'s> {
+    pub session: &'s Session,
+    pub command: &'s str,
+}
+
+impl Judge<'_> {
+    pub fn pass(self, rule: &Rule, message: impl Into<String>) {
+        self.say(rule, Verdict::Pass, message, None);
+    }
+
+    pub fn not_verified(self, rule: &Rule, message: impl Into<String>) {
+        self.say(rule, Verdict::NotVerified, message, None);
+    }
+
+    pub fn not_applicable(self, rule: &Rule, message: impl Into<String>) {
+        self.say(rule, Verdict::NotApplicable, message, None);
+    }
+
+    pub fn skip(self, rule: &Rule, message: impl Into<String>) {
+        self.say(rule, Verdict::Skip, message, None);
+    }
+
+    /// The rule is broken: it fails or warns by its weight.
+    pub fn broken(self, rule: &Rule, message: impl Into<String>, capture: &Capture) {
+        self.say(rule, self.session.weight(rule), message, Some(capture));
+    }
+
+    /// Broken where `wrong` has a message, and held otherwise.
+    pub fn held(self, rule: &Rule, proof: &str, wrong: Option<String>, capture: &Capture) {
+        match wrong {
+            Some(message) => self.broken(rule, message, capture),
+            None => self.pass(rule, proof),
+        }
+    }
+
+    fn say(
+        self,
+        rule: &Rule,
+        verdict: Verdict,
+        message: impl Into<String>,
+        capture: Option<&Capture>,
+    ) {
+        let mut finding = Finding::new(rule, self.command, verdict, message);
+        if let Some(capture) = capture {
+            finding.repro = repro(capture);
+            finding.evidence = evidence(capture);
+        }
+        self.session.find(finding);
+    }
+}
+
+/// The command line to type, without what was secret in it.
+fn repro(capture: &Capture) -> Vec<String> {
+    let words = capture.argv.iter().map(|word| word.to_string_lossy());
+    words.map(|word| super::canary::masked(&word)).collect()
+}
+
+/// How a run went, for the report: the first bytes of what it said, with canaries masked.
+fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
+    let shown = |bytes: &[u8]| {
+        let part = bytes.get(..2000).unwrap_or(bytes);
+        super::canary::masked(&String::from_utf8_lossy(part))
+    };
+    let value = json!({
+        "probe": capture.probe,
+        "env": capture.env,
+        "end": capture.end.told(),
+        "stdout": shown(&capture.stdout),
+        "stdout_bytes": capture.stdout.len(),
+        "stderr": shown(&capture.stderr),
+        "elapsed_ms": u64::try_from(capture.elapsed.as_millis()).unwrap_or(u64::MAX),
+    });
+    match value {
+        Value::Object(fields) => fields,
+        _ => serde_json::Map::new(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Standard output of machine mode, line by line, as bytes and as events.
+
+use serde_json::Value;
+
+/// One line, without its line feed.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// From 1.
+    pub number: usize,
+    /// Of its first byte.
+    pub offset: usize,
+    pub bytes: Vec<u8>,
+    /// `None` where it is no JSON.
+    pub json: Option<Value>,
+    /// The line ended with a line feed.
+    pub complete: bool,
+}
+
+impl Line {
+    pub fn kind(&self) -> Option<&str> {
+        self.json.as_ref()?.get("type")?.as_str()
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.json.as_ref()?.get(key)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    pub lines: Vec<Line>,
+}
+
+/// The framework's events (§8.2).
+pub const FRAMEWORK: [&str; 8] = [
+    "aoi:meta",
+    "aoi:summary",
+    "aoi:warning",
+    "aoi:error",
+    "aoi:heartbeat",
+    "aoi:plan",
+    "aoi:check",
+    "aoi:progress",
+];
+
+impl Stream {
+    pub fn read(stdout: &[u8]) -> Stream {
+        let mut lines = Vec::new();
+        let mut offset = 0;
+        for (index, part) in stdout.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            let complete = part.ends_with(b"\n");
+            let bytes = part.strip_suffix(b"\n").unwrap_or(part).to_vec();
+            lines.push(Line {
+                number: index + 1,
+                offset,
+                json: serde_json::from_slice(&bytes).ok(),
+                bytes,
+                complete,
+            });
+            offset += part.len();
+        }
+        Stream { lines }
+    }
+
+    pub fn of<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = &'s Line> {
+        self.lines
+            .iter()
+            .filter(move |line| line.kind() == Some(kind))
+    }
+
+    pub fn meta(&self) -> Option<&Line> {
+        self.of("aoi:meta").next()
+    }
+
+    /// The last line that is not blank, if it is a summary.
+    pub fn summary(&self) -> Option<&Line> {
+        let last = self.lines.iter().rfind(|line| !line.bytes.is_empty())?;
+        (last.kind() == Some("aoi:summary")).then_some(last)
+    }
+
+    /// Events that are no framework's.
+    pub fn domain(&self) -> impl Iterator<Item = &Line> {
+        let is_domain = |line: &&Line| line.kind().is_some_and(|kind| !kind.starts_with("aoi:"));
+        self.lines.iter().filter(is_domain)
+    }
+
+    pub fn errors(&self) -> impl Iterator<Item = &Line> {
+        self.of("aoi:error")
+    }
+
+    /// `summary.ok`, where there is a summary at the end.
+    pub fn ok(&self) -> Option<bool> {
+        self.summary()?.get("ok")?.as_bool()
+    }
+}
+
+/// A value at a JSON pointer, as the text that identifies a resource.
+pub fn id(event: &Value, pointer: &str) -> Option<String> {
+    match event.pointer(pointer)? {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
