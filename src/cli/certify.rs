@@ -72,7 +72,8 @@ pub struct Certify {
     /// Run the I-th of N parts; `agentproto report merge` puts them together
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Only cases that decide this requirement, or of this name; several with commas
+    /// Only cases that decide this requirement, or of this name; several with commas. With
+    /// --selftest: mutants of this id or requirement, and variants of this name
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format

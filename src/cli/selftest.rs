@@ -10,7 +10,7 @@ use super::args::Global;
 use super::certify::Certify;
 use super::{Failure, Outcome, io_failure, signals};
 use crate::exit;
-use crate::harness::selftest::{self, Depth, Heard};
+use crate::harness::selftest::{self, Depth, Heard, Trial};
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::text::{plain, pretty};
 
@@ -26,17 +26,25 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let depth = match args.quick {
-        true => Depth::Quick,
-        false => Depth::Full,
+    let trial = Trial {
+        depth: match args.quick {
+            true => Depth::Quick,
+            false => Depth::Full,
+        },
+        only: args.only.clone(),
     };
     let heard: Arc<dyn Heard> = match std::io::stderr().is_terminal() && !global.quiet {
         true => Arc::new(Counter),
         false => Arc::new(Silent),
     };
     let outcome = tokio
-        .block_on(selftest::run(depth, &signals::STOP, heard))
+        .block_on(selftest::run(&trial, &signals::STOP, heard))
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
+    if outcome.mutants.is_empty() && outcome.variants.is_empty() && !outcome.partial {
+        let message = format!("--only {} selects nothing", args.only.join(","));
+        return Err(Failure::new(exit::USAGE, message)
+            .hint("`agentproto mock --list` names mutants, their statements, and variants"));
+    }
     print(&args.output, &outcome, out).map_err(io_failure)?;
     if let Some(code) = signals::interrupted() {
         return Ok(code);

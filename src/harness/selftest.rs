@@ -92,6 +92,21 @@ pub enum Depth {
     Full,
 }
 
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    pub depth: Depth,
+    /// Only these: ids of mutants, statements that they break, names of variants.
+    pub only: Vec<String>,
+}
+
+impl Trial {
+    fn has(&self, names: &[&str]) -> bool {
+        let wanted = |name: &&str| self.only.iter().any(|only| only == name);
+        self.only.is_empty() || names.iter().any(|name| wanted(name))
+    }
+}
+
 /// Hears how it goes on.
 pub trait Heard: Send + Sync {
     fn done(&self, _what: &str, _done: usize, _all: usize) {}
@@ -107,7 +122,7 @@ struct Plain {
 }
 
 pub async fn run(
-    depth: Depth,
+    trial: &Trial,
     stop: &'static AtomicBool,
     heard: Arc<dyn Heard>,
 ) -> Result<Outcome, StartError> {
@@ -115,10 +130,10 @@ pub async fn run(
     let mut outcome = Outcome::default();
     for kind in [Kind::Acp, Kind::AcpV2, Kind::Mcp] {
         let bench = Bench::new(kind, stop)?;
-        bench.run(depth, &heard, &mut outcome).await;
+        bench.run(trial, &heard, &mut outcome).await;
     }
     if !stop.load(Ordering::Relaxed) {
-        bundles(depth, stop, &heard, &mut outcome).await;
+        bundles(trial, stop, &heard, &mut outcome).await;
     }
     outcome.partial = stop.load(Ordering::Relaxed);
     outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
@@ -127,12 +142,15 @@ pub async fn run(
 
 /// The lifecycle suite over bundles that are wrong, and bundles that are right.
 async fn bundles(
-    depth: Depth,
+    trial: &Trial,
     stop: &'static AtomicBool,
     heard: &Arc<dyn Heard>,
     outcome: &mut Outcome,
 ) {
-    let (mutants, variants) = (lifecycle::mutants(), lifecycle::variants());
+    let depth = trial.depth;
+    let (mut mutants, mut variants) = (lifecycle::mutants(), lifecycle::variants());
+    mutants.retain(|mutant| trial.has(&[mutant.id, mutant.requirement]));
+    variants.retain(|variant| trial.has(&[variant.id]));
     let all = mutants.len() + variants.len();
     let places = Arc::new(Semaphore::new(JOBS));
     let mut done = 0;
@@ -239,9 +257,11 @@ impl Bench {
         }))
     }
 
-    async fn run(self: &Arc<Self>, depth: Depth, heard: &Arc<dyn Heard>, outcome: &mut Outcome) {
-        let variants = self.variants();
-        let mutants: Vec<&'static Mutant> = mutants::of(self.kind).collect();
+    async fn run(self: &Arc<Self>, trial: &Trial, heard: &Arc<dyn Heard>, outcome: &mut Outcome) {
+        let depth = trial.depth;
+        let mutants = mutants::of(self.kind).filter(|m| trial.has(&[m.id, m.requirement]));
+        let mutants: Vec<&'static Mutant> = mutants.collect();
+        let variants = self.variants(trial, &mutants);
         let all = variants.len() + mutants.len();
         let places = Arc::new(Semaphore::new(RUNS));
         let mut done = 0;
@@ -294,16 +314,20 @@ impl Bench {
     }
 
     /// The correct mock in every scenario that a mutant needs, and every variant.
-    fn variants(&self) -> Vec<Plain> {
-        let mut scenarios: BTreeSet<&str> = mutants::of(self.kind).map(|m| m.scenario).collect();
-        scenarios.insert("default");
+    fn variants(&self, trial: &Trial, mutants: &[&'static Mutant]) -> Vec<Plain> {
+        let mut scenarios: BTreeSet<&str> = mutants.iter().map(|m| m.scenario).collect();
+        if trial.only.is_empty() {
+            scenarios.insert("default");
+        }
         let plain = scenarios.into_iter().map(|scenario| Plain {
             name: format!("scenario {scenario}"),
             what: "the correct mock".to_owned(),
             scenario: scenario.to_owned(),
             variant: None,
         });
-        let others = crate::mock::variants::of(self.kind).map(|variant| Plain {
+        let others = crate::mock::variants::of(self.kind);
+        let others = others.filter(|variant| trial.has(&[variant.name]));
+        let others = others.map(|variant| Plain {
             name: variant.name.to_owned(),
             what: variant.what.to_owned(),
             scenario: variant.scenario.to_owned(),
