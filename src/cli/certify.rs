@@ -17,7 +17,9 @@ use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
-use crate::harness::run::{self, Login, Options, Patience, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{
+    self, Login, Options, Patience, Progress, Secrets, Setting, Workspace, prompts,
+};
 use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
@@ -171,6 +173,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             None => launcher(args, url.as_deref())?,
         };
         let setting = Setting {
+            secrets: Secrets::of(&variables(args)?, &launcher),
             launcher,
             prompts,
             timeout,

@@ -12,7 +12,9 @@ use tokio::sync::Semaphore;
 use super::lifecycle;
 use super::model::{CaseResult, Target, Verdict};
 use super::run::process::{Launcher, StartError};
-use super::run::{self, Login, Options, Patience, Progress, Ran, Setting, Workspace, prompts};
+use super::run::{
+    self, Login, Options, Patience, Progress, Ran, Secrets, Setting, Workspace, prompts,
+};
 use super::suite::{self, Suite};
 use crate::mock::Kind;
 use crate::mock::mutants::{self, Mutant};
@@ -407,6 +409,7 @@ impl Bench {
             state_variable: Some("MOCK_STATE_DIR"),
             starts: Patience::default(),
             turns: Patience::default(),
+            secrets: Secrets::default(),
         };
         let suites = Arc::clone(&self.suites);
         run::run(suites, nothing, setting, options, Arc::new(Silent)).await

@@ -12,6 +12,7 @@ pub mod prompts;
 mod recorder;
 pub mod recording;
 pub mod rerun;
+mod secrets;
 mod services;
 mod steps;
 mod talk;
@@ -35,6 +36,7 @@ use case::Played;
 pub use collect::{Collected, file_name};
 pub use patience::Patience;
 use process::Launcher;
+pub use secrets::Secrets;
 pub use workspace::Workspace;
 
 /// A model that can be asked what it was asked.
@@ -93,6 +95,8 @@ pub struct Setting {
     /// What was learned about answers to initialize, and to prompts.
     pub starts: Patience,
     pub turns: Patience,
+    /// What no report may tell.
+    pub secrets: Secrets,
 }
 
 impl Setting {
@@ -162,10 +166,14 @@ pub async fn run(
                 return (suite, case, None);
             };
             let playing = case::play(the_case, of.protocol, &setting);
-            let played = tokio::select! {
+            let mut played = tokio::select! {
                 played = playing => Some(played),
                 () = stopped(stop) => None,
             };
+            if let Some(played) = &mut played {
+                let bundle = setting.launcher.bundle.as_deref();
+                setting.secrets.leave(played, bundle);
+            }
             (suite, case, played)
         });
     }
@@ -190,7 +198,7 @@ pub async fn run(
             }
             Err(error) => {
                 // A fault of ours in one case is told, and the others go on.
-                collected.fault(&error.to_string());
+                collected.fault(&setting.secrets.text(&error.to_string()));
             }
         }
     }
@@ -199,6 +207,7 @@ pub async fn run(
     timing.jobs = options.jobs;
     let mut target = target;
     collected.describe(&mut target);
+    setting.secrets.leave_target(&mut target);
     let infos = suites.iter().map(|suite| SuiteInfo {
         name: suite.name.clone(),
         title: suite.title.clone(),

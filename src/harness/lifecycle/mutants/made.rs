@@ -9,7 +9,9 @@ use std::time::Duration;
 use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::process::Launcher;
-use crate::harness::run::{self, Login, Options, Patience, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{
+    self, Login, Options, Patience, Progress, Secrets, Setting, Workspace, prompts,
+};
 use crate::harness::suite;
 use crate::mock;
 use crate::runtime::bundle::Bundle;
@@ -285,6 +287,7 @@ pub async fn trial(
         state_variable: None,
         starts: Patience::default(),
         turns: Patience::default(),
+        secrets: Secrets::default(),
     };
     let options = Options {
         jobs,
