@@ -209,13 +209,13 @@ impl Running {
     }
 
     /// The end of it: end of input, a short grace, then by force.
-    pub async fn end(&mut self, grace: Duration) -> (Exit, bool) {
+    pub async fn end(&mut self, grace: Duration) -> Exit {
         self.stdin = None;
         match tokio::time::timeout(grace, self.started.wait()).await {
-            Ok(exit) => (exit, true),
+            Ok(exit) => exit,
             Err(_) => {
                 let _ = self.started.child().kill().await;
-                (self.started.wait().await, false)
+                self.started.wait().await
             }
         }
     }
