@@ -1,16 +1,15 @@
 //! `agentproto certify --selftest`: how good the judge is, in numbers.
 
-use std::io::{IsTerminal, Write};
-use std::sync::Arc;
+use std::io::Write;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::args::Global;
 use super::certify::Certify;
-use super::{Failure, Outcome, io_failure, signals};
+use super::{Failure, Outcome, io_failure, progress, signals};
 use crate::exit;
-use crate::harness::selftest::{self, Depth, Heard, Trial};
+use crate::harness::selftest::{self, Depth, Trial};
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::text::{plain, pretty};
 
@@ -33,12 +32,12 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         },
         only: args.only.clone(),
     };
-    let heard: Arc<dyn Heard> = match std::io::stderr().is_terminal() && !global.quiet {
-        true => Arc::new(Counter),
-        false => Arc::new(Silent),
-    };
     let outcome = tokio
-        .block_on(selftest::run(&trial, &signals::STOP, heard))
+        .block_on(selftest::run(
+            &trial,
+            &signals::STOP,
+            progress::shown(global),
+        ))
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
     if outcome.mutants.is_empty() && outcome.variants.is_empty() && !outcome.partial {
         let message = format!("--only {} selects nothing", args.only.join(","));
@@ -53,22 +52,6 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         true => exit::CLEAN,
         false => exit::FINDINGS,
     })
-}
-
-struct Silent;
-impl Heard for Silent {}
-
-struct Counter;
-impl Heard for Counter {
-    fn done(&self, what: &str, done: usize, all: usize) {
-        let mut err = std::io::stderr().lock();
-        let end = match done == all {
-            true => "\r\x1b[K",
-            false => "",
-        };
-        let _ = write!(err, "\r\x1b[K{done}/{all} {what}{end}");
-        let _ = err.flush();
-    }
 }
 
 fn totals(outcome: &selftest::Outcome) -> Fields {

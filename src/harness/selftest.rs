@@ -109,11 +109,6 @@ impl Trial {
     }
 }
 
-/// Hears how it goes on.
-pub trait Heard: Send + Sync {
-    fn done(&self, _what: &str, _done: usize, _all: usize) {}
-}
-
 /// A correct agent: a scenario, perhaps in other clothes.
 #[derive(Clone, Debug)]
 struct Plain {
@@ -126,7 +121,7 @@ struct Plain {
 pub async fn run(
     trial: &Trial,
     stop: &'static AtomicBool,
-    heard: Arc<dyn Heard>,
+    heard: Arc<dyn Progress>,
 ) -> Result<Outcome, StartError> {
     let begun = Instant::now();
     let mut outcome = Outcome::default();
@@ -146,7 +141,7 @@ pub async fn run(
 async fn bundles(
     trial: &Trial,
     stop: &'static AtomicBool,
-    heard: &Arc<dyn Heard>,
+    heard: &Arc<dyn Progress>,
     outcome: &mut Outcome,
 ) {
     let depth = trial.depth;
@@ -259,7 +254,12 @@ impl Bench {
         }))
     }
 
-    async fn run(self: &Arc<Self>, trial: &Trial, heard: &Arc<dyn Heard>, outcome: &mut Outcome) {
+    async fn run(
+        self: &Arc<Self>,
+        trial: &Trial,
+        heard: &Arc<dyn Progress>,
+        outcome: &mut Outcome,
+    ) {
         let depth = trial.depth;
         let mutants = mutants::of(self.kind).filter(|m| trial.has(&[m.id, m.requirement]));
         let mutants: Vec<&'static Mutant> = mutants.collect();
@@ -412,12 +412,9 @@ impl Bench {
             secrets: Secrets::default(),
         };
         let suites = Arc::clone(&self.suites);
-        run::run(suites, nothing, setting, options, Arc::new(Silent)).await
+        run::run(suites, nothing, setting, options, Arc::new(())).await
     }
 }
-
-struct Silent;
-impl Progress for Silent {}
 
 impl Plain {
     fn env(&self) -> Vec<(String, String)> {

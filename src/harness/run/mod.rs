@@ -126,9 +126,14 @@ pub struct Options {
     pub only: Vec<String>,
 }
 
-/// Hears how the run goes on.
+/// Hears how a run goes on.
 pub trait Progress: Send + Sync {
-    fn case_done(&self, _suite: &str, _case: &str, _done: usize, _all: usize) {}
+    fn done(&self, what: &str, done: usize, all: usize);
+}
+
+/// Nobody listens.
+impl Progress for () {
+    fn done(&self, _: &str, _: usize, _: usize) {}
 }
 
 pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
@@ -187,7 +192,7 @@ pub async fn run(
                 let Some((of, the_case)) = at(&suites, suite, case) else {
                     continue;
                 };
-                progress.case_done(&of.name, &the_case.id, done, all);
+                progress.done(&format!("{} {}", of.name, the_case.id), done, all);
                 collected.case(suite, of, the_case, played);
             }
             Ok((suite, case, None)) => {
