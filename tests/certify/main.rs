@@ -3,6 +3,7 @@
 
 mod faults;
 mod runs;
+mod secrets;
 mod selftest;
 
 use std::process::{Command, Output};

@@ -267,6 +267,10 @@ impl Player<'_> {
             let why = "initialize was not answered with a result".to_owned();
             return Err(Blocked::NotVerified(why).into());
         }
+        if let Some(methods) = result.get("authMethods") {
+            let env = &self.setting.launcher.env;
+            self.setting.secrets.of_methods(methods, env);
+        }
         self.played.initialize = result;
         let method = self.auth_method().unwrap_or(Value::Null);
         self.known.bind("auth_method", method, vec![answer.line]);

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::process::{Launcher, Running, StartError, exit_value, with};
 use super::services::Services;
-use crate::harness::monitor::{Ending, Notes, Watch, id_key};
+use crate::harness::monitor::{Notes, Watch, id_key};
 use crate::harness::suite::Answers;
 use crate::runtime::spawn::{Exit, Piece};
 use crate::wire::{Direction, Envelope, Kind, Line, Transcript};
@@ -333,7 +333,10 @@ impl Connection {
     }
 
     pub fn close_input(&mut self) {
-        self.process.stdin = None;
+        if self.process.stdin.take().is_some() {
+            self.note(Direction::Process, br#"{"input":"closed"}"#, true, None);
+            self.watch.input_closed();
+        }
     }
 
     pub fn signal(&self, number: i32) {
@@ -423,15 +426,8 @@ impl Connection {
 
     /// Ends it, and gives what was written down and noted.
     pub async fn finish(mut self, grace: Duration) -> (Transcript, Notes) {
-        let owed = self
-            .watch
-            .ledger()
-            .to_agent
-            .values()
-            .any(|asked| asked.answers == 0);
-        let mut is_orderly = false;
         if self.exit.is_none() {
-            self.process.stdin = None;
+            self.close_input();
             let until = Instant::now() + grace;
             while !self.is_over {
                 match self.next(until).await {
@@ -442,14 +438,12 @@ impl Connection {
             }
             let begun = Instant::now();
             let left = until.saturating_duration_since(begun);
-            let (exit, by_itself) = self.process.end(left).await;
-            is_orderly = by_itself && !owed;
+            let exit = self.process.end(left).await;
             self.exited(exit, begun.elapsed());
         }
-        let ending = Ending {
-            is_orderly,
-            last_line: self.transcript.len() as u64,
-        };
+        let code = self.exit.as_ref().and_then(|(exit, _)| exit.status.code());
+        let last_line = self.transcript.len() as u64;
+        let ending = self.watch.ending(last_line, code.is_some());
         (self.transcript, self.watch.end(&ending))
     }
 }

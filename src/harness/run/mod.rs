@@ -12,6 +12,7 @@ pub mod prompts;
 mod recorder;
 pub mod recording;
 pub mod rerun;
+mod secrets;
 mod services;
 mod steps;
 mod talk;
@@ -35,6 +36,8 @@ use case::Played;
 pub use collect::{Collected, file_name};
 pub use patience::Patience;
 use process::Launcher;
+pub use secrets::Secrets;
+pub use workspace::Workspace;
 
 /// A model that can be asked what it was asked.
 pub trait Model: Send + Sync {
@@ -92,6 +95,8 @@ pub struct Setting {
     /// What was learned about answers to initialize, and to prompts.
     pub starts: Patience,
     pub turns: Patience,
+    /// What no report may tell.
+    pub secrets: Secrets,
 }
 
 impl Setting {
@@ -121,9 +126,14 @@ pub struct Options {
     pub only: Vec<String>,
 }
 
-/// Hears how the run goes on.
+/// Hears how a run goes on.
 pub trait Progress: Send + Sync {
-    fn case_done(&self, _suite: &str, _case: &str, _done: usize, _all: usize) {}
+    fn done(&self, what: &str, done: usize, all: usize);
+}
+
+/// Nobody listens.
+impl Progress for () {
+    fn done(&self, _: &str, _: usize, _: usize) {}
 }
 
 pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
@@ -161,10 +171,14 @@ pub async fn run(
                 return (suite, case, None);
             };
             let playing = case::play(the_case, of.protocol, &setting);
-            let played = tokio::select! {
+            let mut played = tokio::select! {
                 played = playing => Some(played),
                 () = stopped(stop) => None,
             };
+            if let Some(played) = &mut played {
+                let bundle = setting.launcher.bundle.as_deref();
+                setting.secrets.leave(played, bundle);
+            }
             (suite, case, played)
         });
     }
@@ -178,7 +192,7 @@ pub async fn run(
                 let Some((of, the_case)) = at(&suites, suite, case) else {
                     continue;
                 };
-                progress.case_done(&of.name, &the_case.id, done, all);
+                progress.done(&format!("{} {}", of.name, the_case.id), done, all);
                 collected.case(suite, of, the_case, played);
             }
             Ok((suite, case, None)) => {
@@ -189,7 +203,7 @@ pub async fn run(
             }
             Err(error) => {
                 // A fault of ours in one case is told, and the others go on.
-                collected.fault(&error.to_string());
+                collected.fault(&setting.secrets.text(&error.to_string()));
             }
         }
     }
@@ -198,6 +212,7 @@ pub async fn run(
     timing.jobs = options.jobs;
     let mut target = target;
     collected.describe(&mut target);
+    setting.secrets.leave_target(&mut target);
     let infos = suites.iter().map(|suite| SuiteInfo {
         name: suite.name.clone(),
         title: suite.title.clone(),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::harness::lifecycle::BundleTarget;
 use crate::runtime::command::Started;
 pub use crate::runtime::command::unconfined;
 use crate::runtime::fault::Fault;
+use crate::runtime::sandbox::policy::Surroundings;
 use crate::runtime::spawn::{self, Bounds, Child, Exit, Lines, Options};
 
 /// The longest line that is judged, and what may wait for the judge: several agents run at once,
@@ -54,9 +55,16 @@ impl Launcher {
         let (name, rest) = argv
             .split_first()
             .ok_or_else(|| StartError::NoProgram(String::new()))?;
-        let path = env.iter().find(|(name, _)| name == "PATH");
-        let program = find(Path::new(name), path.map(|(_, path)| path))
-            .ok_or_else(|| StartError::NoProgram(name.to_string_lossy().into_owned()))?;
+        let shown = || name.to_string_lossy().into_owned();
+        let mut around =
+            Surroundings::of_this_process(Path::new(".")).map_err(|error| StartError::Failed {
+                program: shown(),
+                reason: error.to_string(),
+            })?;
+        around.host_env = env.clone();
+        let program = around
+            .find(name)
+            .map_err(|_| StartError::NoProgram(shown()))?;
         let argv = [program.into_os_string()]
             .into_iter()
             .chain(rest.iter().cloned())
@@ -135,23 +143,6 @@ pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsS
     kept.chain(set).collect()
 }
 
-/// The absolute path of a program, looked for as a shell would.
-pub fn find(program: &Path, path: Option<&OsString>) -> Option<PathBuf> {
-    if program.components().count() > 1 {
-        return std::path::absolute(program).ok().filter(|p| p.is_file());
-    }
-    let path = path?;
-    std::env::split_paths(path)
-        .map(|dir| dir.join(program))
-        .find(|candidate| is_executable(candidate))
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    let meta = std::fs::metadata(path);
-    meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
 /// Standard error since the last look.
 #[derive(Clone, Default)]
 pub struct Stderr {
@@ -209,13 +200,13 @@ impl Running {
     }
 
     /// The end of it: end of input, a short grace, then by force.
-    pub async fn end(&mut self, grace: Duration) -> (Exit, bool) {
+    pub async fn end(&mut self, grace: Duration) -> Exit {
         self.stdin = None;
         match tokio::time::timeout(grace, self.started.wait()).await {
-            Ok(exit) => (exit, true),
+            Ok(exit) => exit,
             Err(_) => {
                 let _ = self.started.child().kill().await;
-                (self.started.wait().await, false)
+                self.started.wait().await
             }
         }
     }
