@@ -37,7 +37,6 @@ pub use collect::{Collected, file_name};
 pub use patience::Patience;
 use process::Launcher;
 pub use secrets::Secrets;
-pub use workspace::Workspace;
 
 /// A model that can be asked what it was asked.
 pub trait Model: Send + Sync {
