@@ -2,6 +2,7 @@
 //! baselines, and the judge judged.
 
 mod faults;
+mod recorded;
 mod runs;
 mod secrets;
 mod selftest;

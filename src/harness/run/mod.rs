@@ -32,11 +32,15 @@ use super::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use super::monitor::{self, Monitor};
 use super::suite::{Case, Protocol, Suite};
 pub use crate::runtime::workplace::Workplace as Workspace;
+use super::suite::{Case, Protocol, Step, Suite, What};
 use case::Played;
 pub use collect::{Collected, file_name};
 pub use patience::Patience;
 use process::Launcher;
 pub use secrets::Secrets;
+
+/// More at a time is no use to anybody.
+const MOST_JOBS: u32 = 1000;
 
 /// A model that can be asked what it was asked.
 pub trait Model: Send + Sync {
@@ -99,6 +103,11 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Whether all cases find what an agent keeps in one place: the user's own home.
+    fn shares_home(&self) -> bool {
+        self.home.is_none() && self.state_variable.is_none()
+    }
+
     /// Variables that differ from case to case.
     pub fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let mut env = match &self.home {
@@ -155,20 +164,25 @@ pub async fn run(
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let setting = Arc::new(setting);
     let work: Vec<(usize, usize)> = chosen(&suites, &options);
-    let places = Arc::new(Semaphore::new(options.jobs.max(1)));
+    let jobs = u32::try_from(options.jobs).unwrap_or(MOST_JOBS);
+    let jobs = jobs.clamp(1, MOST_JOBS);
+    let places = Arc::new(Semaphore::new(jobs as usize));
     let all = work.len();
     let mut running = tokio::task::JoinSet::new();
     for (suite, case) in work {
         let (setting, suites) = (Arc::clone(&setting), Arc::clone(&suites));
         let (places, stop) = (Arc::clone(&places), options.stop);
         running.spawn(async move {
-            let _place = places.acquire_owned().await;
-            if stop.load(Ordering::Relaxed) {
-                return (suite, case, None);
-            }
             let Some((of, the_case)) = at(&suites, suite, case) else {
                 return (suite, case, None);
             };
+            // A logout is felt by every case that uses the same login: it has all places.
+            let alone = setting.shares_home() && logs_out(&the_case.steps);
+            let needed = if alone { jobs } else { 1 };
+            let _place = places.acquire_many_owned(needed).await;
+            if stop.load(Ordering::Relaxed) {
+                return (suite, case, None);
+            }
             let playing = case::play(the_case, of.protocol, &setting);
             let mut played = tokio::select! {
                 played = playing => Some(played),
@@ -291,6 +305,19 @@ fn at(suites: &[Suite], suite: usize, case: usize) -> Option<(&Suite, &Case)> {
     Some((of, of.cases.get(case)?))
 }
 
+/// Whether a case ends a login.
+fn logs_out(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match &step.what {
+        What::Call(request, _) | What::Send(request) => {
+            ["logout", "auth/logout"].contains(&request.method.as_str())
+        }
+        What::ForEach { steps, .. } | What::Repeat { steps, .. } | What::When { steps, .. } => {
+            logs_out(steps)
+        }
+        _ => false,
+    })
+}
+
 /// The cases of this run, by suite and index.
 fn chosen(suites: &[Suite], options: &Options) -> Vec<(usize, usize)> {
     let mut work = Vec::new();
@@ -327,4 +354,23 @@ fn add(timing: &mut Timing, played: &Played) {
     timing.waits_ms += ms(played.waits);
     timing.agent_ms += ms(played.agent);
     timing.processes += played.notes.len() as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::suite;
+
+    #[test]
+    fn cases_that_end_a_login_are_known() {
+        let mut found = Vec::new();
+        for name in suite::names() {
+            let suite = suite::built_in(name)
+                .expect("a suite")
+                .expect("no mistakes");
+            let cases = suite.cases.iter().filter(|case| logs_out(&case.steps));
+            found.extend(cases.map(|case| format!("{name} {}", case.decides.join(","))));
+        }
+        assert_eq!(found, ["acp AU-09", "acp-v2-draft V2-02"]);
+    }
 }

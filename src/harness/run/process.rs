@@ -1,9 +1,9 @@
 //! The agent under test as a process, however it was named.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -55,16 +55,10 @@ impl Launcher {
         let (name, rest) = argv
             .split_first()
             .ok_or_else(|| StartError::NoProgram(String::new()))?;
-        let shown = || name.to_string_lossy().into_owned();
-        let mut around =
-            Surroundings::of_this_process(Path::new(".")).map_err(|error| StartError::Failed {
-                program: shown(),
-                reason: error.to_string(),
-            })?;
-        around.host_env = env.clone();
-        let program = around
-            .find(name)
-            .map_err(|_| StartError::NoProgram(shown()))?;
+        let program = std::env::current_dir().ok();
+        let program = program
+            .and_then(|here| find(name, &env, &here))
+            .ok_or_else(|| StartError::NoProgram(name.to_string_lossy().into_owned()))?;
         let argv = [program.into_os_string()]
             .into_iter()
             .chain(rest.iter().cloned())
@@ -141,6 +135,18 @@ pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsS
     let kept = env.iter().filter(|(name, _)| !is_set(name)).cloned();
     let set = more.iter().map(|(name, value)| (name.into(), value.into()));
     kept.chain(set).collect()
+}
+
+/// The program that a name means in this environment, as the runner finds it.
+pub fn find(name: &OsStr, env: &[(OsString, OsString)], cwd: &Path) -> Option<PathBuf> {
+    let around = Surroundings {
+        host_env: env.to_vec(),
+        home: cwd.to_owned(),
+        cwd: cwd.to_owned(),
+        bundle: cwd.to_owned(),
+        extra_env: Vec::new(),
+    };
+    around.find(name).ok()
 }
 
 /// Standard error since the last look.
