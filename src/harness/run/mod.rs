@@ -30,9 +30,8 @@ use tokio::sync::Semaphore;
 
 use super::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use super::monitor::{self, Monitor};
-use super::suite::{Case, Protocol, Suite};
-pub use crate::runtime::workplace::Workplace as Workspace;
 use super::suite::{Case, Protocol, Step, Suite, What};
+pub use crate::runtime::workplace::Workplace as Workspace;
 use case::Played;
 pub use collect::{Collected, file_name};
 pub use patience::Patience;
