@@ -218,8 +218,13 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     {
         return Ok(exit::UNAVAILABLE);
     }
+    let whole = !report.selection && report.shard.is_none();
+    let nothing_failed = report.summary.fail == 0;
     Ok(match report.has_new_failures() {
         true => exit::FINDINGS,
+        false if report.never_answered.is_some() => exit::UNAVAILABLE,
+        // No failure, and no certificate either: a script must not take it for one.
+        false if whole && nothing_failed && !report.summary.certified => exit::FINDINGS,
         false => exit::CLEAN,
     })
 }
@@ -399,7 +404,7 @@ fn read_prompts(
         return Ok(match is_mock {
             true => prompts::of_mock(),
             false if args.mock_llm => prompts::of_mock_model(),
-            false => BTreeMap::new(),
+            false => prompts::of_anybody(),
         });
     };
     let name = path.to_string_lossy();
@@ -507,12 +512,17 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
         },
         ..Target::default()
     };
-    let launcher = Launcher::new(argv, &env).map_err(|error| match error {
+    let mut launcher = Launcher::new(argv, &env).map_err(|error| match error {
         StartError::NoProgram(name) => {
             Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
                 .hint("the command after `--` is looked for in PATH, or by its path")
         }
         error => Failure::new(exit::UNAVAILABLE, error.to_string()),
     })?;
+    // As if it were typed here: relative arguments mean what they say. Sessions have directories
+    // of their own all the same.
+    if kind == "command" {
+        launcher.cwd = std::env::current_dir().ok();
+    }
     Ok((target, launcher))
 }

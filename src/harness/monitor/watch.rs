@@ -85,6 +85,11 @@ impl Watch {
         self.owed.get_or_insert(owes);
     }
 
+    /// Its answer was waited for as long as anything is, and did not come.
+    pub fn gave_up(&mut self, id: &Value) {
+        self.ledger.given_up.insert(super::id_key(id));
+    }
+
     /// The end at this line; live and in a recording it is told by the same signs.
     pub fn ending(&self, last_line: u64, exits_by_itself: bool) -> Ending {
         Ending {

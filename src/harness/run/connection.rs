@@ -55,7 +55,7 @@ impl std::fmt::Display for Silence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Silence::TimedOut(time) => write!(f, "nothing came within {} s", time.as_secs_f64()),
-            Silence::TooLate => write!(f, "the request that it belongs to was answered before"),
+            Silence::TooLate => write!(f, "the turn or request that was to bring it is over"),
             Silence::Ended(how) => write!(f, "{how}"),
         }
     }
@@ -77,6 +77,8 @@ pub struct Connection {
     exit: Option<(Exit, Duration)>,
     /// Waited for the agent's answers.
     pub waited: Duration,
+    /// The lines of ours that the agent heard last.
+    last_sent: VecDeque<u64>,
 }
 
 impl Connection {
@@ -109,6 +111,7 @@ impl Connection {
             is_over: false,
             exit: None,
             waited: Duration::ZERO,
+            last_sent: VecDeque::new(),
         };
         connection.note(Direction::Process, br#"{"started":true}"#, true, None);
         Ok(connection)
@@ -144,6 +147,10 @@ impl Connection {
                 let whole = std::mem::take(&mut self.unended);
                 let line = self.note(Direction::ToAgent, &whole, true, None);
                 number = line.number;
+                self.last_sent.push_back(number);
+                if self.last_sent.len() > 6 {
+                    self.last_sent.pop_front();
+                }
                 self.watch.line(&line);
             }
         }
@@ -161,6 +168,16 @@ impl Connection {
         let mut bytes = message.to_string().into_bytes();
         bytes.push(b'\n');
         self.write(&bytes, within).await
+    }
+
+    /// What was said last, for whoever asks what killed the agent.
+    pub fn last_sent(&self) -> Vec<u64> {
+        self.last_sent.iter().copied().collect()
+    }
+
+    /// Nobody waits for this answer any more.
+    pub fn give_up(&mut self, id: &Value) {
+        self.watch.gave_up(id);
     }
 
     pub fn fresh_id(&mut self) -> Value {

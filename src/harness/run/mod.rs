@@ -244,6 +244,10 @@ pub async fn run(
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: is_partial,
+        never_answered: setting
+            .starts
+            .never_answered()
+            .map(|how| setting.secrets.text(&how).into_owned()),
         selection: !options.only.is_empty(),
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
@@ -280,6 +284,7 @@ impl Ran {
             timing: Timing::default(),
             started: 0,
             partial: false,
+            never_answered: None,
             selection: false,
             shard: None,
         };

@@ -32,6 +32,8 @@ pub struct Launcher {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
+    /// Where it is started; a fresh directory where this is not said.
+    pub cwd: Option<PathBuf>,
     /// A bundle is started by the runner, under its declared sandbox.
     pub bundle: Option<Arc<BundleTarget>>,
 }
@@ -66,6 +68,7 @@ impl Launcher {
         Ok(Launcher {
             argv,
             env,
+            cwd: None,
             bundle: None,
         })
     }
@@ -75,6 +78,7 @@ impl Launcher {
         Launcher {
             argv: Vec::new(),
             env: std::env::vars_os().collect(),
+            cwd: None,
             bundle: Some(bundle),
         }
     }

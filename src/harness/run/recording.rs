@@ -45,6 +45,7 @@ pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: false,
+        never_answered: None,
         selection: false,
         shard: None,
     };
