@@ -105,7 +105,7 @@ pub struct Trial {
 impl Trial {
     fn has(&self, names: &[&str]) -> bool {
         let wanted = |name: &&str| self.only.iter().any(|only| only == name);
-        self.only.is_empty() || names.iter().any(|name| wanted(name))
+        self.only.is_empty() || names.iter().any(wanted)
     }
 }
 

@@ -20,12 +20,20 @@ pub struct Masks {
 
 impl Masks {
     /// As it is, without the spaces around it, and as both stand in JSON: errors quote lines
-    /// as they came, and quote the quotes.
+    /// as they came, and quote the quotes. As a name it may stand in a JSON Pointer.
     pub fn add(&self, secret: &str) {
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
         for form in [secret, secret.trim()] {
             let json = in_json(form);
-            for form in [form.to_owned(), in_ascii(&json), in_json(&json), json] {
+            let pointer = form.replace('~', "~0").replace('/', "~1");
+            let forms = [
+                form.to_owned(),
+                in_ascii(&json),
+                in_json(&json),
+                json,
+                pointer,
+            ];
+            for form in forms {
                 if form.len() >= SHORTEST && !values.contains(&form) {
                     values.push(form);
                 }
@@ -257,10 +265,7 @@ mod tests {
     fn what_a_clipped_text_still_shows_of_a_secret() {
         let shown = |text: &str| masks().mask_cut(text).into_owned();
         assert_eq!(shown("key hunter2…"), "key [secret]…");
-        assert_eq!(
-            shown("a hunter22-lo … b hunter22"),
-            "a [secret]… b [secret]"
-        );
+        assert_eq!(shown("a hunter22 hunter … b"), "a [secret] [secret]… b");
         for kept in ["hun…", "hunter2", "a … b", "…", ""] {
             assert_eq!(shown(kept), kept);
         }
