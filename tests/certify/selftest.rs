@@ -4,26 +4,9 @@ use serde_json::Value;
 use crate::certify;
 
 /// Statements that the fault of a mutant breaks beside its own. Whatever else is blamed is a
-/// mistake of the judge.
-const ALSO: [(&str, &[&str]); 16] = [
-    // Nothing goes on in a session that is closed.
-    ("acp-cl-01-turn-goes-on", &["CL-03"]),
-    // What is used without being offered.
-    ("acp-fs-01-reads-unasked", &["IN-11"]),
-    ("acp-fs-02-writes-unasked", &["IN-11"]),
-    (
-        "acp-in-11-uses-everything",
-        &["EL-01", "FS-01", "FS-02", "TE-01"],
-    ),
-    // What is not said to be taken is taken.
-    ("acp-in-06-no-capabilities", &["PT-06"]),
-    // Two options with one id cannot be told apart.
-    ("acp-pe-02-same-option-ids", &["PE-03"]),
-    // A message of one session comes in the other.
-    ("acp-se-13-last-session", &["PT-18"]),
-    ("acp-tc-08-relative-diff", &["SE-04"]),
-    // A list that is not there is no list.
-    ("acp-tr-06-neither", &["LI-01", "LI-03"]),
+/// mistake of the judge. For ACP tests/harness_monitors has this, from scripts that are always the
+/// same: which other cases are run here depends on which came first.
+const ALSO: [(&str, &[&str]); 7] = [
     // A code that is a text is not the code that is asked for.
     (
         "mcp-base-code-text",
@@ -79,7 +62,9 @@ fn the_judge_is_sound() {
         let also = ALSO.iter().find(|(mutant, _)| *mutant == id);
         let also = also.map_or(&[][..], |(_, also)| also);
         let others = list(row, "also").into_iter().filter(|o| !also.contains(o));
-        wrong.extend(others.map(|other| format!("{id} is blamed for {other} too")));
+        if row["mock"] != "acp" {
+            wrong.extend(others.map(|other| format!("{id} is blamed for {other} too")));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for mutant in lifecycle::mutants() {
