@@ -39,8 +39,28 @@ pub struct MutantRow {
     pub killed: bool,
     /// Its own statement did.
     pub attributed: bool,
+    /// How that was told: `fail`, or `warn` where the text only advises.
+    pub verdict: Option<&'static str>,
+    /// Lines that prove it.
+    pub evidence: usize,
     /// Other statements that failed beside it.
     pub also: Vec<String>,
+}
+
+impl MutantRow {
+    fn new(mock: &'static str, mutant: &str, requirement: &str, wrong: &str) -> MutantRow {
+        MutantRow {
+            mock,
+            mutant: mutant.to_owned(),
+            requirement: requirement.to_owned(),
+            wrong: wrong.to_owned(),
+            killed: false,
+            attributed: false,
+            verdict: None,
+            evidence: 0,
+            also: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -181,15 +201,7 @@ async fn bundles(
         let places = Arc::clone(&places);
         running.spawn(async move {
             let _place = places.acquire_owned().await;
-            let mut row = MutantRow {
-                mock: LIFECYCLE,
-                mutant: mutant.id.to_owned(),
-                requirement: mutant.requirement.to_owned(),
-                wrong: mutant.wrong.to_owned(),
-                killed: false,
-                attributed: false,
-                also: Vec::new(),
-            };
+            let mut row = MutantRow::new(LIFECYCLE, mutant.id, mutant.requirement, mutant.wrong);
             let own = [mutant.requirement.to_owned()];
             let rounds: &[&[String]] = match depth {
                 Depth::Quick => &[&own, &[]],
@@ -350,15 +362,8 @@ impl Bench {
             ("MOCK_SCENARIO".to_owned(), mutant.scenario.to_owned()),
             ("MOCK_MUTANT".to_owned(), mutant.id.to_owned()),
         ];
-        let mut row = MutantRow {
-            mock: self.kind.as_str(),
-            mutant: mutant.id.to_owned(),
-            requirement: mutant.requirement.to_owned(),
-            wrong: mutant.wrong.to_owned(),
-            killed: false,
-            attributed: false,
-            also: Vec::new(),
-        };
+        let mock = self.kind.as_str();
+        let mut row = MutantRow::new(mock, mutant.id, mutant.requirement, mutant.wrong);
         if depth == Depth::Quick {
             let mut only = vec![mutant.requirement.to_owned()];
             let tour = base.seen.get(mutant.requirement).into_iter().flatten();
@@ -478,10 +483,16 @@ fn judge(row: &mut MutantRow, base: &Base, results: &[CaseResult]) {
     let mut also = BTreeSet::new();
     for result in new {
         row.killed = true;
-        match result.requirement == row.requirement {
-            true => row.attributed = true,
-            false => _ = also.insert(result.requirement.clone()),
+        if result.requirement != row.requirement {
+            also.insert(result.requirement.clone());
+            continue;
         }
+        row.attributed = true;
+        // A failure outweighs a warning.
+        if row.verdict.is_none() || result.verdict == Verdict::Fail {
+            row.verdict = Some(result.verdict.as_str());
+        }
+        row.evidence = row.evidence.max(result.evidence.len());
     }
     row.also = also.into_iter().collect();
 }

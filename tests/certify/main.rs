@@ -1,6 +1,7 @@
 //! `agentproto certify` as a vendor's CI sees it: exit codes, faults of agents, shards,
 //! baselines, and the judge judged.
 
+mod complete;
 mod faults;
 mod recorded;
 mod runs;
