@@ -1,6 +1,8 @@
 //! The command line: one file per subcommand; each parses, calls a room and renders
 //! through `report`.
 
+#[cfg(unix)]
+mod aoi_mock;
 mod args;
 #[cfg(target_os = "linux")]
 mod ask;
