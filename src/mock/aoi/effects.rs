@@ -50,15 +50,12 @@ pub fn create(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
         if let Some(same) = same.filter(|_| stream.quirk(Quirk::NaturalKey)) {
             return Ok(vec![event("created", &same)]);
         }
-        Ok(vec![event("created", &make(stream, store, held, name)?)])
+        Ok(vec![event("created", &make(store, held, name)?)])
     })
 }
 
-pub fn make(stream: &Stream, store: &Store, held: &Held, name: &str) -> Result<Item, Stop> {
-    let id = match stream.quirk(Quirk::IdsAreAllTheSame) {
-        true => "item-0001".to_owned(),
-        false => store.next_id(held).map_err(broken)?,
-    };
+pub fn make(store: &Store, held: &Held, name: &str) -> Result<Item, Stop> {
+    let id = store.next_id(held).map_err(broken)?;
     let name = name.to_owned();
     let item = Item { id, name };
     store.put(held, &item).map_err(broken)?;
@@ -89,6 +86,10 @@ pub fn delete(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
     let id = words.operand(0);
     if words.has("--dry-run") {
         let item = store.item(id).ok_or_else(not_found)?;
+        if stream.quirk(Quirk::DryRunActs) {
+            let held = store.hold().map_err(broken)?;
+            store.remove(&held, id).map_err(broken)?;
+        }
         return plan(stream, "delete", &[item.id]);
     }
     if !words.has("--confirm") {
@@ -161,7 +162,9 @@ pub fn carry_out(
     let Some((asked, events)) = before else {
         let events = act(stream, &held)?;
         if let Some(key) = key {
-            store.remember(&held, key, question, &events).map_err(broken)?;
+            store
+                .remember(&held, key, question, &events)
+                .map_err(broken)?;
         }
         drop(held);
         return tell(stream, events, json!({}));

@@ -94,12 +94,6 @@ impl Command {
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|known| known.name == flag)
     }
-    pub fn is_discovery(&self) -> bool {
-        matches!(
-            self.name,
-            "schema" | "aoi-schema" | "capabilities" | "input-schema"
-        )
-    }
     pub fn reads_input(&self) -> bool {
         self.has("--input-jsonl")
     }
@@ -155,15 +149,18 @@ pub static COMMANDS: &[Command] = &[
         .with(&[CONFIRM, KEY, DRY_RUN])
         .does(Effect::Destructive)
         .says(&["deleted"]),
-    Command::reads("purge", "removes all items; needs --confirm and their count")
-        .with(&[
-            CONFIRM,
-            valued("--confirm-count", "N", "how many items will be gone"),
-            KEY,
-            DRY_RUN,
-        ])
-        .does(Effect::Destructive)
-        .says(&["deleted"]),
+    Command::reads(
+        "purge",
+        "removes all items; needs --confirm and their count",
+    )
+    .with(&[
+        CONFIRM,
+        valued("--confirm-count", "N", "how many items will be gone"),
+        KEY,
+        DRY_RUN,
+    ])
+    .does(Effect::Destructive)
+    .says(&["deleted"]),
     Command::reads("rank", "sorts the hits of an AOI stream on stdin")
         .with(&[INPUT, CONTINUE])
         .says(&["ranked"]),
@@ -171,12 +168,15 @@ pub static COMMANDS: &[Command] = &[
         .with(&[INPUT, CONTINUE, KEY, DRY_RUN])
         .does(Effect::Mutating)
         .says(&["created"]),
-    Command::reads("watch", "an unbounded stream of ticks; ends when interrupted")
-        .with(&[
-            valued("--interval-ms", "N", "time between two ticks"),
-            valued("--count", "N", "ends after so many ticks"),
-        ])
-        .says(&["tick"]),
+    Command::reads(
+        "watch",
+        "an unbounded stream of ticks; ends when interrupted",
+    )
+    .with(&[
+        valued("--interval-ms", "N", "time between two ticks"),
+        valued("--count", "N", "ends after so many ticks"),
+    ])
+    .says(&["tick"]),
     Command::reads("fetch", "documents that need a login")
         .with(&[TOKEN])
         .says(&["entry"]),

@@ -45,9 +45,9 @@ impl Words {
             return Ok(None);
         };
         let number = text.parse().ok();
-        number.map(Some).ok_or_else(|| {
-            mistake("NOT_A_NUMBER", format!("`{flag}` wants a whole number."))
-        })
+        number
+            .map(Some)
+            .ok_or_else(|| mistake("NOT_A_NUMBER", format!("`{flag}` wants a whole number.")))
     }
 }
 
