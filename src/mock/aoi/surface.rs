@@ -57,6 +57,8 @@ pub struct Command {
     pub name: &'static str,
     pub what: &'static str,
     pub operands: &'static [&'static str],
+    /// It takes more operands than those.
+    pub takes_more: bool,
     pub flags: &'static [Flag],
     pub effect: Effect,
     /// Domain events; the framework's own come on top.
@@ -69,6 +71,7 @@ impl Command {
             name,
             what,
             operands: &[],
+            takes_more: false,
             flags: &[],
             effect: Effect::ReadOnly,
             events: &[],
@@ -76,6 +79,10 @@ impl Command {
     }
     const fn of(mut self, operands: &'static [&'static str]) -> Command {
         self.operands = operands;
+        self
+    }
+    const fn of_any(mut self) -> Command {
+        self.takes_more = true;
         self
     }
     const fn with(mut self, flags: &'static [Flag]) -> Command {
@@ -151,8 +158,9 @@ pub static COMMANDS: &[Command] = &[
         .says(&["deleted"]),
     Command::reads(
         "purge",
-        "removes all items; needs --confirm and their count",
+        "removes these items, or all; needs --confirm and a count",
     )
+    .of_any()
     .with(&[
         CONFIRM,
         valued("--confirm-count", "N", "how many items will be gone"),
