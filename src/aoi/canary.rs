@@ -1,6 +1,10 @@
 //! Secrets that are none: planted where a real one would stand, and looked for afterwards. They
 //! never leave the engine: whatever is shown passes `masked`.
 
+use serde_json::Value;
+
+use super::model::Finding;
+
 /// Every canary begins so, and no word of a real tool does.
 pub const PREFIX: &str = "aoiCanary";
 
@@ -24,4 +28,24 @@ pub fn masked(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Nothing of a canary is left in what was found.
+pub fn mask(finding: &mut Finding) {
+    finding.message = masked(&finding.message);
+    for word in &mut finding.repro {
+        *word = masked(word);
+    }
+    for value in finding.evidence.values_mut() {
+        mask_value(value);
+    }
+}
+
+fn mask_value(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = masked(text),
+        Value::Array(items) => items.iter_mut().for_each(mask_value),
+        Value::Object(fields) => fields.values_mut().for_each(mask_value),
+        _ => {}
+    }
 }

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
@@ -22,6 +23,8 @@ use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError, Streams, Ter
 
 /// Of standard output and standard error so much is kept; a target that prints more is ended.
 pub const KEPT: usize = 64 << 20;
+/// And of one that did so much: its runs together must fit into memory.
+const KEPT_OF_FLOOD: usize = 1 << 20;
 /// After SIGTERM, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// The smallest pipe that Linux makes: what does not fit must wait for the reader.
@@ -127,6 +130,7 @@ impl World {
             ("TMPDIR".to_owned(), at("tmp")),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
             ("TERM".to_owned(), "dumb".to_owned()),
+            (DEPTH.to_owned(), depth().saturating_add(1).to_string()),
         ];
         if let Ok(path) = std::env::var("PATH") {
             env.push(("PATH".to_owned(), path));
@@ -141,11 +145,51 @@ pub struct Costs {
     target_us: AtomicU64,
     waits_us: AtomicU64,
     runs: AtomicU64,
+    busy: Mutex<Busy>,
+}
+
+/// The time in which one run or more is under way.
+#[derive(Debug, Default)]
+struct Busy {
+    running: usize,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+/// One run under way, until it is dropped.
+struct Underway<'c>(&'c Costs);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        let mut busy = self.0.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running = busy.running.saturating_sub(1);
+        if busy.running == 0
+            && let Some(since) = busy.since.take()
+        {
+            busy.total += since.elapsed();
+        }
+    }
 }
 
 impl Costs {
     pub fn wait(&self, time: Duration) {
         add(&self.waits_us, time);
+    }
+
+    fn begin(&self) -> Underway<'_> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running += 1;
+        busy.since.get_or_insert_with(Instant::now);
+        drop(busy);
+        Underway(self)
+    }
+
+    /// While one run or more was under way.
+    pub fn busy(&self) -> Duration {
+        self.busy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .total
     }
 
     pub fn target(&self) -> Duration {
@@ -192,15 +236,18 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         plan = walls.around(plan);
     }
     let (streams, ends) = streams(launch).map_err(SpawnError::Helper)?;
-    let begun = Instant::now();
     let options = Options {
         streams: Some(streams),
         ..Options::default()
     };
     let mut child = spawn::spawn(&plan, options).await?;
+    // To start it is our own work.
+    let begun = Instant::now();
+    let underway = costs.begin();
     let mut seen = Seen::default();
     let exit = follow(&mut child, ends, launch, &mut seen, begun, costs).await;
     let elapsed = begun.elapsed();
+    drop(underway);
     add(&costs.target_us, elapsed);
     costs.runs.fetch_add(1, Ordering::Relaxed);
     let end = match (seen.timed_out, exit.status.code(), exit.status.signal()) {
@@ -208,6 +255,12 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         (_, Some(code), _) => End::Code(code),
         (_, None, signal) => End::Signal(signal.unwrap_or(0)),
     };
+    if seen.flooded {
+        for kept in [&mut seen.stdout, &mut seen.stderr] {
+            kept.truncate(KEPT_OF_FLOOD);
+            kept.shrink_to_fit();
+        }
+    }
     let stdout = match launch.output {
         Output::Terminal => without_carriage_returns(&seen.stdout),
         _ => seen.stdout,
@@ -504,9 +557,20 @@ pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|dir| dir.join(word))
-        .find(|candidate| {
-            use std::os::unix::fs::PermissionsExt;
-            let meta = std::fs::metadata(candidate);
-            meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+        .find(|candidate| is_executable(candidate))
+}
+
+pub fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let meta = std::fs::metadata(path);
+    meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Set for every run to how many linters stand above it.
+const DEPTH: &str = "AGENTPROTO_AOI_DEPTH";
+
+/// How many linters stand above this process.
+pub fn depth() -> u32 {
+    let set = std::env::var(DEPTH).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

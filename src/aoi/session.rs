@@ -17,6 +17,10 @@ use super::probe::{Command, Probe};
 use super::rules::{Level, Rule};
 use super::run::{self, Costs, Input, Launch, Output, Reader, World};
 
+/// All runs together keep so much of what was printed; of later ones only the beginning is kept.
+const KEPT_IN_ALL: u64 = 256 << 20;
+const KEPT_THEN: usize = 1 << 20;
+
 /// What the caller wants beside the defaults.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -28,6 +32,8 @@ pub struct Options {
     pub discovery_limit: Duration,
     /// Rules whose weight the caller has changed.
     pub severities: BTreeMap<String, Verdict>,
+    /// The reference's seven assertions, too.
+    pub compat: bool,
 }
 
 impl Default for Options {
@@ -39,6 +45,7 @@ impl Default for Options {
             limit: Duration::from_secs(10),
             discovery_limit: Duration::from_secs(30),
             severities: BTreeMap::new(),
+            compat: false,
         }
     }
 }
@@ -87,6 +94,9 @@ pub struct Session {
     pub mutations: tokio::sync::Mutex<()>,
     captures: Mutex<Vec<Arc<Capture>>>,
     findings: Mutex<Vec<Finding>>,
+    /// Why a run could not be started.
+    unstarted: Mutex<Option<String>>,
+    kept: AtomicU64,
     uniq: AtomicU64,
 }
 
@@ -132,6 +142,8 @@ impl Session {
             mutations: tokio::sync::Mutex::new(()),
             captures: Mutex::default(),
             findings: Mutex::default(),
+            unstarted: Mutex::default(),
+            kept: AtomicU64::new(0),
             uniq: AtomicU64::new(0),
             root,
             probe,
@@ -217,11 +229,43 @@ impl Session {
         let done = run::run(&launch, world, &self.costs).await;
         drop(permit);
         let capture = Arc::new(match done {
-            Ok(capture) => capture,
-            Err(error) => not_started(launch, &error.to_string()),
+            Ok(capture) => self.within_memory(capture),
+            Err(error) => {
+                let why = error.to_string();
+                let capture = not_started(launch, &why);
+                *self
+                    .unstarted
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(why);
+                capture
+            }
         });
         self.keep(Arc::clone(&capture));
         capture
+    }
+
+    /// A target that prints much in every run is kept in part.
+    fn within_memory(&self, mut capture: Capture) -> Capture {
+        let size = capture.stdout.len() + capture.stderr.len();
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        let before = self.kept.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) > KEPT_IN_ALL {
+            for kept in [&mut capture.stdout, &mut capture.stderr] {
+                capture.flooded |= kept.len() > KEPT_THEN;
+                kept.truncate(KEPT_THEN);
+                kept.shrink_to_fit();
+            }
+        }
+        capture
+    }
+
+    /// Why, where not one run could be started.
+    pub fn never_started(&self) -> Option<String> {
+        let why = self
+            .unstarted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        why.clone().filter(|_| self.costs.runs() == 0)
     }
 
     fn keep(&self, capture: Arc<Capture>) {
