@@ -176,7 +176,8 @@ pub fn probe(words: &[String], base: &Path, said: &Said) -> Probe {
     }
 }
 
-fn base_name(word: &str) -> String {
+/// The name of a program without its directory.
+pub fn base_name(word: &str) -> String {
     let name = Path::new(word).file_name().and_then(|name| name.to_str());
     name.unwrap_or(word).to_owned()
 }

@@ -147,9 +147,13 @@ fn subject(session: &Session) -> Subject {
         let value = declared?.capabilities.as_ref()?.get(key)?;
         value.as_str().map(str::to_owned)
     };
-    let first = session.probe.tool.first().cloned().unwrap_or_default();
+    let first = session
+        .probe
+        .tool
+        .first()
+        .map(|word| guess::base_name(word));
     Subject {
-        name: said("tool").unwrap_or(first),
+        name: said("tool").or(first).unwrap_or_default(),
         version: said("tool_version"),
         argv: session.probe.tool.clone(),
         probe_file: session

@@ -8,11 +8,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::capture::{Capture, End};
@@ -312,7 +313,8 @@ async fn follow(
         _control: _kept,
     } = ends;
     let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
-    let errors = tokio::spawn(read_all(stderr));
+    let flood = Arc::new(Notify::new());
+    let errors = tokio::spawn(read_all(stderr, Arc::clone(&flood)));
     let work = async {
         if let Some(terminal) = &terminal {
             let mut part = vec![0; 64 << 10];
@@ -328,10 +330,17 @@ async fn follow(
         }
         child.wait().await
     };
-    let done = timeout(launch.limit, work).await;
+    let done = tokio::select! {
+        done = timeout(launch.limit, work) => Some(done),
+        () = flood.notified() => None,
+    };
     let exit = match done {
-        Ok(exit) => exit,
-        Err(_) => {
+        Some(Ok(exit)) => exit,
+        None => {
+            seen.flooded = true;
+            child.kill().await
+        }
+        Some(Err(_)) => {
             seen.timed_out = true;
             drop(stdout);
             child.stop_within(Duration::ZERO, GRACE).await
@@ -448,8 +457,9 @@ async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) 
     false
 }
 
-async fn read_all(pipe: Option<pipe::Receiver>) -> (Vec<u8>, bool) {
-    let (mut kept, mut part, mut flooded) = (Vec::new(), vec![0; 64 << 10], false);
+/// Standard error to its end, or until it is too much.
+async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>, bool) {
+    let (mut kept, mut part) = (Vec::new(), vec![0; 64 << 10]);
     let Some(mut pipe) = pipe else {
         return (kept, false);
     };
@@ -457,9 +467,12 @@ async fn read_all(pipe: Option<pipe::Receiver>) -> (Vec<u8>, bool) {
         let bytes = part.get(..length).unwrap_or_default();
         let room = KEPT.saturating_sub(kept.len());
         kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        flooded |= length > room;
+        if length > room {
+            flood.notify_one();
+            return (kept, true);
+        }
     }
-    (kept, flooded)
+    (kept, false)
 }
 
 /// Says what there is to say and closes; a silent pipe stays open until the run is over.
@@ -551,7 +564,8 @@ fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
 /// Where a program is, looked for as a shell would; a path is taken from `base`.
 pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
     if word.contains('/') {
-        let path = base.join(word);
+        // By its components: no `./` in the middle.
+        let path: PathBuf = base.join(word).components().collect();
         return path.is_file().then_some(path);
     }
     let path = std::env::var_os("PATH")?;

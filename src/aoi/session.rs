@@ -414,7 +414,10 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
     let value = json!({
         "probe": capture.probe,
         "env": capture.env,
-        "end": capture.end.told(),
+        "end": match capture.flooded {
+            true => "it printed more than is kept, and was ended".to_owned(),
+            false => capture.end.told(),
+        },
         "stdout": shown(&capture.stdout),
         "stdout_bytes": capture.stdout.len(),
         "stderr": shown(&capture.stderr),
