@@ -123,7 +123,9 @@ fn finding(
 ) -> io::Result<()> {
     let rule = words::rule(row);
     let known = if row.known { ", known" } else { "" };
-    let level = rule.map_or("", |rule| words::level(rule.level));
+    let level = rule.map_or_else(String::new, |rule| {
+        format!(", {}", words::level(rule.level))
+    });
     writeln!(
         out,
         "{} {} {}  {}",
@@ -131,7 +133,7 @@ fn finding(
         pen.bold(&plain(&row.rule)),
         plain(&row.command),
         pen.dim(&format!(
-            "({}, {}, {level}{known})",
+            "({}, {}{level}{known})",
             words::check(row.check),
             plain(&row.section)
         ))
