@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::args::Mock;
-use super::{Failure, Outcome, io_failure, model};
+use super::{Failure, Outcome, aoi_mock, io_failure, model};
 use crate::exit;
 use crate::lint::text::closest_of;
 use crate::mock::mutants::{self, Mutant};
@@ -25,6 +25,9 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     }
     if args.kind.as_deref() == Some("llm") {
         return model::run(args, out);
+    }
+    if args.kind.as_deref() == Some("aoi") {
+        return aoi_mock::run(args);
     }
     if let Some(flag) = args.model.given() {
         let message = format!("`{flag}` is for the mock model");
@@ -56,7 +59,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         .map_err(|error| Failure::new(exit::IO, format!("the mock cannot speak: {error}")))
 }
 
-fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
+pub fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
     // An empty one says: none, whatever the environment says.
     let named = flag.map_or_else(
         || std::env::var(variable).ok(),
