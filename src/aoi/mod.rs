@@ -10,10 +10,12 @@ pub mod capture;
 pub mod checks;
 pub mod isolation;
 pub mod model;
+pub mod observe;
 pub mod probe;
 pub mod rules;
 pub mod run;
 pub mod session;
+pub mod sheet;
 pub mod stream;
 
 use std::ffi::OsString;
