@@ -3,6 +3,9 @@
 mod c01_discoverable;
 mod c02_typed;
 mod c03_verifiable;
+mod c06_safe;
+mod c07_idempotent;
+mod c08_auditable;
 
 use super::rules::Rule;
 use super::session::Session;
@@ -12,12 +15,20 @@ pub const RULES: &[&[&Rule]] = &[
     c01_discoverable::RULES,
     c02_typed::RULES,
     c03_verifiable::RULES,
+    c06_safe::RULES,
+    c07_idempotent::RULES,
+    c08_auditable::RULES,
 ];
 
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
 /// last.
 pub async fn all(session: &Session) {
     c01_discoverable::check(session).await;
-    tokio::join!(c03_verifiable::check(session));
+    tokio::join!(
+        c03_verifiable::check(session),
+        c06_safe::check(session),
+        c07_idempotent::check(session),
+        c08_auditable::check(session),
+    );
     c02_typed::check(session);
 }

@@ -180,7 +180,10 @@ mod tests {
     #[test]
     fn effects_are_counted_by_resource() {
         let before = state(&[("a", "1"), ("b", "2")]);
-        assert_eq!(before.effect(&state(&[("b", "2"), ("a", "1")])), Effect::None);
+        assert_eq!(
+            before.effect(&state(&[("b", "2"), ("a", "1")])),
+            Effect::None
+        );
         for (after, count) in [
             (state(&[("a", "1")]), 1),
             (state(&[("a", "1"), ("b", "3")]), 1),
