@@ -222,6 +222,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         flooded: seen.flooded,
         end,
         elapsed,
+        cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
         arrivals: seen.arrivals,
         acted: seen.acted,
         survivors: exit.usage.survivors,

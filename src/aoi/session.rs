@@ -292,6 +292,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         flooded: false,
         end: super::capture::End::Code(127),
         elapsed: Duration::ZERO,
+        cpu: Duration::ZERO,
         arrivals: Vec::new(),
         acted: false,
         survivors: 0,
