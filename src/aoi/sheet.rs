@@ -88,6 +88,13 @@ impl<'s> Sheet<'s> {
         }
     }
 
+    /// Neither proof nor fault holds: what they were about moved under the probe.
+    pub fn withdraw(&mut self, rules: &[&'static Rule], why: &str) {
+        let is_one = |rule: &Rule| rules.iter().any(|other| other.id == rule.id);
+        self.rows.retain(|(rule, _)| !is_one(rule));
+        self.doubt(rules, why);
+    }
+
     /// Says every row; rules of the list without one were not reached.
     pub fn settle(mut self, rules: &[&'static Rule], not_reached: &str) {
         for rule in rules {

@@ -6,6 +6,8 @@ mod c03_verifiable;
 mod c06_safe;
 mod c07_idempotent;
 mod c08_auditable;
+mod c11_bounded;
+mod c12_input;
 
 use super::rules::Rule;
 use super::session::Session;
@@ -18,6 +20,8 @@ pub const RULES: &[&[&Rule]] = &[
     c06_safe::RULES,
     c07_idempotent::RULES,
     c08_auditable::RULES,
+    c11_bounded::RULES,
+    c12_input::RULES,
 ];
 
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
@@ -29,6 +33,8 @@ pub async fn all(session: &Session) {
         c06_safe::check(session),
         c07_idempotent::check(session),
         c08_auditable::check(session),
+        c11_bounded::check(session),
+        c12_input::check(session),
     );
     c02_typed::check(session);
 }
