@@ -1,13 +1,18 @@
 //! `agentproto mock aoi`: one run of the mock AOI tool.
 
+use serde_json::json;
+
 use super::args::Mock;
-use super::mock::chosen;
+use super::mock::{Row, chosen};
 use super::{Failure, Outcome};
 use crate::exit;
 use crate::lint::text::closest_of;
 use crate::mock::aoi::{self, Play};
 use crate::mock::mutants::aoi as mutants;
 use crate::mock::variants::aoi as variants;
+
+/// The tool has no scenarios; readers of the list look for one.
+const ANY: &str = "default";
 
 pub fn run(args: &Mock) -> Outcome {
     let scenario = args.scenario.is_some().then_some("--scenario");
@@ -22,7 +27,9 @@ pub fn run(args: &Mock) -> Outcome {
         found.ok_or_else(|| unknown("mutant", &id, mutants::all().map(|mutant| mutant.id)))
     });
     let variant = variant.map(|name| {
-        let found = variants::VARIANTS.iter().find(|variant| variant.name == name);
+        let found = variants::VARIANTS
+            .iter()
+            .find(|variant| variant.name == name);
         let names = variants::VARIANTS.iter().map(|variant| variant.name);
         found.ok_or_else(|| unknown("variant", &name, names))
     });
@@ -34,6 +41,36 @@ pub fn run(args: &Mock) -> Outcome {
         mutant: mutant.transpose()?,
         variant: variant.transpose()?,
     }))
+}
+
+/// Its part of the list.
+pub fn rows() -> impl Iterator<Item = Row> {
+    let variants = variants::VARIANTS.iter().map(|variant| Row {
+        event: "variant",
+        fields: json!({
+            "mock": "aoi",
+            "name": variant.name,
+            "what": variant.what,
+            "warns": variant.warns,
+            "scenario": ANY,
+        }),
+        cells: ["aoi", variant.name, variant.what].map(str::to_owned),
+    });
+    let mutants = mutants::all().map(|mutant| Row {
+        event: "mutant",
+        fields: json!({
+            "mock": "aoi",
+            "id": mutant.id,
+            "requirement": mutant.rule,
+            "check": mutant.check(),
+            "verdict": mutant.verdict.as_str(),
+            "wrong": mutant.wrong,
+            "shows": mutant.shows,
+            "scenario": ANY,
+        }),
+        cells: [mutant.id, mutant.rule, mutant.wrong].map(str::to_owned),
+    });
+    variants.chain(mutants)
 }
 
 fn unknown(what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> Failure {

@@ -35,7 +35,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     }
     let Some(kind) = args.kind.as_deref().and_then(Kind::named) else {
         return Err(Failure::new(exit::USAGE, "which mock?")
-            .hint("agentproto mock acp|acp-v2|mcp|repl|llm"));
+            .hint("agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
     };
     // A bundle has no other way to choose than the environment that its options set.
     let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
@@ -141,10 +141,10 @@ fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
 }
 
 /// One line of the list.
-struct Row {
-    event: &'static str,
-    fields: Value,
-    cells: [String; 3],
+pub struct Row {
+    pub event: &'static str,
+    pub fields: Value,
+    pub cells: [String; 3],
 }
 
 fn rows() -> Vec<Row> {
@@ -196,6 +196,7 @@ fn rows() -> Vec<Row> {
             });
         }
     }
+    rows.extend(aoi_mock::rows());
     rows
 }
 

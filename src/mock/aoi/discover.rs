@@ -83,7 +83,10 @@ fn describe(command: &Command) -> Value {
         say("destructive", is_destructive.into());
         say("requires_confirm", is_destructive.into());
         say("supports_dry_run", command.has("--dry-run").into());
-        say("supports_idempotency_key", command.has("--idempotency-key").into());
+        say(
+            "supports_idempotency_key",
+            command.has("--idempotency-key").into(),
+        );
     }
     if is_unbounded {
         say("unbounded", true.into());
@@ -107,10 +110,18 @@ fn describe(command: &Command) -> Value {
 pub fn doctor(stream: &mut Stream, words: &Words, has_state: bool) -> Result<(), Stop> {
     stream.meta(json!({}))?;
     stream.check("stdout", "can be written")?;
-    let state = if has_state { "is set" } else { "none; only changes need it" };
+    let state = if has_state {
+        "is set"
+    } else {
+        "none; only changes need it"
+    };
     stream.check("state", state)?;
     let has_token = credentials::found(words).is_some();
-    let token = if has_token { "found" } else { "none; only `fetch` needs it" };
+    let token = if has_token {
+        "found"
+    } else {
+        "none; only `fetch` needs it"
+    };
     stream.check("credentials", token)?;
     if !has_token {
         stream.framework(json!({

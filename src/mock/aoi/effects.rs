@@ -50,15 +50,12 @@ pub fn create(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
         if let Some(same) = same.filter(|_| stream.quirk(Quirk::NaturalKey)) {
             return Ok(vec![event("created", &same)]);
         }
-        Ok(vec![event("created", &make(stream, store, held, name)?)])
+        Ok(vec![event("created", &make(store, held, name)?)])
     })
 }
 
-pub fn make(stream: &Stream, store: &Store, held: &Held, name: &str) -> Result<Item, Stop> {
-    let id = match stream.quirk(Quirk::IdsAreAllTheSame) {
-        true => "item-0001".to_owned(),
-        false => store.next_id(held).map_err(broken)?,
-    };
+pub fn make(store: &Store, held: &Held, name: &str) -> Result<Item, Stop> {
+    let id = store.next_id(held).map_err(broken)?;
     let name = name.to_owned();
     let item = Item { id, name };
     store.put(held, &item).map_err(broken)?;
@@ -89,6 +86,10 @@ pub fn delete(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
     let id = words.operand(0);
     if words.has("--dry-run") {
         let item = store.item(id).ok_or_else(not_found)?;
+        if stream.quirk(Quirk::DryRunActs) {
+            let held = store.hold().map_err(broken)?;
+            store.remove(&held, id).map_err(broken)?;
+        }
         return plan(stream, "delete", &[item.id]);
     }
     if !words.has("--confirm") {
@@ -107,10 +108,23 @@ pub fn delete(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
     })
 }
 
+/// The items that were named, or all.
+fn condemned(words: &Words, store: &Store) -> Result<Vec<Item>, Failure> {
+    if words.operands.is_empty() {
+        return Ok(store.items());
+    }
+    let mut ids = words.operands.clone();
+    ids.sort_unstable();
+    ids.dedup();
+    let found = ids.iter().map(|id| store.item(id).ok_or_else(not_found));
+    found.collect()
+}
+
 pub fn purge(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), Stop> {
     let expected = words.number("--confirm-count")?;
     if words.has("--dry-run") {
-        let ids: Vec<String> = store.items().into_iter().map(|item| item.id).collect();
+        let items = condemned(words, store)?;
+        let ids: Vec<String> = items.into_iter().map(|item| item.id).collect();
         return plan(stream, "delete", &ids);
     }
     if !words.has("--confirm") {
@@ -121,11 +135,11 @@ pub fn purge(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), St
         let message = "How many items will be gone? `--confirm-count` is needed.";
         return Err(Failure::new("usage", "CONFIRM_COUNT_REQUIRED", message).into());
     }
-    let question = expected.unwrap_or_default().to_string();
+    let question = format!("{expected:?} {:?}", words.operands);
     carry_out(stream, words, store, &[question.as_bytes()], |_, held| {
-        let items = store.items();
+        let items = condemned(words, store)?;
         if expected != u64::try_from(items.len()).ok() && !is_unchecked {
-            let message = format!("There are {} items; nothing was removed.", items.len());
+            let message = format!("It would be {} items; nothing was removed.", items.len());
             return Err(Failure::new("conflict", "COUNT_DIFFERS", message).into());
         }
         let mut events = Vec::new();
@@ -161,7 +175,9 @@ pub fn carry_out(
     let Some((asked, events)) = before else {
         let events = act(stream, &held)?;
         if let Some(key) = key {
-            store.remember(&held, key, question, &events).map_err(broken)?;
+            store
+                .remember(&held, key, question, &events)
+                .map_err(broken)?;
         }
         drop(held);
         return tell(stream, events, json!({}));

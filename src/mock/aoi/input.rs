@@ -42,7 +42,10 @@ struct Input {
 }
 
 impl Input {
-    fn read(stream: &Stream, wanted: fn(&Stream, Map<String, Value>) -> Line) -> Result<Input, Stop> {
+    fn read(
+        stream: &Stream,
+        wanted: fn(&Stream, Map<String, Value>) -> Line,
+    ) -> Result<Input, Stop> {
         let bytes = pipes::read_stdin(MOST_INPUT).map_err(|error| {
             let message = format!("Stdin cannot be read: {}.", error.kind());
             Stop::from(Failure::new("io", "STDIN_UNREADABLE", message))
@@ -125,7 +128,10 @@ fn judge(
         return Line::Ignored;
     }
     if line.ends_with(b"\r") && stream.quirk(Quirk::LineFeedsOnly) {
-        return bad("INPUT_JSONL_PARSE_ERROR", "The line ends in a carriage return.");
+        return bad(
+            "INPUT_JSONL_PARSE_ERROR",
+            "The line ends in a carriage return.",
+        );
     }
     if line.len() > LONG_LINE && stream.quirk(Quirk::LongLinesFail) {
         return bad("INPUT_JSONL_PARSE_ERROR", "The line is too long.");
@@ -133,7 +139,10 @@ fn judge(
     let judged = match serde_json::from_slice::<Value>(line) {
         Err(_) => bad("INPUT_JSONL_PARSE_ERROR", "The line is not JSON."),
         Ok(Value::Object(fields)) => {
-            let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
+            let kind = fields
+                .get("type")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             match kind.starts_with("aoi:") && !stream.quirk(Quirk::FrameworkIsData) {
                 true => Line::Upstream(fields),
                 false => wanted(stream, fields),
@@ -143,6 +152,10 @@ fn judge(
         Ok(_) => bad("INPUT_NOT_AN_OBJECT", "The line is JSON, but no object."),
     };
     match judged {
+        Line::Bad(mut failure) if stream.quirk(Quirk::QuotesInput) => {
+            failure.message = format!("Bad line: {}", String::from_utf8_lossy(line));
+            Line::Bad(failure)
+        }
         Line::Bad(_) if stream.quirk(Quirk::BadLinesVanish) => Line::Ignored,
         Line::Bad(_) if at > 0 && stream.quirk(Quirk::OnlyTheFirstLineIsChecked) => unnamed(),
         judged => judged,
@@ -161,14 +174,23 @@ fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
         Some(_) => return bad("INPUT_SCHEMA_ERROR", "`type` is not a string."),
     }
     let known = |name: &str| matches!(name, "type" | "name" | "note");
-    let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
+    let name = fields
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let note = fields.get("note").is_none_or(Value::is_string);
     if (name.is_empty() || !note) && !stream.quirk(Quirk::FieldTypesPass) {
-        return bad("INPUT_SCHEMA_ERROR", "`name` must be a text, and `note` one if it is there.");
+        return bad(
+            "INPUT_SCHEMA_ERROR",
+            "`name` must be a text, and `note` one if it is there.",
+        );
     }
     let lax = stream.quirk(Quirk::UnknownFieldsPass) || stream.quirk(Quirk::FieldTypesPass);
     if !lax && fields.keys().any(|name| !known(name)) {
-        return bad("INPUT_SCHEMA_ERROR", "There is an unknown field; `name` and `note` are known.");
+        return bad(
+            "INPUT_SCHEMA_ERROR",
+            "There is an unknown field; `name` and `note` are known.",
+        );
     }
     Line::Data(fields)
 }
@@ -185,7 +207,9 @@ pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
     if let (Some(first), false) = (first_bad, goes_on) {
         let before = stream.quirk(Quirk::AppliesBeforeTheBadLine);
         let after = stream.quirk(Quirk::AppliesAfterTheBadLine);
-        input.data.retain(|(line, _)| (before && *line < first) || after);
+        input
+            .data
+            .retain(|(line, _)| (before && *line < first) || after);
         apply_quietly(stream, store, &input)?;
         return Err(first_failure(input));
     }
@@ -197,16 +221,21 @@ pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
     if words.has("--dry-run") {
         for (_, fields) in &input.data {
             let target = name_of(fields);
-            stream.framework(json!({ "type": "aoi:plan", "action": "create", "target": target }))?;
+            stream
+                .framework(json!({ "type": "aoi:plan", "action": "create", "target": target }))?;
         }
         return end(stream, input);
     }
     let bytes = std::mem::take(&mut input.bytes);
-    let items: Vec<String> = input.data.iter().map(|(_, fields)| name_of(fields)).collect();
+    let items: Vec<String> = input
+        .data
+        .iter()
+        .map(|(_, fields)| name_of(fields))
+        .collect();
     let is_whole = input.bad.is_empty() && !input.upstream.has_errors;
     if is_whole {
-        return carry_out(stream, words, store, &[&bytes], |stream, held| {
-            let made = items.iter().map(|name| make(stream, store, held, name));
+        return carry_out(stream, words, store, &[&bytes], |_, held| {
+            let made = items.iter().map(|name| make(store, held, name));
             made.map(|item| item.map(created)).collect()
         });
     }
@@ -215,7 +244,7 @@ pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), S
         Stop::from(Failure::new("io", "STATE_UNUSABLE", message))
     })?;
     for name in &items {
-        let item = make(stream, store, &held, name)?;
+        let item = make(store, &held, name)?;
         stream.domain(created(item))?;
     }
     end(stream, input)
@@ -234,7 +263,7 @@ fn apply_quietly(stream: &mut Stream, store: &Store, input: &Input) -> Result<()
         return Ok(());
     };
     for (_, fields) in &input.data {
-        let item = make(stream, store, &held, &name_of(fields))?;
+        let item = make(store, &held, &name_of(fields))?;
         stream.domain(created(item))?;
     }
     Ok(())
@@ -322,9 +351,14 @@ pub fn rank(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
     warn_of(stream, &input)?;
     // The best first; those without a score keep their order behind.
     let score = |fields: &Map<String, Value>| fields.get("score").and_then(Value::as_u64);
-    input.data.sort_by_key(|(_, fields)| std::cmp::Reverse(score(fields)));
+    input
+        .data
+        .sort_by_key(|(_, fields)| std::cmp::Reverse(score(fields)));
     for (at, (_, fields)) in input.data.iter().enumerate() {
-        let id = fields.get("id").and_then(Value::as_str).unwrap_or("unnamed");
+        let id = fields
+            .get("id")
+            .and_then(Value::as_str)
+            .unwrap_or("unnamed");
         stream.domain(json!({ "type": "ranked", "rank": at + 1, "id": id }))?;
     }
     end(stream, input)

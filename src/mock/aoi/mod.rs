@@ -155,7 +155,10 @@ fn perform(
     };
     let is_loud = words.has("--debug") && !words.has("--quiet");
     if is_loud {
-        complain(&format!("{TOOL}: debug: `{name}`, schema {}\n", stream.facts.major));
+        complain(&format!(
+            "{TOOL}: debug: `{name}`, schema {}\n",
+            stream.facts.major
+        ));
     }
     let state = words.value("--state").map(PathBuf::from).or(state);
     let state = state.or_else(|| std::env::var_os(STATE).map(PathBuf::from));
@@ -166,9 +169,12 @@ fn perform(
             let schema = schema::events(stream.facts.major);
             discover::print(stream, words, "schema", schema)
         }
-        "capabilities" => {
-            discover::print(stream, words, "capabilities", discover::capabilities(quirks))
-        }
+        "capabilities" => discover::print(
+            stream,
+            words,
+            "capabilities",
+            discover::capabilities(quirks),
+        ),
         "input-schema" => discover::input_schema(stream, words),
         "doctor" => discover::doctor(stream, words, store.is_some()),
         "search" => source::search(stream, words),

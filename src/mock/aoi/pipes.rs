@@ -76,10 +76,7 @@ pub fn read_stdin(most: usize) -> io::Result<Option<Vec<u8>>> {
 }
 
 fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Interrupted | ErrorKind::WouldBlock
-    )
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 
 /// Whether the file can be used now; waits a little.

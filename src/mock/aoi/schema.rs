@@ -24,8 +24,20 @@ fn flag() -> Value {
 
 fn framework() -> Vec<(&'static str, Fields)> {
     let categories = json!([
-        "usage", "validation", "authn", "authz", "not_found", "conflict", "rate_limited",
-        "temporary", "timeout", "cancelled", "partial", "internal", "config", "io"
+        "usage",
+        "validation",
+        "authn",
+        "authz",
+        "not_found",
+        "conflict",
+        "rate_limited",
+        "temporary",
+        "timeout",
+        "cancelled",
+        "partial",
+        "internal",
+        "config",
+        "io"
     ]);
     let version = json!({ "type": "string", "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" });
     vec![
@@ -62,16 +74,27 @@ fn framework() -> Vec<(&'static str, Fields)> {
                 ("trace_id", text(), false),
             ],
         ),
-        ("aoi:warning", vec![("code", text(), true), ("message", text(), true)]),
+        (
+            "aoi:warning",
+            vec![("code", text(), true), ("message", text(), true)],
+        ),
         (
             "aoi:error",
             vec![
                 ("category", json!({ "enum": categories }), true),
-                ("code", json!({ "type": "string", "pattern": "^[A-Z][A-Z0-9_]*$" }), true),
+                (
+                    "code",
+                    json!({ "type": "string", "pattern": "^[A-Z][A-Z0-9_]*$" }),
+                    true,
+                ),
                 ("message", text(), true),
                 ("retryable", flag(), true),
                 ("hint", text(), false),
-                ("line_number", json!({ "type": "integer", "minimum": 1 }), false),
+                (
+                    "line_number",
+                    json!({ "type": "integer", "minimum": 1 }),
+                    false,
+                ),
             ],
         ),
         (
@@ -79,12 +102,22 @@ fn framework() -> Vec<(&'static str, Fields)> {
             vec![
                 ("name", text(), true),
                 ("ok", flag(), true),
-                ("severity", json!({ "enum": ["info", "warning", "error"] }), true),
+                (
+                    "severity",
+                    json!({ "enum": ["info", "warning", "error"] }),
+                    true,
+                ),
                 ("detail", text(), false),
             ],
         ),
-        ("aoi:plan", vec![("action", text(), true), ("target", text(), false)]),
-        ("aoi:progress", vec![("done", number(), true), ("total", number(), false)]),
+        (
+            "aoi:plan",
+            vec![("action", text(), true), ("target", text(), false)],
+        ),
+        (
+            "aoi:progress",
+            vec![("done", number(), true), ("total", number(), false)],
+        ),
         ("aoi:heartbeat", vec![("timestamp", text(), false)]),
     ]
 }
@@ -106,9 +139,18 @@ fn domain() -> Vec<(&'static str, Fields)> {
         ("created", named()),
         ("updated", named()),
         ("deleted", named()),
-        ("ranked", vec![("rank", number(), true), ("id", text(), true)]),
+        (
+            "ranked",
+            vec![("rank", number(), true), ("id", text(), true)],
+        ),
         ("tick", vec![("sequence", number(), true)]),
-        ("document", vec![("kind", text(), true), ("document", json!({ "type": "object" }), true)]),
+        (
+            "document",
+            vec![
+                ("kind", text(), true),
+                ("document", json!({ "type": "object" }), true),
+            ],
+        ),
     ]
 }
 
@@ -160,7 +202,9 @@ pub fn case(kind: &str) -> Value {
     })
 }
 
-fn as_old((name, schema, required): (&'static str, Value, bool)) -> Option<(&'static str, Value, bool)> {
+fn as_old(
+    (name, schema, required): (&'static str, Value, bool),
+) -> Option<(&'static str, Value, bool)> {
     old_name(name).map(|name| (name, schema, required))
 }
 

@@ -26,8 +26,16 @@ struct Document {
 /// The same for every question, so that everything about them can be known.
 fn documents() -> Vec<Document> {
     let topics = ["streams", "cursors", "retries", "signals", "schemas"];
-    let places = ["the shell", "a pipeline", "a batch job", "an editor", "a test"];
-    let all = topics.iter().flat_map(|topic| places.iter().map(move |place| (topic, place)));
+    let places = [
+        "the shell",
+        "a pipeline",
+        "a batch job",
+        "an editor",
+        "a test",
+    ];
+    let all = topics
+        .iter()
+        .flat_map(|topic| places.iter().map(move |place| (topic, place)));
     let made = all.enumerate().map(|(at, (topic, place))| Document {
         id: format!("doc-{:03}", at + 1),
         title: format!("On {topic} in {place}"),
@@ -71,7 +79,8 @@ pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
             "score": 100 - at,
         }))?;
         if !delay.is_zero() && !words.has("--quiet") && done % 10 == 9 {
-            let progress = json!({ "type": "aoi:progress", "done": done + 1, "total": shown.len() });
+            let progress =
+                json!({ "type": "aoi:progress", "done": done + 1, "total": shown.len() });
             stream.framework(progress)?;
         }
     }
@@ -117,7 +126,11 @@ pub fn get(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<
 }
 
 pub fn not_found() -> Failure {
-    Failure::new("not_found", "NO_SUCH_ITEM", "There is no item with that id.")
+    Failure::new(
+        "not_found",
+        "NO_SUCH_ITEM",
+        "There is no item with that id.",
+    )
 }
 
 pub fn fetch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {

@@ -78,7 +78,9 @@ impl Store {
     /// An id that was never given before.
     pub fn next_id(&self, _: &Held) -> io::Result<String> {
         let counter = self.dir.join(".next");
-        let next: u64 = read(&counter).and_then(|text| text.trim().parse().ok()).unwrap_or(1);
+        let next: u64 = read(&counter)
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(1);
         replace(&counter, format!("{}\n", next + 1).as_bytes())?;
         Ok(format!("item-{next:04}"))
     }

@@ -154,7 +154,9 @@ impl Stream {
 
     /// Sleeps between two events.
     pub fn rest(&mut self, time: Duration) -> Result<(), Stop> {
-        let left = self.deadline.map(|end| end.saturating_duration_since(Instant::now()));
+        let left = self
+            .deadline
+            .map(|end| end.saturating_duration_since(Instant::now()));
         signals::sleep(left.map_or(time, |left| left.min(time)));
         self.go_on()
     }

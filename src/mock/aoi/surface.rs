@@ -57,6 +57,8 @@ pub struct Command {
     pub name: &'static str,
     pub what: &'static str,
     pub operands: &'static [&'static str],
+    /// It takes more operands than those.
+    pub takes_more: bool,
     pub flags: &'static [Flag],
     pub effect: Effect,
     /// Domain events; the framework's own come on top.
@@ -69,6 +71,7 @@ impl Command {
             name,
             what,
             operands: &[],
+            takes_more: false,
             flags: &[],
             effect: Effect::ReadOnly,
             events: &[],
@@ -76,6 +79,10 @@ impl Command {
     }
     const fn of(mut self, operands: &'static [&'static str]) -> Command {
         self.operands = operands;
+        self
+    }
+    const fn of_any(mut self) -> Command {
+        self.takes_more = true;
         self
     }
     const fn with(mut self, flags: &'static [Flag]) -> Command {
@@ -93,12 +100,6 @@ impl Command {
 
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|known| known.name == flag)
-    }
-    pub fn is_discovery(&self) -> bool {
-        matches!(
-            self.name,
-            "schema" | "aoi-schema" | "capabilities" | "input-schema"
-        )
     }
     pub fn reads_input(&self) -> bool {
         self.has("--input-jsonl")
@@ -155,15 +156,19 @@ pub static COMMANDS: &[Command] = &[
         .with(&[CONFIRM, KEY, DRY_RUN])
         .does(Effect::Destructive)
         .says(&["deleted"]),
-    Command::reads("purge", "removes all items; needs --confirm and their count")
-        .with(&[
-            CONFIRM,
-            valued("--confirm-count", "N", "how many items will be gone"),
-            KEY,
-            DRY_RUN,
-        ])
-        .does(Effect::Destructive)
-        .says(&["deleted"]),
+    Command::reads(
+        "purge",
+        "removes these items, or all; needs --confirm and a count",
+    )
+    .of_any()
+    .with(&[
+        CONFIRM,
+        valued("--confirm-count", "N", "how many items will be gone"),
+        KEY,
+        DRY_RUN,
+    ])
+    .does(Effect::Destructive)
+    .says(&["deleted"]),
     Command::reads("rank", "sorts the hits of an AOI stream on stdin")
         .with(&[INPUT, CONTINUE])
         .says(&["ranked"]),
@@ -171,12 +176,15 @@ pub static COMMANDS: &[Command] = &[
         .with(&[INPUT, CONTINUE, KEY, DRY_RUN])
         .does(Effect::Mutating)
         .says(&["created"]),
-    Command::reads("watch", "an unbounded stream of ticks; ends when interrupted")
-        .with(&[
-            valued("--interval-ms", "N", "time between two ticks"),
-            valued("--count", "N", "ends after so many ticks"),
-        ])
-        .says(&["tick"]),
+    Command::reads(
+        "watch",
+        "an unbounded stream of ticks; ends when interrupted",
+    )
+    .with(&[
+        valued("--interval-ms", "N", "time between two ticks"),
+        valued("--count", "N", "ends after so many ticks"),
+    ])
+    .says(&["tick"]),
     Command::reads("fetch", "documents that need a login")
         .with(&[TOKEN])
         .says(&["entry"]),

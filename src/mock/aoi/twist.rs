@@ -118,6 +118,7 @@ pub enum Quirk {
     // Effects.
     DeletesBeforeRefusal,
     ConfirmDoesNothing,
+    DryRunActs,
     CountUnchecked,
     KeyReplaysNewId,
     KeyIsNeverNew,
@@ -126,7 +127,6 @@ pub enum Quirk {
     KeyReplayIsMute,
     KeyDoublesQuietly,
     NaturalKey,
-    IdsAreAllTheSame,
     // Input.
     BadLinesVanish,
     AppliesBeforeTheBadLine,
@@ -140,6 +140,7 @@ pub enum Quirk {
     LongLinesFail,
     FrameworkIsData,
     UnknownTypesFail,
+    QuotesInput,
     UpstreamErrorPasses,
     UpstreamCutPasses,
     OnlyTheFirstLineIsChecked,

@@ -27,7 +27,10 @@ pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
     let has = |quirk: Quirk| quirks.contains(&quirk);
     let unsupported = || {
         let offered: Vec<&str> = offered(quirks);
-        let message = format!("That schema version is not offered; there are {}.", offered.join(", "));
+        let message = format!(
+            "That schema version is not offered; there are {}.",
+            offered.join(", ")
+        );
         Failure::new("usage", "SCHEMA_VERSION_UNSUPPORTED", message).with("supported", offered)
     };
     let named = match words.value("--accept-schema") {
@@ -45,7 +48,8 @@ pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
         return Ok(newest());
     };
     let found = offered(quirks).into_iter().find(|offered| {
-        *offered == version || (!has(Quirk::ShortVersionFails) && major(offered).to_string() == version)
+        *offered == version
+            || (!has(Quirk::ShortVersionFails) && major(offered).to_string() == version)
     });
     match found {
         Some(found) => Ok(major(found)),

@@ -45,9 +45,9 @@ impl Words {
             return Ok(None);
         };
         let number = text.parse().ok();
-        number.map(Some).ok_or_else(|| {
-            mistake("NOT_A_NUMBER", format!("`{flag}` wants a whole number."))
-        })
+        number
+            .map(Some)
+            .ok_or_else(|| mistake("NOT_A_NUMBER", format!("`{flag}` wants a whole number.")))
     }
 }
 
@@ -186,7 +186,7 @@ fn check(words: &Words, quirks: &[Quirk]) -> Result<(), Mistake> {
         let message = format!("`{}` wants {names}.", command.name);
         return Err(mistake("OPERAND_MISSING", message));
     }
-    if given > wanted && !has(Quirk::ExtraOperandPasses) {
+    if given > wanted && !command.takes_more && !has(Quirk::ExtraOperandPasses) {
         let extra = words.operands.get(wanted..).unwrap_or_default().join(" ");
         let message = match has(Quirk::QuotesOperands) {
             true => format!("Unexpected operand `{extra}`."),
