@@ -113,6 +113,15 @@ pub static WITHOUT: Rule = rule(
     "Remember results only for keys that were given.",
     &["AOI-14.4-01"],
 );
+pub static NATURAL: Rule = rule(
+    "AOI-07.natural-key",
+    Level::Should,
+    "§14.4",
+    "Where the input is its own key, that is documented",
+    "Whoever wants two things alike gets one, and does not know why.",
+    "Say `natural key` in the command's --help, or natural_key in its entry of capabilities.",
+    &["AOI-14.4-01"],
+);
 pub static CONFLICT: Rule = rule(
     "AOI-07.key-conflict",
     Level::Should,
@@ -144,6 +153,7 @@ pub const RULES: &[&Rule] = &[
     &EFFECT,
     &OTHER_KEY,
     &WITHOUT,
+    &NATURAL,
     &CONFLICT,
     &RACE,
 ];
@@ -434,6 +444,30 @@ impl Probe<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Whether capabilities or --help speak of the natural key.
+    async fn documented(&self, sheet: &mut Sheet<'_>, seen: &Arc<Capture>) {
+        let command = self.sequence.command;
+        let session = self.sequence.session;
+        let declared = session.declared.get();
+        let entry = declared.and_then(|declared| declared.command(&command.name));
+        let mut text = entry.map(Value::to_string).unwrap_or_default();
+        let name = command.ok.first().unwrap_or(&command.name).clone();
+        let how = How {
+            human: true,
+            ..How::default()
+        };
+        let words = [name, "--help".to_owned()];
+        let help = session.run(&command.name, "--help", &words, how).await;
+        text.push_str(&String::from_utf8_lossy(&help.stdout));
+        let text = text.to_lowercase().replace(['_', '-'], " ");
+        let known = ["natural key", "upsert", "already exists", "same name"];
+        let wrong = (!known.iter().any(|word| text.contains(word))).then(|| {
+            "the same words again change nothing, and neither capabilities nor --help say so"
+                .to_owned()
+        });
+        sheet.held(&NATURAL, "the natural key is documented", wrong, seen);
     }
 
     /// The same command with other content, where the probe file leaves room for it.

@@ -32,7 +32,7 @@ pub static REFUSES: Rule = rule(
     "A destructive command without its confirmation exits non-zero and does not say ok",
     "A caller that forgot the confirmation must learn that nothing was done.",
     "Without --confirm: one aoi:error, a summary with ok false, exit 64, and nothing else.",
-    &["AOI-14.3-01", "AOI-16.1-10", "AOI-16.3-06", "AOI-18.2-06"],
+    &["AOI-14.3-01", "AOI-14.3-02", "AOI-16.1-10", "AOI-16.3-06", "AOI-18.2-06"],
 );
 pub static NO_EFFECT: Rule = rule(
     "AOI-06.no-effect",
@@ -79,15 +79,18 @@ pub static CONFIRMED: Rule = rule(
     "Say ok true only when the resource is gone.",
     &["AOI-16.1-10"],
 );
-pub static CONFIRM_COUNT: Rule = rule(
-    "AOI-06.confirm-count",
-    Level::Should,
-    "§14.3",
-    "A wrong --confirm-count stops a bulk deletion before it begins",
-    "The count guards against a pattern that matches more than was meant.",
-    "Count first; where the number differs, exit non-zero with category conflict and delete nothing.",
-    &["AOI-14.3-02"],
-);
+pub static CONFIRM_COUNT: Rule = Rule {
+    check: Check::Advisory,
+    ..rule(
+        "AOI-adv.confirm-count",
+        Level::Should,
+        "§14.3",
+        "A wrong --confirm-count stops a bulk deletion before it begins",
+        "The count guards against a pattern that matches more than was meant.",
+        "Count first; where the number differs, exit non-zero with category conflict and delete nothing.",
+        &["AOI-14.3-02"],
+    )
+};
 pub static DRY_RUN_PLAN: Rule = rule(
     "AOI-06.dry-run-plan",
     Level::Must,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde_json::Value;
 
 use crate::aoi::capture::Capture;
@@ -173,66 +174,101 @@ impl<'f> Feed<'f> {
         }
     }
 
-    pub async fn run(&self, case: &Case, words: &[String]) -> Result<Out, Blocked> {
-        let (session, command) = (self.session, self.command);
-        let shaped = |call: Call| {
-            let mut call = call.with(words);
-            if let Input::Bytes(bytes) = call.input {
-                call.input = Input::Bytes((case.shape)(bytes));
-            }
-            call
-        };
-        if !self.mutating {
-            let call = shaped(call(session, command, session.common(), None, &case.lines));
-            let how = How {
-                input: call.input,
-                ..How::default()
-            };
-            let run = session
-                .run(&command.name, &case.what, &call.words, how)
-                .await;
-            return Ok(Out::new(run, Effect::Unseen));
+    fn shaped(&self, case: &Case, call: Call, words: &[String]) -> Call {
+        let mut call = call.with(words);
+        if let Input::Bytes(bytes) = call.input {
+            call.input = Input::Bytes((case.shape)(bytes));
         }
-        let done = within(session, command, &GOOD, async |sequence| {
-            let id = sequence.target().await?;
-            let before = sequence.observe().await?;
-            let call = call(
-                session,
-                command,
-                &sequence.world,
-                id.as_deref(),
-                &case.lines,
-            );
-            let call = shaped(call.with(&command.confirm));
-            let run = sequence.run(&case.what, &call, How::default()).await;
-            let after = sequence.observe().await?;
-            Ok(Out::new(run, before.effect(&after)))
-        });
-        done.await?.map_err(Blocked::NotVerified)
+        call
     }
 
-    /// An input that stays open and says nothing.
-    pub async fn wait(&self, time: Duration, words: &[String]) -> Result<Arc<Capture>, Blocked> {
+    pub async fn run(&self, case: &Case, words: &[String]) -> Result<Out, Blocked> {
+        let mut outs = self.run_all(&[case], words).await;
+        outs.pop()
+            .unwrap_or_else(|| Err(Blocked::NotVerified("it was not run".to_owned())))
+    }
+
+    pub async fn run_all(&self, cases: &[&Case], words: &[String]) -> Vec<Result<Out, Blocked>> {
+        if !self.mutating {
+            return join_all(cases.iter().map(|case| self.plain(case, words))).await;
+        }
+        let mut outs = Vec::new();
+        while let Some(rest) = cases.get(outs.len()..).filter(|rest| !rest.is_empty()) {
+            let some = self.turn(rest, words).await;
+            match some.is_empty() {
+                true => break,
+                false => outs.extend(some),
+            }
+        }
+        outs
+    }
+
+    async fn plain(&self, case: &Case, words: &[String]) -> Result<Out, Blocked> {
         let (session, command) = (self.session, self.command);
-        let how = || How {
-            input: Input::Silent,
-            limit: Some(time),
+        let call = call(session, command, session.common(), None, &case.lines);
+        let call = self.shaped(case, call, words);
+        let how = How {
+            input: call.input,
             ..How::default()
         };
-        let what = "an input that says nothing";
-        session.costs.wait(time);
-        if !self.mutating {
-            let call = call(session, command, session.common(), None, &[]).with(words);
-            return Ok(session.run(&command.name, what, &call.words, how()).await);
-        }
+        let name = &command.name;
+        let run = session.run(name, &case.what, &call.words, how).await;
+        Ok(Out::new(run, Effect::Unseen))
+    }
+
+    /// As many cases as can be run in one world: until something was changed in it.
+    async fn turn(&self, cases: &[&Case], words: &[String]) -> Vec<Result<Out, Blocked>> {
+        let (session, command) = (self.session, self.command);
+        let mut outs = Vec::new();
         let done = within(session, command, &GOOD, async |sequence| {
             let id = sequence.target().await?;
-            let call = call(session, command, &sequence.world, id.as_deref(), &[]);
-            let mut call = call.with(words).with(&command.confirm);
-            call.input = Input::Silent;
-            Ok(sequence.run(what, &call, how()).await)
+            let mut before = sequence.observe().await?;
+            for case in cases {
+                let world = &sequence.world;
+                let call = call(session, command, world, id.as_deref(), &case.lines);
+                let call = self.shaped(case, call.with(&command.confirm), words);
+                let run = sequence.run(&case.what, &call, How::default()).await;
+                let after = sequence.observe().await?;
+                let effect = before.effect(&after);
+                let is_clean = effect == Effect::None;
+                outs.push(Ok(Out::new(run, effect)));
+                if !is_clean {
+                    break;
+                }
+                before = after;
+            }
+            Ok(())
         });
-        done.await?.map_err(Blocked::NotVerified)
+        let fault = match done.await {
+            Ok(Ok(())) => None,
+            Ok(Err(why)) => Some(Blocked::NotVerified(why)),
+            Err(blocked) => Some(blocked),
+        };
+        outs.extend(fault.map(Err));
+        outs
+    }
+
+    /// An input that stays open and says nothing. Nothing can be changed by it, so that no turn
+    /// is waited for; but a world of its own it gets.
+    pub async fn wait(&self, time: Duration, words: &[String]) -> Result<Arc<Capture>, Blocked> {
+        let (session, command) = (self.session, self.command);
+        if self.mutating && !session.probe.sandbox {
+            let why = "the probe file does not say `sandbox: true`";
+            return Err(Blocked::Skip(why.to_owned()));
+        }
+        let world = session
+            .world()
+            .map_err(|error| Blocked::NotVerified(format!("no world for the run: {error}")))?;
+        let call = call(session, command, &world, None, &[]).with(words);
+        let how = How {
+            input: Input::Silent,
+            limit: Some(time),
+            world: Some(world),
+            ..How::default()
+        };
+        session.costs.wait(time);
+        let what = "an input that says nothing";
+        Ok(session.run(&command.name, what, &call.words, how).await)
     }
 }
 

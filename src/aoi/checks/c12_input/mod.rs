@@ -11,14 +11,13 @@ use feed::{Case, Feed, Out};
 use futures::future::join_all;
 use modes::Modes;
 use rules::{
-    AFTER, BEFORE, BOM, BUSY, CATEGORY, CRLF, DEFAULT, ENDS, ERROR, FAIL_FAST, GOES_ON, GOOD,
-    LAST_LINE, LINE, LINE_TOLD, LONG, MODE, ONE_EACH, PARTIAL, SILENT, TOLERANT_OK, UNKNOWN_FIELD,
+    AFTER, BEFORE, BOM, BUSY, CATEGORY, CRLF, DECLARED_MODE, DEFAULT, ENDS, ERROR, FAIL_FAST, GOES_ON, GOOD,
+    LAST_LINE, LINE, LINE_TOLD, LONG, MODE, MODE_MANIFEST, ONE_EACH, PARTIAL, SILENT, TOLERANT_OK, UNKNOWN_FIELD,
     UNKNOWN_TYPE, UPSTREAM,
 };
 use serde_json::{Value, json};
-use verdicts::{ends, one_form};
+use verdicts::{ends, one_form, silence};
 
-use crate::aoi::capture::End;
 use crate::aoi::observe::{Blocked, is_mutating};
 use crate::aoi::probe::{Command, Input, Mode};
 use crate::aoi::rules::Rule;
@@ -27,6 +26,8 @@ use crate::aoi::sheet::Sheet;
 
 pub const RULES: &[&Rule] = &[
     &MODE,
+    &MODE_MANIFEST,
+    &DECLARED_MODE,
     &GOOD,
     &FAIL_FAST,
     &ERROR,
@@ -101,7 +102,10 @@ struct Lines<'c> {
 impl Lines<'_> {
     async fn all(&self, sheet: &mut Sheet<'_>) {
         let case = Case::new("good lines", &self.input.good);
-        let good = match self.feed.run(&case, self.modes.usual()).await {
+        let good = self.feed.run(&case, self.modes.usual());
+        let (good, silent) = tokio::join!(good, self.feed.wait(SILENCE, self.modes.usual()));
+        silence(silent, sheet);
+        let good = match good {
             Ok(good) => good,
             Err(blocked) => return blocked.tell(sheet, &self.without_mode()),
         };
@@ -117,6 +121,7 @@ impl Lines<'_> {
         }
         sheet.pass(&GOOD, "good lines are taken");
         let (fast, tolerant, forms) = tokio::join!(self.fail_fast(), self.tolerant(), self.forms());
+        self.judge_default(&good, fast.as_ref(), tolerant.as_ref(), sheet);
         self.judge_fail_fast(fast, sheet);
         self.judge_tolerant(tolerant, &good, sheet);
         for (rule, run) in forms {
@@ -126,7 +131,6 @@ impl Lines<'_> {
             }
         }
         self.special(&good, sheet).await;
-        self.silence(sheet).await;
     }
 
     fn without_mode(&self) -> Vec<&'static Rule> {
@@ -165,7 +169,7 @@ impl Lines<'_> {
             let what = format!("the bad line `{shown}` in the middle");
             cases.push(Case::with_bad(&what, good, &bad, middle));
         }
-        let mut runs = join_all(cases.iter().map(|case| self.feed.run(case, words))).await;
+        let mut runs = self.feed.run_all(&cases.iter().collect::<Vec<_>>(), words).await;
         if !words.is_empty() && self.modes.default == Some(Mode::FailFast) {
             let case = Case::with_bad("a bad line, no mode asked for", good, CUT, middle);
             runs.push(self.feed.run(&case, &[]).await);
@@ -212,8 +216,7 @@ impl Lines<'_> {
             ),
             (&LONG, Case::new("a line of a mebibyte", &long)),
         ];
-        let runs = cases.iter().map(|(_, case)| self.feed.run(case, words));
-        let runs = join_all(runs).await;
+        let runs = join_all(cases.iter().map(|(_, case)| self.feed.run(case, words))).await;
         let rules = cases.iter().map(|(rule, _)| *rule as &'static Rule);
         rules.zip(runs).collect()
     }
@@ -310,21 +313,5 @@ impl Lines<'_> {
                 Err(blocked) => blocked.tell(sheet, &[*rule]),
             }
         }
-    }
-
-    async fn silence(&self, sheet: &mut Sheet<'_>) {
-        let run = match self.feed.wait(SILENCE, self.modes.usual()).await {
-            Ok(run) => run,
-            Err(blocked) => return blocked.tell(sheet, &[&BUSY]),
-        };
-        if run.end != End::TimedOut {
-            return sheet.not_applicable(&BUSY, "it does not wait for its input");
-        }
-        let share = run.cpu.as_secs_f64() / SILENCE.as_secs_f64();
-        let wrong = (share > 0.6).then(|| {
-            let percent = (100.0 * share).round();
-            format!("waiting for its input it uses {percent} % of a processor")
-        });
-        sheet.held(&BUSY, "it waits without work", wrong, &run);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::rules::{DEFAULT, MODE};
+use super::rules::{DEFAULT, MODE, MODE_MANIFEST};
 use crate::aoi::observe::is_mutating;
 use crate::aoi::probe::{Command, Input, Mode};
 use crate::aoi::session::{How, Session};
@@ -12,6 +12,8 @@ pub struct Modes {
     fail_fast: Option<Vec<String>>,
     tolerant: Option<Vec<String>>,
     pub default: Option<Mode>,
+    /// The default by capabilities.
+    pub declared: Option<Mode>,
     none: Vec<String>,
 }
 
@@ -24,6 +26,7 @@ impl Modes {
             fail_fast: input.fail_fast.clone(),
             tolerant: input.tolerant.clone(),
             default: input.default.or(said.default),
+            declared: said.default,
             none: Vec::new(),
         };
         // What it does by default needs no words.
@@ -51,6 +54,7 @@ impl Modes {
     }
 
     pub async fn judge(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
+        self.manifest(session, command, sheet);
         let both = self.fail_fast.is_some() && self.tolerant.is_some();
         if self.fail_fast.is_some() || self.tolerant.is_some() {
             sheet.pass(&MODE, "the mode is declared");
@@ -103,10 +107,34 @@ impl Modes {
     }
 }
 
+impl Modes {
+    fn manifest(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
+        let declared = session.declared.get();
+        let Some(entry) = declared.and_then(|declared| declared.command(&command.name)) else {
+            let why = "capabilities have no entry for the command";
+            return sheet.not_applicable(&MODE_MANIFEST, why);
+        };
+        let said = said(entry);
+        let captures = session.captures();
+        let source = captures.iter().find(|run| run.probe.contains("capabilities"));
+        match (said.is_any, source) {
+            (true, _) => sheet.pass(&MODE_MANIFEST, "capabilities speak of it"),
+            (false, Some(run)) => {
+                let name = &command.name;
+                let message = format!("the entry of `{name}` does not speak of malformed lines");
+                sheet.broken(&MODE_MANIFEST, message, run);
+            }
+            (false, None) => sheet.not_verified(&MODE_MANIFEST, "capabilities were not seen"),
+        }
+    }
+}
+
 #[derive(Debug, Default, PartialEq)]
 struct Said {
     default: Option<Mode>,
     continue_flag: Option<String>,
+    /// Anything about it at all.
+    is_any: bool,
 }
 
 /// What an entry of capabilities says; the text fixes no names for it.
@@ -134,11 +162,14 @@ fn said(entry: &Value) -> Said {
         "on_malformed",
         "error_mode",
     ];
-    let fixed = text(&names).and_then(|word| mode(&word));
+    let named = text(&names);
+    let is_any = named.is_some();
+    let fixed = named.and_then(|word| mode(&word));
     let default = text(&["default", "default_mode", "malformed_default"]);
     Said {
         default: fixed.or_else(|| default.and_then(|word| mode(&word))),
         continue_flag: text(&["continue_flag"]),
+        is_any,
     }
 }
 
@@ -156,6 +187,7 @@ mod tests {
         let expected = Said {
             default: Some(Mode::FailFast),
             continue_flag: Some("--go-on".to_owned()),
+            is_any: true,
         };
         assert_eq!(said(&entry), expected);
         let entry = json!({ "malformed_input": "per-line" });

@@ -34,6 +34,24 @@ pub static MODE: Rule = rule(
     "Say it in capabilities (input.malformed: fail_fast, tolerant or configurable) and in --help.",
     &["AOI-12.2-01", "AOI-12.2-04", "AOI-18.2-12"],
 );
+pub static MODE_MANIFEST: Rule = rule(
+    "AOI-12.mode-manifest",
+    Level::Open,
+    "§16.2",
+    "capabilities say which input mode a command has, malformed lines included",
+    "A program does not read --help.",
+    "Add `input` with malformed and default to the command's entry of capabilities.",
+    &["AOI-12.2-01", "AOI-12.2-04"],
+);
+pub static DECLARED_MODE: Rule = rule(
+    "AOI-12.declared-mode",
+    Level::Must,
+    "§12.2",
+    "Without words for a mode the command is in the mode that capabilities declare",
+    "A caller that reads the manifest relies on it.",
+    "Declare the default that the code has.",
+    &["AOI-12.2-01", "AOI-18.2-12"],
+);
 pub static GOOD: Rule = rule(
     "AOI-12.good",
     Level::Must,

@@ -1,15 +1,18 @@
 //! What the runs of check 12 show.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::feed::{Case, Out};
 use super::rules::{
-    AFTER, BEFORE, BOM, CATEGORY, ENDS, ERROR, FAIL_FAST, GOES_ON, LINE, LINE_TOLD, ONE_EACH,
+    AFTER, BEFORE, BOM, BUSY, CATEGORY, DECLARED_MODE, ENDS, ERROR, FAIL_FAST, GOES_ON, LINE, LINE_TOLD, ONE_EACH,
     PARTIAL, SILENT, TOLERANT_OK,
 };
-use super::{Lines, OF_ERRORS, OF_FAIL_FAST, OF_TOLERANT, Runs};
-use crate::aoi::capture::End;
-use crate::aoi::observe::{Effect, is_mutating};
+use super::{Lines, OF_ERRORS, OF_FAIL_FAST, OF_TOLERANT, Runs, SILENCE};
+use crate::aoi::capture::{Capture, End};
+use crate::aoi::observe::{Blocked, Effect, is_mutating};
+use crate::aoi::probe::Mode;
 use crate::aoi::rules::Rule;
 use crate::aoi::sheet::Sheet;
 use crate::aoi::stream::Line;
@@ -28,6 +31,44 @@ impl Lines<'_> {
                 Err(blocked) => blocked.tell(sheet, &[&OF_FAIL_FAST[..], &OF_ERRORS[..]].concat()),
             }
         }
+    }
+
+    /// Whether a bad line does to the rest what capabilities say, where no mode is asked for.
+    pub fn judge_default(
+        &self,
+        good: &Out,
+        fast: Option<&Runs>,
+        tolerant: Option<&Runs>,
+        sheet: &mut Sheet<'_>,
+    ) {
+        let Some(declared) = self.modes.declared else {
+            return sheet.not_applicable(&DECLARED_MODE, "capabilities name no default");
+        };
+        let is_usual = |mode| self.modes.words(mode).is_some_and(<[String]>::is_empty);
+        let runs = match (is_usual(Mode::FailFast), is_usual(Mode::Tolerant)) {
+            (true, _) => fast,
+            (_, true) => tolerant,
+            _ => None,
+        };
+        // A bad line before some good ones shows which of the two it is.
+        let shown = runs.into_iter().flatten().find_map(|(case, run)| {
+            let is_early = case.bad.first().is_some_and(|line| *line < case.lines.len());
+            run.as_ref().ok().filter(|_| is_early)
+        });
+        let Some(out) = shown else {
+            return sheet.not_verified(&DECLARED_MODE, "no run without words for a mode");
+        };
+        let seen = match out.taken_differs(good) {
+            None => Mode::Tolerant,
+            Some(_) => Mode::FailFast,
+        };
+        let name = |mode| match mode {
+            Mode::FailFast => "fail-fast",
+            Mode::Tolerant => "tolerant",
+        };
+        let wrong = (seen != declared)
+            .then(|| format!("declared {}, seen {}", name(declared), name(seen)));
+        sheet.held(&DECLARED_MODE, "it is in the mode that is declared", wrong, &out.run);
     }
 
     pub fn judge_tolerant(&self, runs: Option<Runs>, good: &Out, sheet: &mut Sheet<'_>) {
@@ -203,4 +244,21 @@ pub fn ends(out: &Out, sheet: &mut Sheet<'_>) {
         other => Some(format!("{}: {}", out.run.probe, other.told())),
     };
     sheet.held(&ENDS, "it always ends by itself", wrong, &out.run);
+}
+
+/// An input that says nothing is waited for, but not with all might.
+pub fn silence(run: Result<Arc<Capture>, Blocked>, sheet: &mut Sheet<'_>) {
+    let run = match run {
+        Ok(run) => run,
+        Err(blocked) => return blocked.tell(sheet, &[&BUSY]),
+    };
+    if run.end != End::TimedOut {
+        return sheet.not_applicable(&BUSY, "it does not wait for its input");
+    }
+    let share = run.cpu.as_secs_f64() / SILENCE.as_secs_f64();
+    let wrong = (share > 0.6).then(|| {
+        let percent = (100.0 * share).round();
+        format!("waiting for its input it uses {percent} % of a processor")
+    });
+    sheet.held(&BUSY, "it waits without work", wrong, &run);
 }
