@@ -13,6 +13,7 @@ pub mod model;
 pub mod probe;
 pub mod rules;
 pub mod run;
+pub mod schema;
 pub mod session;
 pub mod stream;
 
@@ -44,8 +45,9 @@ pub async fn lint(
     let argv = argv(&probe)?;
     let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
     let jobs = options.jobs;
-    let session = Session::new(probe, options, argv, place.path().to_owned(), stop)
+    let mut session = Session::new(probe, options, argv, place.path().to_owned(), stop)
         .map_err(LintError::Workplace)?;
+    session.isolate().await;
     checks::all(&session).await;
     Ok(report(&session, begun, jobs))
 }
@@ -86,7 +88,7 @@ fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
             runs: session.costs.runs(),
             jobs: jobs as u64,
         },
-        isolation: session.isolation.clone(),
+        isolation: session.isolation.told.clone(),
         partial: session.is_stopped(),
     }
 }
