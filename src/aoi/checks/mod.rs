@@ -3,6 +3,8 @@
 mod c01_discoverable;
 mod c02_typed;
 mod c03_verifiable;
+mod c04_declared;
+mod c13_versioned;
 
 use super::rules::Rule;
 use super::session::Session;
@@ -12,12 +14,19 @@ pub const RULES: &[&[&Rule]] = &[
     c01_discoverable::RULES,
     c02_typed::RULES,
     c03_verifiable::RULES,
+    c04_declared::RULES,
+    c13_versioned::RULES,
 ];
 
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
 /// last.
 pub async fn all(session: &Session) {
     c01_discoverable::check(session).await;
-    tokio::join!(c03_verifiable::check(session));
+    tokio::join!(
+        c03_verifiable::check(session),
+        c13_versioned::check(session)
+    );
     c02_typed::check(session);
+    c04_declared::check(session);
+    c13_versioned::reported(session);
 }
