@@ -14,6 +14,7 @@ pub mod observe;
 pub mod probe;
 pub mod rules;
 pub mod run;
+pub mod schema;
 pub mod session;
 pub mod sheet;
 pub mod stream;
@@ -46,8 +47,9 @@ pub async fn lint(
     let argv = argv(&probe)?;
     let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
     let jobs = options.jobs;
-    let session = Session::new(probe, options, argv, place.path().to_owned(), stop)
+    let mut session = Session::new(probe, options, argv, place.path().to_owned(), stop)
         .map_err(LintError::Workplace)?;
+    session.isolate().await;
     checks::all(&session).await;
     Ok(report(&session, begun, jobs))
 }
@@ -88,7 +90,7 @@ fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
             runs: session.costs.runs(),
             jobs: jobs as u64,
         },
-        isolation: session.isolation.clone(),
+        isolation: session.isolation.told.clone(),
         partial: session.is_stopped(),
     }
 }

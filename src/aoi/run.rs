@@ -115,7 +115,7 @@ impl World {
     }
 
     /// What every run has, and nothing else of our own.
-    fn environment(&self) -> Vec<(String, String)> {
+    pub fn environment(&self) -> Vec<(String, String)> {
         let at = |name: &str| self.root.join(name).to_string_lossy().into_owned();
         let home = at("home");
         let mut env = vec![

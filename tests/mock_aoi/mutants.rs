@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -283,9 +284,8 @@ fn without_network(_: &mut Command) {}
 /// Makes a terminal its stdout and its controlling terminal; the other end.
 fn on_terminal(command: &mut Command) -> OwnedFd {
     let (mut master, mut slave) = (-1, -1);
-    let null = std::ptr::null_mut;
     // SAFETY: two places for descriptors, and nothing else is asked for.
-    let made = unsafe { libc::openpty(&mut master, &mut slave, null(), null(), null()) };
+    let made = unsafe { libc::openpty(&mut master, &mut slave, null_mut(), null(), null()) };
     assert_eq!(made, 0, "a terminal");
     // SAFETY: descriptors that are ours alone.
     let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };

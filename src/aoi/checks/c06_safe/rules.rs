@@ -144,7 +144,7 @@ pub static AUTH_ERROR: Rule = rule(
 );
 pub static AUTH_CATEGORY: Rule = rule(
     "AOI-06.auth-category",
-    Level::Should,
+    Level::Must,
     "§9.1",
     "The error for missing credentials is of category authn",
     "Portable callers branch on the category.",

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::tools::*;
 
 const SEVEN: &[&str] = &["search", "x", "--limit", "7"];
-const SECOND_PAGE: &[&str] = &["search", "x", "--limit", "7", "--cursor", "p7-2ff8c5f0"];
+const SECOND_PAGE: &[&str] = &["search", "x", "--limit", "7", "--cursor", "p7-90422a2a"];
 const LAST_PAGE: &[&str] = &["search", "x", "--limit", "25"];
 
 pub static MUTANTS: &[Mutant] = &[
