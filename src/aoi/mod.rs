@@ -14,10 +14,13 @@ pub mod hints;
 pub mod init;
 pub mod isolation;
 pub mod model;
+pub mod observe;
 pub mod probe;
 pub mod rules;
 pub mod run;
+pub mod schema;
 pub mod session;
+pub mod sheet;
 pub mod stream;
 
 use std::ffi::OsString;
@@ -52,8 +55,9 @@ pub async fn lint(
     let argv = argv(&probe)?;
     let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
     let jobs = options.jobs;
-    let session = Session::new(probe, options, argv, place.path().to_owned(), stop)
+    let mut session = Session::new(probe, options, argv, place.path().to_owned(), stop)
         .map_err(LintError::Workplace)?;
+    session.isolate().await;
     tokio::select! {
         () = checks::all(&session) => {}
         // Dropped, the runs under way end, and everything that they started.
@@ -127,7 +131,7 @@ fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
             runs: session.costs.runs(),
             jobs: jobs as u64,
         },
-        isolation: session.isolation.clone(),
+        isolation: session.isolation.told.clone(),
         partial: false,
         started,
         compat: match session.options.compat {

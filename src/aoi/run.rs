@@ -119,7 +119,7 @@ impl World {
     }
 
     /// What every run has, and nothing else of our own.
-    fn environment(&self) -> Vec<(String, String)> {
+    pub fn environment(&self) -> Vec<(String, String)> {
         let at = |name: &str| self.root.join(name).to_string_lossy().into_owned();
         let home = at("home");
         let mut env = vec![
@@ -276,6 +276,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         flooded: seen.flooded,
         end,
         elapsed,
+        cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
         arrivals: seen.arrivals,
         acted: seen.acted,
         survivors: exit.usage.survivors,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::capture::Capture;
-use super::isolation::Walls;
+use super::isolation::{self, Isolation, Needs};
 use super::model::{Finding, Verdict};
 use super::probe::{Command, Probe};
 use super::rules::{Level, Rule};
@@ -76,11 +76,9 @@ pub struct Session {
     pub probe: Probe,
     pub options: Options,
     pub declared: OnceCell<Declared>,
-    pub walls: Option<Walls>,
-    /// What discovery was shut off from, in words for the report.
-    pub isolation: Vec<String>,
-    /// Why discovery cannot be shut off here: nothing that needs it is proven then.
-    pub no_isolation: Option<String>,
+    /// What discovery is shut off from, and what it cannot be: nothing that needs that is
+    /// proven then.
+    pub isolation: Isolation,
     /// The tool's words, the program by its path.
     pub argv: Vec<OsString>,
     pub costs: Costs,
@@ -130,9 +128,7 @@ impl Session {
         let common = World::new(root.join("common"))?;
         Ok(Session {
             declared: OnceCell::new(),
-            walls: None,
-            isolation: Vec::new(),
-            no_isolation: Some("the walls were not set up".to_owned()),
+            isolation: Isolation::default(),
             argv,
             costs: Costs::default(),
             stop,
@@ -149,6 +145,15 @@ impl Session {
             probe,
             options,
         })
+    }
+
+    /// Sets up what discovery runs behind, and proves it.
+    pub async fn isolate(&mut self) {
+        let needs = Needs {
+            argv: &self.argv,
+            credentials: &self.probe.credentials.files,
+        };
+        self.isolation = isolation::establish(&needs, &self.root).await;
     }
 
     /// A world of its own, for a probe that changes something.
@@ -206,6 +211,9 @@ impl Session {
         }
         let mut env: Vec<(String, String)> = Vec::new();
         for (name, value) in &self.probe.env {
+            if how.isolated && self.probe.credentials.env.contains(name) {
+                continue;
+            }
             let root = world.root.to_string_lossy();
             env.push((name.clone(), value.replace("{world}", &root)));
         }
@@ -219,7 +227,7 @@ impl Session {
             output: how.output,
             stderr_closed: how.stderr_closed,
             reader: how.reader,
-            walls: how.isolated.then(|| self.walls.clone()).flatten(),
+            walls: how.isolated.then(|| self.isolation.walls.clone()).flatten(),
             limit: how.limit.unwrap_or(self.options.limit),
             is_machine: !how.human,
             version: how.version,
@@ -336,6 +344,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         flooded: false,
         end: super::capture::End::Code(127),
         elapsed: Duration::ZERO,
+        cpu: Duration::ZERO,
         arrivals: Vec::new(),
         acted: false,
         survivors: 0,

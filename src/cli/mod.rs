@@ -3,6 +3,8 @@
 
 #[cfg(target_os = "linux")]
 mod aoi_lint;
+#[cfg(unix)]
+mod aoi_mock;
 mod args;
 #[cfg(target_os = "linux")]
 mod ask;
