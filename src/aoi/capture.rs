@@ -48,6 +48,8 @@ pub struct Capture {
     pub acted: bool,
     /// Processes that were still there when the target had ended.
     pub survivors: u32,
+    /// One of them held standard output open, so that its reader had to wait.
+    pub held: bool,
     /// From the act (a signal, a closed pipe) to the end.
     pub after_act: Option<Duration>,
     /// Whether its standard output was to be machine mode.

@@ -295,6 +295,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         arrivals: Vec::new(),
         acted: false,
         survivors: 0,
+        held: false,
         after_act: None,
         is_machine: false,
         version: launch.version,
