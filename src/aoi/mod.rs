@@ -15,6 +15,8 @@ pub mod rules;
 pub mod run;
 pub mod session;
 pub mod stream;
+pub mod strict;
+pub mod trace;
 
 use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;

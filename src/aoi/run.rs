@@ -25,7 +25,7 @@ pub const KEPT: usize = 64 << 20;
 /// After SIGTERM, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// A target that writes into a tight pipe has so long to begin.
-const FIRST_BYTES: Duration = Duration::from_secs(3);
+const FIRST_BYTES: Duration = Duration::from_secs(2);
 /// After the end of the target its own children may write for so long.
 const LINGER_MS: u32 = 500;
 /// How many arrivals are noted.
@@ -227,6 +227,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         probe: launch.probe.clone(),
         argv: launch.argv.clone(),
         env: launch.env.iter().map(|(name, _)| name.clone()).collect(),
+        output: launch.output,
         stdout,
         stderr: seen.stderr,
         flooded: seen.flooded,
@@ -234,6 +235,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         elapsed,
         arrivals: seen.arrivals,
         acted: seen.acted,
+        outlived: seen.outlived,
         survivors: exit.usage.survivors,
         held: exit.usage.held,
         after_act: seen.act.map(|at| at.elapsed()),
@@ -251,6 +253,7 @@ struct Seen {
     flooded: bool,
     timed_out: bool,
     acted: bool,
+    outlived: bool,
     act: Option<Instant>,
 }
 
@@ -371,6 +374,7 @@ async fn read(
                 };
                 seen.act = Some(Instant::now());
                 pause(100, costs).await;
+                seen.outlived = child.is_running();
             }
         }
         Reader::Watch { time, number } => {
@@ -387,6 +391,8 @@ async fn read(
             seen.acted = child.is_running();
             let _ = child.signal_target(number);
             seen.act = Some(Instant::now());
+            pause(100, costs).await;
+            seen.outlived = child.is_running();
         }
     }
     let mut part = vec![0; 64 << 10];
