@@ -294,7 +294,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 #[derive(Args, Debug)]
 pub struct Mock {
     /// Which protocol it speaks; `llm` is the model behind an agent, on a loopback address
-    #[arg(value_parser = ["acp", "acp-v2", "mcp", "repl", "llm"], required_unless_present = "list")]
+    #[arg(value_parser = ["acp", "acp-v2", "mcp", "repl", "llm", "aoi"], required_unless_present = "list")]
     pub kind: Option<String>,
     /// What it does: a name of `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::args::Mock;
-use super::{Failure, Outcome, io_failure, model};
+use super::{Failure, Outcome, aoi_mock, io_failure, model};
 use crate::exit;
 use crate::lint::text::closest_of;
 use crate::mock::mutants::{self, Mutant};
@@ -26,13 +26,16 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     if args.kind.as_deref() == Some("llm") {
         return model::run(args, out);
     }
+    if args.kind.as_deref() == Some("aoi") {
+        return aoi_mock::run(args);
+    }
     if let Some(flag) = args.model.given() {
         let message = format!("`{flag}` is for the mock model");
         return Err(Failure::new(exit::USAGE, message).hint("agentproto mock llm"));
     }
     let Some(kind) = args.kind.as_deref().and_then(Kind::named) else {
         return Err(Failure::new(exit::USAGE, "which mock?")
-            .hint("agentproto mock acp|acp-v2|mcp|repl|llm"));
+            .hint("agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
     };
     // A bundle has no other way to choose than the environment that its options set.
     let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
@@ -56,7 +59,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         .map_err(|error| Failure::new(exit::IO, format!("the mock cannot speak: {error}")))
 }
 
-fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
+pub fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
     // An empty one says: none, whatever the environment says.
     let named = flag.map_or_else(
         || std::env::var(variable).ok(),
@@ -138,10 +141,10 @@ fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
 }
 
 /// One line of the list.
-struct Row {
-    event: &'static str,
-    fields: Value,
-    cells: [String; 3],
+pub struct Row {
+    pub event: &'static str,
+    pub fields: Value,
+    pub cells: [String; 3],
 }
 
 fn rows() -> Vec<Row> {
@@ -193,6 +196,7 @@ fn rows() -> Vec<Row> {
             });
         }
     }
+    rows.extend(aoi_mock::rows());
     rows
 }
 

@@ -2,7 +2,9 @@
 //! through `report`.
 
 #[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod aoi_lint;
+mod aoi_mock;
 mod args;
 #[cfg(target_os = "linux")]
 mod ask;

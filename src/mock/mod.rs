@@ -6,6 +6,7 @@
 
 mod acp;
 mod acp_v2;
+pub mod aoi;
 mod bundles;
 mod faults;
 pub mod llm;

@@ -71,8 +71,13 @@ async fn trips(cases: &[(&'static str, &'static str)]) {
 fn told(report: &Report) -> Vec<String> {
     let odd = |verdict| !matches!(verdict, Verdict::Pass | Verdict::NotApplicable);
     let odd = report.checks.iter().filter(|one| odd(one.verdict));
-    odd.map(|one| format!("{} {} {:?}: {}", one.rule, one.command, one.verdict, one.message))
-        .collect()
+    odd.map(|one| {
+        format!(
+            "{} {} {:?}: {}",
+            one.rule, one.command, one.verdict, one.message
+        )
+    })
+    .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@
 
 mod acp;
 mod acp_v2;
+pub mod aoi;
 mod mcp;
 pub(super) mod tools;
 

@@ -3,6 +3,7 @@
 //! A variant is as right as the mock itself; only its ways are different. What a judge holds
 //! against one of them is a mistake of the judge.
 
+pub mod aoi;
 mod hand;
 mod ids;
 mod manners;

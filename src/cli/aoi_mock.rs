@@ -1,0 +1,83 @@
+//! `agentproto mock aoi`: one run of the mock AOI tool.
+
+use serde_json::json;
+
+use super::args::Mock;
+use super::mock::{Row, chosen};
+use super::{Failure, Outcome};
+use crate::exit;
+use crate::lint::text::closest_of;
+use crate::mock::aoi::{self, Play};
+use crate::mock::mutants::aoi as mutants;
+use crate::mock::variants::aoi as variants;
+
+/// The tool has no scenarios; readers of the list look for one.
+const ANY: &str = "default";
+
+pub fn run(args: &Mock) -> Outcome {
+    let scenario = args.scenario.is_some().then_some("--scenario");
+    if let Some(flag) = args.model.given().or(scenario) {
+        let message = format!("`{flag}` is not for the mock AOI tool");
+        return Err(Failure::new(exit::USAGE, message).hint("agentproto mock aoi -- --help"));
+    }
+    let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
+    let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
+    let mutant = mutant.map(|id| {
+        let found = mutants::all().find(|mutant| mutant.id == id);
+        found.ok_or_else(|| unknown("mutant", &id, mutants::all().map(|mutant| mutant.id)))
+    });
+    let variant = variant.map(|name| {
+        let found = variants::VARIANTS
+            .iter()
+            .find(|variant| variant.name == name);
+        let names = variants::VARIANTS.iter().map(|variant| variant.name);
+        found.ok_or_else(|| unknown("variant", &name, names))
+    });
+    let words = args.args.iter();
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    Ok(aoi::run(Play {
+        args: words.collect(),
+        state: args.state.clone(),
+        mutant: mutant.transpose()?,
+        variant: variant.transpose()?,
+    }))
+}
+
+/// Its part of the list.
+pub fn rows() -> impl Iterator<Item = Row> {
+    let variants = variants::VARIANTS.iter().map(|variant| Row {
+        event: "variant",
+        fields: json!({
+            "mock": "aoi",
+            "name": variant.name,
+            "what": variant.what,
+            "warns": variant.warns,
+            "scenario": ANY,
+        }),
+        cells: ["aoi", variant.name, variant.what].map(str::to_owned),
+    });
+    let mutants = mutants::all().map(|mutant| Row {
+        event: "mutant",
+        fields: json!({
+            "mock": "aoi",
+            "id": mutant.id,
+            "requirement": mutant.rule,
+            "check": mutant.check(),
+            "verdict": mutant.verdict.as_str(),
+            "wrong": mutant.wrong,
+            "shows": mutant.shows,
+            "scenario": ANY,
+        }),
+        cells: [mutant.id, mutant.rule, mutant.wrong].map(str::to_owned),
+    });
+    variants.chain(mutants)
+}
+
+fn unknown(what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> Failure {
+    let message = format!("the aoi mock has no {what} `{name}`");
+    let failure = Failure::new(exit::USAGE, message);
+    match closest_of(name, known) {
+        Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+        None => failure.hint("`agentproto mock --list` names them all"),
+    }
+}

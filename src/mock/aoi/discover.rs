@@ -1,0 +1,134 @@
+//! What the tool says of itself: no login, no network, no state.
+
+use serde_json::{Value, json};
+
+use super::credentials;
+use super::schema;
+use super::stream::{Failure, Stop, Stream};
+use super::surface::{AOI_VERSION, COMMANDS, Command, Effect, SCHEMA_NAME, TOOL, TOOL_VERSION};
+use super::twist::Quirk;
+use super::versions;
+use super::words::{Mode, Words};
+
+/// A document by itself, or as an event where a stream is asked for.
+pub fn print(stream: &mut Stream, words: &Words, kind: &str, document: Value) -> Result<(), Stop> {
+    let is_stream = words.value("--output") == Some("jsonl");
+    if !is_stream || stream.mode != Mode::Jsonl {
+        stream.document(document)?;
+        return stream.flush();
+    }
+    stream.meta(json!({}))?;
+    let document = stream.changed(document);
+    stream.domain(json!({ "type": "document", "kind": kind, "document": document }))?;
+    stream.summary(true, json!({}))
+}
+
+pub fn input_schema(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+    let command = words.value("--command").unwrap_or("import");
+    if !matches!(command, "import" | "rank") {
+        let message = "Only `import` and `rank` read structured input.";
+        return Err(Failure::new("usage", "NO_INPUT_SCHEMA", message).into());
+    }
+    print(stream, words, "input-schema", schema::input(command))
+}
+
+pub fn capabilities(quirks: &[Quirk]) -> Value {
+    let versions = versions::offered(quirks);
+    let default = versions.last().copied();
+    let commands: Vec<Value> = COMMANDS.iter().map(describe).collect();
+    json!({
+        "tool": TOOL,
+        "tool_version": TOOL_VERSION,
+        "aoi_versions": [AOI_VERSION],
+        "outputs": ["jsonl", "json", "human"],
+        "schemas": [{ "name": SCHEMA_NAME, "versions": versions, "default": default }],
+        "auth": { "commands": ["fetch"], "environment": [credentials::VARIABLE] },
+        "exit_codes": { "66": "no such item", "124": "the time of --timeout is over" },
+        "commands": commands,
+    })
+}
+
+fn describe(command: &Command) -> Value {
+    let is_unbounded = command.name == "watch";
+    let mut events = vec!["aoi:meta"];
+    events.extend(command.events);
+    if command.name == "doctor" {
+        events.push("aoi:check");
+    }
+    if command.has("--dry-run") {
+        events.push("aoi:plan");
+    }
+    if command.name == "search" {
+        events.push("aoi:progress");
+    }
+    if is_unbounded {
+        events.push("aoi:heartbeat");
+    }
+    events.extend(["aoi:warning", "aoi:error", "aoi:summary"]);
+    let mut said = json!({
+        "name": command.name,
+        "description": command.what,
+        "read_only": command.effect == Effect::ReadOnly,
+        "bounded": !is_unbounded,
+        "supports_limit": command.has("--limit"),
+        "supports_cursor": command.has("--cursor"),
+        "event_types": events,
+    });
+    let Value::Object(fields) = &mut said else {
+        return said;
+    };
+    let mut say = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    if command.effect != Effect::ReadOnly {
+        let is_destructive = command.effect == Effect::Destructive;
+        say("destructive", is_destructive.into());
+        say("requires_confirm", is_destructive.into());
+        say("supports_dry_run", command.has("--dry-run").into());
+        say(
+            "supports_idempotency_key",
+            command.has("--idempotency-key").into(),
+        );
+    }
+    if is_unbounded {
+        say("unbounded", true.into());
+    }
+    if command.name == "fetch" {
+        say("requires_auth", true.into());
+    }
+    if command.reads_input() {
+        let input = json!({
+            "mode": "jsonl",
+            "flag": "--input-jsonl",
+            "malformed": "configurable",
+            "default": "fail_fast",
+            "continue_flag": "--continue-on-error",
+        });
+        say("input", input);
+    }
+    said
+}
+
+pub fn doctor(stream: &mut Stream, words: &Words, has_state: bool) -> Result<(), Stop> {
+    stream.meta(json!({}))?;
+    stream.check("stdout", "can be written")?;
+    let state = if has_state {
+        "is set"
+    } else {
+        "none; only changes need it"
+    };
+    stream.check("state", state)?;
+    let has_token = credentials::found(words).is_some();
+    let token = if has_token {
+        "found"
+    } else {
+        "none; only `fetch` needs it"
+    };
+    stream.check("credentials", token)?;
+    if !has_token {
+        stream.framework(json!({
+            "type": "aoi:warning",
+            "code": "NO_CREDENTIALS",
+            "message": "There are no credentials; `fetch` will not work.",
+        }))?;
+    }
+    stream.summary(true, json!({}))
+}

@@ -1,0 +1,365 @@
+//! Commands that read JSON lines: `rank`, a transformer, and `import`, a sink.
+
+use serde_json::{Map, Value, json};
+
+use super::effects::{carry_out, make};
+use super::pipes;
+use super::signals;
+use super::store::Store;
+use super::stream::{Failure, Stop, Stream};
+use super::twist::Quirk;
+use super::words::Words;
+
+const MOST_INPUT: usize = 64 << 20;
+/// What a mutant takes for too long.
+const LONG_LINE: usize = 64 << 10;
+
+/// A line of the input, judged.
+enum Line {
+    /// Something to work on.
+    Data(Map<String, Value>),
+    /// Of the framework.
+    Upstream(Map<String, Value>),
+    Ignored,
+    Bad(Failure),
+}
+
+/// What the upstream said about itself.
+#[derive(Default)]
+struct Upstream {
+    is_stream: bool,
+    has_summary: bool,
+    has_errors: bool,
+    warnings: Vec<String>,
+}
+
+struct Input {
+    /// With their numbers, from 1.
+    data: Vec<(usize, Map<String, Value>)>,
+    bad: Vec<(usize, Failure)>,
+    upstream: Upstream,
+    bytes: Vec<u8>,
+}
+
+impl Input {
+    fn read(
+        stream: &Stream,
+        wanted: fn(&Stream, Map<String, Value>) -> Line,
+    ) -> Result<Input, Stop> {
+        let bytes = pipes::read_stdin(MOST_INPUT).map_err(|error| {
+            let message = format!("Stdin cannot be read: {}.", error.kind());
+            Stop::from(Failure::new("io", "STDIN_UNREADABLE", message))
+        })?;
+        let Some(bytes) = bytes else {
+            return Err(Stop::Interrupted(signals::came().unwrap_or(libc::SIGINT)));
+        };
+        let mut input = Input {
+            data: Vec::new(),
+            bad: Vec::new(),
+            upstream: Upstream::default(),
+            bytes: Vec::new(),
+        };
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+        let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        let last = lines.pop();
+        if !stream.quirk(Quirk::LastLineNeedsItsEnd) {
+            lines.extend(last);
+        }
+        for (at, line) in lines.into_iter().enumerate() {
+            match judge(stream, line, at, wanted) {
+                Line::Data(item) => input.data.push((at + 1, item)),
+                Line::Upstream(event) => input.upstream.hear(&event),
+                Line::Ignored => {}
+                Line::Bad(failure) => {
+                    let failure = failure.with("line_number", at + 1);
+                    input.bad.push((at + 1, failure));
+                }
+            }
+        }
+        input.bytes = bytes;
+        Ok(input)
+    }
+
+    /// What is wrong with the whole, and not with a line.
+    fn upstream_failure(&self, stream: &Stream, words: &Words) -> Option<Failure> {
+        let upstream = &self.upstream;
+        let cut = upstream.is_stream && !upstream.has_summary;
+        if cut && !stream.quirk(Quirk::UpstreamCutPasses) {
+            let message = "The stream on stdin ended without its summary.";
+            return Some(Failure::new("validation", "UPSTREAM_INCOMPLETE", message));
+        }
+        let failed = upstream.has_errors && !words.has("--continue-on-error");
+        if failed && !stream.quirk(Quirk::UpstreamErrorPasses) {
+            let message = "The stream on stdin reports a failure.";
+            return Some(Failure::new("validation", "UPSTREAM_FAILED", message));
+        }
+        None
+    }
+}
+
+impl Upstream {
+    fn hear(&mut self, event: &Map<String, Value>) {
+        self.is_stream = true;
+        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "aoi:summary" => {
+                self.has_summary = true;
+                self.has_errors |= event.get("ok") != Some(&Value::Bool(true));
+            }
+            "aoi:error" => self.has_errors = true,
+            "aoi:warning" => self.warnings.push(text("code").to_owned()),
+            _ => {}
+        }
+    }
+}
+
+fn bad(code: &'static str, message: &str) -> Line {
+    Line::Bad(Failure::new("validation", code, message))
+}
+
+fn judge(
+    stream: &Stream,
+    line: &[u8],
+    at: usize,
+    wanted: fn(&Stream, Map<String, Value>) -> Line,
+) -> Line {
+    let unnamed = || Line::Data(Map::from_iter([("name".to_owned(), "unnamed".into())]));
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Line::Ignored;
+    }
+    if line.ends_with(b"\r") && stream.quirk(Quirk::LineFeedsOnly) {
+        return bad(
+            "INPUT_JSONL_PARSE_ERROR",
+            "The line ends in a carriage return.",
+        );
+    }
+    if line.len() > LONG_LINE && stream.quirk(Quirk::LongLinesFail) {
+        return bad("INPUT_JSONL_PARSE_ERROR", "The line is too long.");
+    }
+    let judged = match serde_json::from_slice::<Value>(line) {
+        Err(_) => bad("INPUT_JSONL_PARSE_ERROR", "The line is not JSON."),
+        Ok(Value::Object(fields)) => {
+            let kind = fields
+                .get("type")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            match kind.starts_with("aoi:") && !stream.quirk(Quirk::FrameworkIsData) {
+                true => Line::Upstream(fields),
+                false => wanted(stream, fields),
+            }
+        }
+        Ok(_) if stream.quirk(Quirk::NonObjectsPass) => unnamed(),
+        Ok(_) => bad("INPUT_NOT_AN_OBJECT", "The line is JSON, but no object."),
+    };
+    match judged {
+        Line::Bad(mut failure) if stream.quirk(Quirk::QuotesInput) => {
+            failure.message = format!("Bad line: {}", String::from_utf8_lossy(line));
+            Line::Bad(failure)
+        }
+        Line::Bad(_) if stream.quirk(Quirk::BadLinesVanish) => Line::Ignored,
+        Line::Bad(_) if at > 0 && stream.quirk(Quirk::OnlyTheFirstLineIsChecked) => unnamed(),
+        judged => judged,
+    }
+}
+
+/// An item to import: strict, so that typing mistakes are found.
+fn item(stream: &Stream, fields: Map<String, Value>) -> Line {
+    match fields.get("type") {
+        None => {}
+        Some(kind) if kind == "item" => {}
+        Some(_) if stream.quirk(Quirk::UnknownTypesFail) => {
+            return bad("INPUT_TYPE_UNKNOWN", "The type of the event is unknown.");
+        }
+        Some(Value::String(_)) => return Line::Ignored,
+        Some(_) => return bad("INPUT_SCHEMA_ERROR", "`type` is not a string."),
+    }
+    let known = |name: &str| matches!(name, "type" | "name" | "note");
+    let name = fields
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let note = fields.get("note").is_none_or(Value::is_string);
+    if (name.is_empty() || !note) && !stream.quirk(Quirk::FieldTypesPass) {
+        return bad(
+            "INPUT_SCHEMA_ERROR",
+            "`name` must be a text, and `note` one if it is there.",
+        );
+    }
+    let lax = stream.quirk(Quirk::UnknownFieldsPass) || stream.quirk(Quirk::FieldTypesPass);
+    if !lax && fields.keys().any(|name| !known(name)) {
+        return bad(
+            "INPUT_SCHEMA_ERROR",
+            "There is an unknown field; `name` and `note` are known.",
+        );
+    }
+    Line::Data(fields)
+}
+
+pub fn import(stream: &mut Stream, words: &Words, store: &Store) -> Result<(), Stop> {
+    let goes_on = words.has("--continue-on-error");
+    let mut input = Input::read(stream, item)?;
+    let meta = json!({ "input_mode": "jsonl", "continue_on_error": goes_on });
+    stream.meta(meta)?;
+    if let Some(failure) = input.upstream_failure(stream, words) {
+        return Err(failure.into());
+    }
+    let first_bad = input.bad.first().map(|(line, _)| *line);
+    if let (Some(first), false) = (first_bad, goes_on) {
+        let before = stream.quirk(Quirk::AppliesBeforeTheBadLine);
+        let after = stream.quirk(Quirk::AppliesAfterTheBadLine);
+        input
+            .data
+            .retain(|(line, _)| (before && *line < first) || after);
+        apply_quietly(stream, store, &input)?;
+        return Err(first_failure(input));
+    }
+    if let (Some(first), true) = (first_bad, stream.quirk(Quirk::StopsAtTheFirstBadLine)) {
+        input.data.retain(|(line, _)| *line < first);
+        input.bad.truncate(1);
+    }
+    warn_of(stream, &input)?;
+    if words.has("--dry-run") {
+        for (_, fields) in &input.data {
+            let target = name_of(fields);
+            stream
+                .framework(json!({ "type": "aoi:plan", "action": "create", "target": target }))?;
+        }
+        return end(stream, input);
+    }
+    let bytes = std::mem::take(&mut input.bytes);
+    let items: Vec<String> = input
+        .data
+        .iter()
+        .map(|(_, fields)| name_of(fields))
+        .collect();
+    let is_whole = input.bad.is_empty() && !input.upstream.has_errors;
+    if is_whole {
+        return carry_out(stream, words, store, &[&bytes], |_, held| {
+            let made = items.iter().map(|name| make(store, held, name));
+            made.map(|item| item.map(created)).collect()
+        });
+    }
+    let held = store.hold().map_err(|error| {
+        let message = format!("The items cannot be changed: {}.", error.kind());
+        Stop::from(Failure::new("io", "STATE_UNUSABLE", message))
+    })?;
+    for name in &items {
+        let item = make(store, &held, name)?;
+        stream.domain(created(item))?;
+    }
+    end(stream, input)
+}
+
+fn created(item: super::store::Item) -> Value {
+    json!({ "type": "created", "id": item.id, "name": item.name })
+}
+
+/// What a mutant changes although it reports a failure.
+fn apply_quietly(stream: &mut Stream, store: &Store, input: &Input) -> Result<(), Stop> {
+    if input.data.is_empty() {
+        return Ok(());
+    }
+    let Ok(held) = store.hold() else {
+        return Ok(());
+    };
+    for (_, fields) in &input.data {
+        let item = make(store, &held, &name_of(fields))?;
+        stream.domain(created(item))?;
+    }
+    Ok(())
+}
+
+fn name_of(fields: &Map<String, Value>) -> String {
+    let name = fields.get("name").and_then(Value::as_str);
+    name.unwrap_or("unnamed").to_owned()
+}
+
+fn first_failure(input: Input) -> Stop {
+    let first = input.bad.into_iter().next();
+    let failure = first.map(|(_, failure)| failure);
+    let unknown = || Failure::new("internal", "NO_FAILURE", "A failure without a reason.");
+    failure.unwrap_or_else(unknown).into()
+}
+
+/// Warnings of the upstream are handed on.
+fn warn_of(stream: &mut Stream, input: &Input) -> Result<(), Stop> {
+    for code in &input.upstream.warnings {
+        let message = format!("The stream on stdin warns: {}.", known_code(code));
+        stream.framework(json!({
+            "type": "aoi:warning", "code": "UPSTREAM_WARNING", "message": message,
+        }))?;
+    }
+    if input.upstream.has_errors {
+        let message = "The stream on stdin reports a failure.";
+        stream.framework(json!({
+            "type": "aoi:warning", "code": "UPSTREAM_FAILED", "message": message,
+        }))?;
+    }
+    Ok(())
+}
+
+/// A code that looks like one; nothing else of the input is shown.
+fn known_code(code: &str) -> &str {
+    let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    match code.len() <= 64 && code.chars().all(fits) {
+        true => code,
+        false => "a code that is none",
+    }
+}
+
+/// One error for each bad line, then the summary. A failure is told by its exit code too.
+fn end(stream: &mut Stream, input: Input) -> Result<(), Stop> {
+    let is_partial = !input.bad.is_empty() || input.upstream.has_errors;
+    for (_, failure) in &input.bad {
+        stream.error(failure)?;
+    }
+    let ok = !stream.has_errors();
+    stream.summary(ok, json!({ "partial": is_partial }))?;
+    if !ok {
+        stream.facts.failure = Some("validation");
+    }
+    Ok(())
+}
+
+/// An event of the upstream; hits are ranked, what is unknown is ignored.
+fn hit(stream: &Stream, fields: Map<String, Value>) -> Line {
+    match fields.get("type").and_then(Value::as_str) {
+        None => bad("INPUT_SCHEMA_ERROR", "The event has no type."),
+        Some("hit") => match fields.get("id").and_then(Value::as_str) {
+            Some(id) if !id.is_empty() => Line::Data(fields),
+            _ if stream.quirk(Quirk::FieldTypesPass) => Line::Ignored,
+            _ => bad("INPUT_SCHEMA_ERROR", "The hit has no id."),
+        },
+        Some(_) if stream.quirk(Quirk::UnknownTypesFail) => {
+            bad("INPUT_TYPE_UNKNOWN", "The type of the event is unknown.")
+        }
+        Some(_) => Line::Ignored,
+    }
+}
+
+pub fn rank(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+    let goes_on = words.has("--continue-on-error");
+    let mut input = Input::read(stream, hit)?;
+    let meta = json!({ "input_mode": "jsonl", "continue_on_error": goes_on });
+    stream.meta(meta)?;
+    if let Some(failure) = input.upstream_failure(stream, words) {
+        return Err(failure.into());
+    }
+    if !input.bad.is_empty() && !goes_on {
+        return Err(first_failure(input));
+    }
+    warn_of(stream, &input)?;
+    // The best first; those without a score keep their order behind.
+    let score = |fields: &Map<String, Value>| fields.get("score").and_then(Value::as_u64);
+    input
+        .data
+        .sort_by_key(|(_, fields)| std::cmp::Reverse(score(fields)));
+    for (at, (_, fields)) in input.data.iter().enumerate() {
+        let id = fields
+            .get("id")
+            .and_then(Value::as_str)
+            .unwrap_or("unnamed");
+        stream.domain(json!({ "type": "ranked", "rank": at + 1, "id": id }))?;
+    }
+    end(stream, input)
+}

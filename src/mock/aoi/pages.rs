@@ -1,0 +1,99 @@
+//! Limits and cursors.
+
+use serde_json::{Value, json};
+
+use super::stream::{Failure, Stop, Stream};
+use super::text::hash;
+use super::twist::Quirk;
+use super::words::Words;
+
+const MOST: u64 = 1000;
+
+/// A page of a list: where it starts, how long it is.
+pub struct Page {
+    start: usize,
+    length: usize,
+    topic: String,
+}
+
+impl Page {
+    pub fn asked(stream: &Stream, words: &Words, default: u64, topic: &str) -> Result<Page, Stop> {
+        let has = |quirk: Quirk| stream.quirk(quirk);
+        let limit = match words.value("--limit") {
+            None if has(Quirk::NoDefaultBound) => MOST,
+            None => default,
+            Some("0") if has(Quirk::LimitZeroIsAll) => MOST,
+            Some(text) if text.starts_with('-') && has(Quirk::LimitNegativeIsAll) => MOST,
+            Some(text) => match text.parse() {
+                Ok(limit) if (1..=MOST).contains(&limit) => limit,
+                _ if has(Quirk::OddLimitPasses) => default,
+                _ => {
+                    let message = format!("`--limit` wants a whole number from 1 to {MOST}.");
+                    return Err(Failure::new("usage", "LIMIT_INVALID", message).into());
+                }
+            },
+        };
+        let start = match words.value("--cursor") {
+            None => 0,
+            Some(_) if has(Quirk::CursorStartsAgain) => 0,
+            Some(text) => match read_cursor(text, topic) {
+                Some(start) => start,
+                None if has(Quirk::CursorUnchecked) => 0,
+                None => {
+                    let message = "`--cursor` is none that this tool gave for this question.";
+                    return Err(Failure::new("validation", "CURSOR_INVALID", message).into());
+                }
+            },
+        };
+        let length = limit + u64::from(has(Quirk::LimitPlusOne));
+        Ok(Page {
+            start,
+            length: usize::try_from(length).unwrap_or(usize::MAX),
+            topic: topic.to_owned(),
+        })
+    }
+
+    /// The part of the list that this page shows.
+    pub fn of<T: Clone>(&self, stream: &Stream, all: &[T]) -> Vec<T> {
+        let rest = all.iter().skip(self.start).take(self.length);
+        let mut page: Vec<T> = rest.cloned().collect();
+        if self.start > 0 && stream.quirk(Quirk::NewOrderOnLaterPages) {
+            page.reverse();
+        }
+        page
+    }
+
+    /// What the summary says about the rest of the list.
+    pub fn end(&self, stream: &Stream, shown: usize, total: usize) -> Value {
+        let has = |quirk: Quirk| stream.quirk(quirk);
+        let end = self.start.saturating_add(shown);
+        let is_cut = end < total || (has(Quirk::TruncatedWhenExact) && shown == self.length);
+        let next = match () {
+            () if has(Quirk::CursorSkipsOne) => end + 1,
+            () if has(Quirk::CursorRepeatsOne) => end.saturating_sub(1),
+            () if has(Quirk::CursorStays) => self.start,
+            () => end,
+        };
+        let has_next = is_cut || has(Quirk::CursorAfterTheEnd);
+        let next = has_next.then(|| cursor(next, &self.topic));
+        json!({ "truncated": is_cut, "next_cursor": next })
+    }
+}
+
+/// Opaque to its reader; the checksum tells it from what others make up.
+fn cursor(start: usize, topic: &str) -> String {
+    let sum = checksum(start, topic);
+    format!("p{start:x}-{sum:08x}")
+}
+
+fn read_cursor(text: &str, topic: &str) -> Option<usize> {
+    let (start, sum) = text.strip_prefix('p')?.split_once('-')?;
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let sum = u32::from_str_radix(sum, 16).ok()?;
+    (sum == checksum(start, topic)).then_some(start)
+}
+
+fn checksum(start: usize, topic: &str) -> u32 {
+    let hash = hash(&[b"cursor", start.to_string().as_bytes(), topic.as_bytes()]);
+    u32::try_from(hash >> 32).unwrap_or_default()
+}

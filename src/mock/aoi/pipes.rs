@@ -1,0 +1,99 @@
+//! Stdout and stdin in small pieces, so that neither can make the process deaf to signals.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use super::signals;
+
+/// A pipe that is ready takes this much without waiting.
+const PIECE: usize = 4096;
+const SLICE: Duration = Duration::from_millis(50);
+/// How long a line is finished for a reader that does not read, after a signal.
+const GRACE: Duration = Duration::from_millis(1500);
+
+pub struct Out(File);
+
+impl Out {
+    pub fn stdout() -> io::Result<Out> {
+        Ok(Out(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
+    }
+
+    /// Writes everything, unless a reader is slow for longer than `patience`: then nothing more,
+    /// and `false`.
+    pub fn write(&mut self, bytes: &[u8], patience: Option<Duration>) -> io::Result<bool> {
+        let mut rest = bytes;
+        let asked = Instant::now();
+        let mut stopped = None;
+        while !rest.is_empty() {
+            if !is_ready(&self.0, libc::POLLOUT)? {
+                if patience.is_some_and(|most| asked.elapsed() > most) {
+                    return Ok(false);
+                }
+                if signals::came().is_some() {
+                    let since = stopped.get_or_insert_with(Instant::now);
+                    if since.elapsed() > GRACE {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                continue;
+            }
+            let piece = rest.get(..PIECE).unwrap_or(rest);
+            match self.0.write(piece) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Everything on stdin; none if a signal came first.
+pub fn read_stdin(most: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut bytes = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        if signals::came().is_some() {
+            return Ok(None);
+        }
+        if !is_ready(&stdin, libc::POLLIN)? {
+            continue;
+        }
+        match stdin.read(&mut piece) {
+            Ok(0) => return Ok(Some(bytes)),
+            Ok(read) => bytes.extend_from_slice(piece.get(..read).unwrap_or_default()),
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() > most {
+            return Err(ErrorKind::FileTooLarge.into());
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
+}
+
+/// Whether the file can be used now; waits a little.
+fn is_ready(file: &File, events: i16) -> io::Result<bool> {
+    let mut asked = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    let slice = i32::try_from(SLICE.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: one valid structure, for the time of the call.
+    match unsafe { libc::poll(&mut asked, 1, slice) } {
+        0 => Ok(false),
+        ready if ready > 0 => Ok(true),
+        _ => match io::Error::last_os_error() {
+            error if is_passing(&error) => Ok(false),
+            error => Err(error),
+        },
+    }
+}

@@ -1,0 +1,52 @@
+//! SIGINT and SIGTERM: the run ends with a whole line; a second one ends it at once.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+/// How long a sleeping process may be deaf.
+const SLICE: Duration = Duration::from_millis(10);
+
+pub fn watch(signal: i32) {
+    // SAFETY: the handler only touches an atomic and, on the second signal, `_exit`.
+    let _ = unsafe {
+        signal_hook::low_level::register(signal, move || {
+            if FIRST.swap(signal, Ordering::Relaxed) != 0 {
+                signal_hook::low_level::exit(128 + signal);
+            }
+        })
+    };
+}
+
+pub fn ignore(signal: i32) {
+    // SAFETY: changes the disposition of one signal.
+    unsafe {
+        libc::signal(signal, libc::SIG_IGN);
+    }
+}
+
+/// The signal that came, if one came.
+pub fn came() -> Option<i32> {
+    match FIRST.load(Ordering::Relaxed) {
+        signal @ (SIGINT | SIGTERM) => Some(signal),
+        _ => None,
+    }
+}
+
+/// Sleeps until the time is over or a signal comes.
+pub fn sleep(time: Duration) {
+    let end = Instant::now().checked_add(time);
+    while came().is_none() {
+        let left = match end {
+            Some(end) => end.saturating_duration_since(Instant::now()),
+            None => SLICE,
+        };
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(SLICE));
+    }
+}

@@ -1,0 +1,166 @@
+//! Commands that only read: search, list, get, fetch, watch.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::credentials;
+use super::pages::Page;
+use super::store::Store;
+use super::stream::{Failure, Stop, Stream};
+use super::text;
+use super::words::Words;
+
+const DOCUMENTS: usize = 25;
+const SEARCH_BOUND: u64 = 20;
+const LIST_BOUND: u64 = 100;
+/// Ticks between two heartbeats.
+const BEAT: u64 = 5;
+
+struct Document {
+    id: String,
+    title: String,
+    snippet: String,
+}
+
+/// The same for every question, so that everything about them can be known.
+fn documents() -> Vec<Document> {
+    let topics = ["streams", "cursors", "retries", "signals", "schemas"];
+    let places = [
+        "the shell",
+        "a pipeline",
+        "a batch job",
+        "an editor",
+        "a test",
+    ];
+    let all = topics
+        .iter()
+        .flat_map(|topic| places.iter().map(move |place| (topic, place)));
+    let made = all.enumerate().map(|(at, (topic, place))| Document {
+        id: format!("doc-{:03}", at + 1),
+        title: format!("On {topic} in {place}"),
+        snippet: format!(
+            "How {topic} are used in {place}, which mistakes are common there, and what a \
+             reader can rely on when another program wrote the lines."
+        ),
+    });
+    made.take(DOCUMENTS).collect()
+}
+
+pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+    let query = words.operand(0);
+    let delay = Duration::from_millis(words.number("--delay-ms")?.unwrap_or(0));
+    let page = Page::asked(stream, words, SEARCH_BOUND, query)?;
+    let found = match query {
+        "nothing" => Vec::new(),
+        _ => documents(),
+    };
+    let found: Vec<(usize, Document)> = found.into_iter().enumerate().collect();
+    let places: Vec<usize> = (0..found.len()).collect();
+    let shown = page.of(stream, &places);
+    let meta = match words.value("--url").and_then(host) {
+        Some(host) => json!({ "endpoint": host }),
+        None => json!({}),
+    };
+    stream.meta(meta)?;
+    for (done, place) in shown.iter().enumerate() {
+        if !delay.is_zero() {
+            stream.rest(delay)?;
+        }
+        let Some((at, document)) = found.get(*place) else {
+            continue;
+        };
+        stream.domain(json!({
+            "type": "hit",
+            "rank": at + 1,
+            "id": document.id,
+            "title": document.title,
+            "snippet": document.snippet,
+            "score": 100 - at,
+        }))?;
+        if !delay.is_zero() && !words.has("--quiet") && done % 10 == 9 {
+            let progress =
+                json!({ "type": "aoi:progress", "done": done + 1, "total": shown.len() });
+            stream.framework(progress)?;
+        }
+    }
+    let end = page.end(stream, shown.len(), found.len());
+    stream.summary(true, end)
+}
+
+/// Scheme and host of a URL; the rest may hold secrets.
+fn host(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
+    let fits = matches!(scheme, "http" | "https") && !host.is_empty() && host.chars().all(is_plain);
+    fits.then(|| format!("{scheme}://{host}"))
+}
+
+pub fn list(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<(), Stop> {
+    let page = Page::asked(stream, words, LIST_BOUND, "list")?;
+    let items = store.map_or_else(Vec::new, Store::items);
+    stream.meta(json!({}))?;
+    let shown = page.of(stream, &items);
+    for item in &shown {
+        stream.domain(json!({ "type": "entry", "id": item.id, "name": item.name }))?;
+    }
+    let end = page.end(stream, shown.len(), items.len());
+    stream.summary(true, end)
+}
+
+pub fn get(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<(), Stop> {
+    let id = words.operand(0);
+    let item = store.and_then(|store| store.item(id)).map(|item| item.name);
+    let document = || {
+        let mut all = documents().into_iter();
+        all.find(|document| document.id == id).map(|d| d.title)
+    };
+    let Some(name) = item.or_else(document) else {
+        return Err(not_found().into());
+    };
+    stream.meta(json!({}))?;
+    stream.domain(json!({ "type": "entry", "id": id, "name": name }))?;
+    stream.summary(true, json!({}))
+}
+
+pub fn not_found() -> Failure {
+    Failure::new(
+        "not_found",
+        "NO_SUCH_ITEM",
+        "There is no item with that id.",
+    )
+}
+
+pub fn fetch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+    if credentials::found(words).is_none() {
+        let message = "A login is needed, and nobody is here to do it.";
+        let failure = Failure::new("authn", "INTERACTIVE_REQUIRED", message);
+        return Err(failure.with("hint", "mock-aoi auth login").into());
+    }
+    stream.meta(json!({}))?;
+    for document in documents().into_iter().take(3) {
+        stream.domain(json!({ "type": "entry", "id": document.id, "name": document.title }))?;
+    }
+    stream.summary(true, json!({}))
+}
+
+pub fn watch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
+    let interval = Duration::from_millis(words.number("--interval-ms")?.unwrap_or(100));
+    let count = words.number("--count")?;
+    stream.meta(json!({}))?;
+    let mut sequence: u64 = 0;
+    while count.is_none_or(|count| sequence < count) {
+        if sequence > 0 {
+            stream.rest(interval)?;
+        }
+        sequence += 1;
+        stream.domain(json!({ "type": "tick", "sequence": sequence }))?;
+        if sequence % BEAT == 0 {
+            let now: Value = text::timestamp(SystemTime::now()).into();
+            stream.framework(json!({ "type": "aoi:heartbeat", "timestamp": now }))?;
+        }
+    }
+    stream.summary(true, json!({}))
+}

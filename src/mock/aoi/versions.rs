@@ -1,0 +1,95 @@
+//! The two versions of the event schema: how one is asked for, and what is unlike in it.
+
+use serde_json::{Map, Value};
+
+use super::stream::Failure;
+use super::surface::{SCHEMA_NAME, VERSIONS};
+use super::twist::Quirk;
+use super::words::Words;
+
+/// The full version of a major one.
+pub fn full(major: u64) -> Option<&'static str> {
+    let wanted = format!("{major}.");
+    VERSIONS.into_iter().find(|v| v.starts_with(&wanted))
+}
+
+pub fn major(version: &str) -> u64 {
+    let major = version.split('.').next().unwrap_or_default();
+    major.parse().unwrap_or_default()
+}
+
+pub fn newest() -> u64 {
+    major(VERSIONS[VERSIONS.len() - 1])
+}
+
+/// The major version that the command line asks for.
+pub fn asked(words: &Words, quirks: &[Quirk]) -> Result<u64, Failure> {
+    let has = |quirk: Quirk| quirks.contains(&quirk);
+    let unsupported = || {
+        let offered: Vec<&str> = offered(quirks);
+        let message = format!(
+            "That schema version is not offered; there are {}.",
+            offered.join(", ")
+        );
+        Failure::new("usage", "SCHEMA_VERSION_UNSUPPORTED", message).with("supported", offered)
+    };
+    let named = match words.value("--accept-schema") {
+        None => None,
+        Some(text) => {
+            let (name, version) = text.split_once('@').unwrap_or((text, ""));
+            if name != SCHEMA_NAME && !has(Quirk::OtherSchemaNamePasses) {
+                let message = format!("There is no schema of that name; ours is {SCHEMA_NAME}.");
+                return Err(Failure::new("usage", "SCHEMA_UNKNOWN", message));
+            }
+            Some(version)
+        }
+    };
+    let Some(version) = words.value("--schema-version").or(named) else {
+        return Ok(newest());
+    };
+    let found = offered(quirks).into_iter().find(|offered| {
+        *offered == version
+            || (!has(Quirk::ShortVersionFails) && major(offered).to_string() == version)
+    });
+    match found {
+        Some(found) => Ok(major(found)),
+        None if has(Quirk::UnknownVersionIsDefault) => Ok(newest()),
+        None => Err(unsupported()),
+    }
+}
+
+pub fn offered(quirks: &[Quirk]) -> Vec<&'static str> {
+    let one = quirks.contains(&Quirk::OneVersion);
+    let skipped = if one { VERSIONS.len() - 1 } else { 0 };
+    VERSIONS.into_iter().skip(skipped).collect()
+}
+
+/// A domain event in the shape of a version; all are made in the newest.
+pub fn shape(major: u64, event: Value) -> Value {
+    let Value::Object(fields) = event else {
+        return event;
+    };
+    if major != 1 {
+        return Value::Object(fields);
+    }
+    let mut shaped = Map::new();
+    for (name, value) in fields {
+        if let Some(name) = old_name(&name) {
+            shaped.insert(name.to_owned(), value);
+        }
+    }
+    Value::Object(shaped)
+}
+
+/// What a field was called in version 1; none if it was not there.
+pub fn old_name(name: &str) -> Option<&str> {
+    Some(match name {
+        "rank" => "position",
+        "title" => "heading",
+        "snippet" => "text",
+        "name" => "label",
+        "sequence" => "number",
+        "score" => return None,
+        same => same,
+    })
+}

@@ -1,0 +1,207 @@
+//! Reads the command line. Mistakes never quote a value: it may be a secret.
+
+use super::surface::{self, Command};
+use super::twist::Quirk;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Jsonl,
+    Json,
+    Human,
+}
+
+#[derive(Default)]
+pub struct Words {
+    pub command: Option<&'static Command>,
+    pub operands: Vec<String>,
+    flags: Vec<(&'static str, String)>,
+}
+
+pub struct Mistake {
+    pub code: &'static str,
+    pub message: String,
+}
+
+fn mistake(code: &'static str, message: impl Into<String>) -> Mistake {
+    let message = message.into();
+    Mistake { code, message }
+}
+
+impl Words {
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|(name, _)| *name == flag)
+    }
+    /// The last one counts.
+    pub fn value(&self, flag: &str) -> Option<&str> {
+        let mut found = self.flags.iter().rev();
+        let found = found.find(|(name, _)| *name == flag);
+        found.map(|(_, value)| value.as_str())
+    }
+    pub fn operand(&self, at: usize) -> &str {
+        self.operands.get(at).map_or("", String::as_str)
+    }
+    pub fn number(&self, flag: &str) -> Result<Option<u64>, Mistake> {
+        let Some(text) = self.value(flag) else {
+            return Ok(None);
+        };
+        let number = text.parse().ok();
+        number
+            .map(Some)
+            .ok_or_else(|| mistake("NOT_A_NUMBER", format!("`{flag}` wants a whole number.")))
+    }
+}
+
+/// How the run speaks, even where the rest of the line is wrong.
+pub fn mode(args: &[String], quirks: &[Quirk]) -> Mode {
+    let flag = mode_flag(quirks);
+    let inline = |word: &str| {
+        let value = word.strip_prefix(flag)?.strip_prefix('=')?;
+        Some(value.to_owned())
+    };
+    let mut said = None;
+    let mut words = args.iter().peekable();
+    while let Some(word) = words.next() {
+        if word == flag {
+            said = words.peek().map(|next| (*next).clone()).or(said);
+        } else if let Some(value) = inline(word) {
+            said = Some(value);
+        }
+    }
+    match said.as_deref() {
+        Some("jsonl") => Mode::Jsonl,
+        Some("json") => Mode::Json,
+        Some("human") => Mode::Human,
+        _ if quirks.contains(&Quirk::HumanDefault) => Mode::Human,
+        _ => Mode::Jsonl,
+    }
+}
+
+pub fn mode_flag(quirks: &[Quirk]) -> &'static str {
+    match quirks.contains(&Quirk::FormatFlag) {
+        true => "--format",
+        false => "--output",
+    }
+}
+
+pub fn read(args: &[String], quirks: &[Quirk]) -> Result<Words, Mistake> {
+    let has = |quirk: Quirk| quirks.contains(&quirk);
+    let mut words = Words::default();
+    let mut rest = args.iter().peekable();
+    while let Some(word) = rest.next() {
+        if !word.starts_with('-') || word == "-" {
+            take_operand(&mut words, word, quirks)?;
+            continue;
+        }
+        let (name, inline) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
+        let flag = match name == mode_flag(quirks) {
+            true => surface::flag("--output"),
+            false if name == "--output" => None,
+            false => surface::flag(name),
+        };
+        let Some(flag) = flag else {
+            if has(Quirk::UnknownFlagsPass) {
+                continue;
+            }
+            let next = inline.or_else(|| rest.peek().map(|next| (*next).clone()));
+            return Err(match next {
+                Some(value) if has(Quirk::QuotesFlagValues) => {
+                    mistake("UNKNOWN_FLAG", format!("Unknown flag `{name} {value}`."))
+                }
+                _ => mistake("UNKNOWN_FLAG", format!("Unknown flag{}.", shown(name))),
+            });
+        };
+        let value = match (flag.value, inline) {
+            (None, None) => String::new(),
+            (None, Some(_)) => {
+                let message = format!("`{}` takes no value.", flag.name);
+                return Err(mistake("VALUE_NOT_WANTED", message));
+            }
+            (Some(_), Some(value)) => value,
+            (Some(_), None) => match rest.next_if(|next| !next.starts_with("--")) {
+                Some(value) => value.clone(),
+                None if has(Quirk::MissingValuePasses) => continue,
+                None => {
+                    let message = format!("`{}` wants a value.", flag.name);
+                    return Err(mistake("VALUE_MISSING", message));
+                }
+            },
+        };
+        words.flags.push((flag.name, value));
+    }
+    check(&words, quirks)?;
+    Ok(words)
+}
+
+fn take_operand(words: &mut Words, word: &str, quirks: &[Quirk]) -> Result<(), Mistake> {
+    if words.command.is_some() {
+        words.operands.push(word.to_owned());
+        return Ok(());
+    }
+    words.command = surface::command(word);
+    match words.command {
+        Some(_) => Ok(()),
+        None if quirks.contains(&Quirk::UnknownCommandPasses) => {
+            words.command = surface::command("list");
+            Ok(())
+        }
+        None => Err(mistake("UNKNOWN_COMMAND", "There is no such command.")),
+    }
+}
+
+/// What only the whole line can tell.
+fn check(words: &Words, quirks: &[Quirk]) -> Result<(), Mistake> {
+    let has = |quirk: Quirk| quirks.contains(&quirk);
+    let output = words.value("--output");
+    let known = output.is_none_or(|format| matches!(format, "jsonl" | "json" | "human"));
+    if !known && !has(Quirk::OddOutputPasses) {
+        let message = format!("`{}` wants jsonl, json or human.", mode_flag(quirks));
+        return Err(mistake("UNKNOWN_FORMAT", message));
+    }
+    let Some(command) = words.command else {
+        return Ok(());
+    };
+    let is_global = |flag: &str| surface::GLOBAL.iter().any(|global| global.name == flag);
+    let alien = words.flags.iter();
+    let mut alien = alien.filter(|(flag, _)| !is_global(flag) && !command.has(flag));
+    if let Some((flag, value)) = alien.next()
+        && !has(Quirk::UnknownFlagsPass)
+    {
+        let shown = match has(Quirk::QuotesFlagValues) {
+            true => format!("{flag} {value}"),
+            false => (*flag).to_owned(),
+        };
+        let message = format!("`{}` has no flag `{shown}`.", command.name);
+        return Err(mistake("UNKNOWN_FLAG", message));
+    }
+    if words.has("--help") || words.has("-h") || words.has("--version") {
+        return Ok(());
+    }
+    let wanted = command.operands.len();
+    let given = words.operands.len();
+    if given < wanted && !has(Quirk::MissingOperandPasses) {
+        let names = command.operands.get(given..).unwrap_or_default().join(" ");
+        let message = format!("`{}` wants {names}.", command.name);
+        return Err(mistake("OPERAND_MISSING", message));
+    }
+    if given > wanted && !command.takes_more && !has(Quirk::ExtraOperandPasses) {
+        let extra = words.operands.get(wanted..).unwrap_or_default().join(" ");
+        let message = match has(Quirk::QuotesOperands) {
+            true => format!("Unexpected operand `{extra}`."),
+            false => format!("`{}` takes {wanted} operands, not {given}.", command.name),
+        };
+        return Err(mistake("OPERAND_UNEXPECTED", message));
+    }
+    Ok(())
+}
+
+/// The name of a flag, if it looks like one; a secret in the wrong place does not.
+fn shown(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    match name.len() <= 40 && name.chars().all(plain) {
+        true => format!(" `{name}`"),
+        false => String::new(),
+    }
+}

@@ -1,0 +1,386 @@
+//! Check 1: schema and capabilities without login and network.
+
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::tools::*;
+
+const SCHEMA: &[&str] = &["schema", "--output", "json"];
+const CAPABILITIES: &[&str] = &["capabilities", "--output", "json"];
+
+pub static MUTANTS: &[Mutant] = &[
+    mutant(
+        "aoi-01-schema-needs-variable",
+        "AOI-01.schema-credentials",
+        "The schema is only for those who have a token in the environment.",
+        SCHEMA,
+        Twist::Start(|facts| refuse(facts, "schema", is_set("MOCK_AOI_TOKEN"))),
+    ),
+    mutant(
+        "aoi-01-schema-needs-home",
+        "AOI-01.schema-credentials",
+        "The schema is only for those who have a token in their home.",
+        SCHEMA,
+        Twist::Start(|facts| {
+            let home = std::env::var_os("HOME").map(PathBuf::from);
+            refuse(facts, "schema", home.is_some_and(has_token))
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-needs-account",
+        "AOI-01.schema-credentials",
+        "The schema is only for those whose home in the user database holds a token.",
+        SCHEMA,
+        Twist::Start(|facts| refuse(facts, "schema", account_home().is_some_and(has_token))),
+    ),
+    mutant(
+        "aoi-01-capabilities-need-variable",
+        "AOI-01.capabilities-credentials",
+        "The capabilities are only for those who have a token in the environment.",
+        CAPABILITIES,
+        Twist::Start(|facts| refuse(facts, "capabilities", is_set("MOCK_AOI_TOKEN"))),
+    ),
+    mutant(
+        "aoi-01-schema-needs-tcp",
+        "AOI-01.schema-network",
+        "The schema is fetched over the network first.",
+        SCHEMA,
+        Twist::Start(|facts| match facts.command.as_str() {
+            "schema" => refuse(facts, "schema", has_route()),
+            _ => None,
+        }),
+    )
+    .at(Place::NoNetwork),
+    mutant(
+        "aoi-01-schema-needs-udp",
+        "AOI-01.schema-network",
+        "The schema is printed only where names can be looked up.",
+        SCHEMA,
+        Twist::Start(|facts| match facts.command.as_str() {
+            "schema" => refuse(facts, "schema", has_datagrams()),
+            _ => None,
+        }),
+    )
+    .at(Place::NoNetwork),
+    mutant(
+        "aoi-01-capabilities-need-network",
+        "AOI-01.capabilities-network",
+        "The capabilities are asked of a server.",
+        CAPABILITIES,
+        Twist::Start(|facts| match facts.command.as_str() {
+            "capabilities" => refuse(facts, "capabilities", has_datagrams()),
+            _ => None,
+        }),
+    )
+    .at(Place::NoNetwork),
+    mutant(
+        "aoi-01-schema-needs-local-service",
+        "AOI-01.schema-network",
+        "The schema comes from a service on the loopback address.",
+        SCHEMA,
+        Twist::Start(|facts| match facts.command.as_str() {
+            "schema" => refuse(facts, "schema", has_service()),
+            _ => None,
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-needs-daemon",
+        "AOI-01.schema-fails",
+        "The schema comes from a daemon behind a socket in /run.",
+        SCHEMA,
+        Twist::Start(|facts| match facts.command.as_str() {
+            "schema" => {
+                let daemon = UnixStream::connect("/run/mock-aoi/daemon.sock");
+                refuse(facts, "schema", daemon.is_ok())
+            }
+            _ => None,
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-needs-config",
+        "AOI-01.schema-fails",
+        "The schema needs a configuration file in the working directory.",
+        SCHEMA,
+        Twist::Start(|facts| {
+            let config = std::path::Path::new("mock-aoi.toml");
+            refuse(facts, "schema", config.exists())
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-needs-query",
+        "AOI-01.schema-fails",
+        "The schema is printed only together with a query.",
+        SCHEMA,
+        Twist::Start(|facts| refuse(facts, "schema", facts.has("--query"))),
+    ),
+    mutant(
+        "aoi-01-schema-crashes",
+        "AOI-01.schema-fails",
+        "The schema command ends with exit code 70.",
+        SCHEMA,
+        Twist::Start(|facts| (facts.command == "schema").then_some(70)),
+    ),
+    mutant(
+        "aoi-01-schema-exits-one",
+        "AOI-01.schema-fails",
+        "The schema is printed, and the exit code is 1.",
+        SCHEMA,
+        Twist::Exit(|facts, code| match facts.command.as_str() {
+            "schema" => 1,
+            _ => code,
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-is-silent",
+        "AOI-01.schema-not-json",
+        "The schema command prints nothing.",
+        SCHEMA,
+        Twist::Document(|facts, document| schema(facts, document, |_| raw(""))),
+    ),
+    mutant(
+        "aoi-01-schema-is-prose",
+        "AOI-01.schema-not-json",
+        "The schema command describes the events in words.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |_| raw("An event has a type and more.\n"))
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-has-banner",
+        "AOI-01.schema-not-json",
+        "A line of greeting stands before the schema.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |d| raw(format!("mock-aoi 3.7.1\n{d:#}\n")))
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-twice",
+        "AOI-01.schema-not-json",
+        "The schema is printed twice.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |d| raw(format!("{d:#}\n{d:#}\n")))
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-is-stream",
+        "AOI-01.schema-is-stream",
+        "The schema comes as an event stream in place of one object.",
+        SCHEMA,
+        Twist::Args(|args| match args.iter().any(|word| word == "schema") {
+            true => {
+                let mut args = without(args, "--output", true);
+                args.extend(["--output".to_owned(), "jsonl".to_owned()]);
+                args
+            }
+            false => args,
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-invalid",
+        "AOI-01.schema-invalid",
+        "The schema has a type that JSON Schema does not know.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |mut d| {
+                set(&mut d, "type", "objekt");
+                Frame::Json(d)
+            })
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-dangling-reference",
+        "AOI-01.schema-reference",
+        "A reference in the schema leads nowhere.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |mut d| {
+                set(&mut d, "not", json!({ "$ref": "#/$defs/absent" }));
+                Frame::Json(d)
+            })
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-remote-reference",
+        "AOI-01.schema-remote-reference",
+        "A part of the schema must be fetched from a server.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |mut d| {
+                let remote = "https://schemas.example.com/aoi/hit.json";
+                set(&mut d, "anyOf", json!([{ "$ref": remote }, true]));
+                Frame::Json(d)
+            })
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-file-id",
+        "AOI-01.schema-file-id",
+        "The schema is known by a path on one machine.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |mut d| {
+                set(&mut d, "$id", "file:///opt/mock-aoi/share/schema.json");
+                Frame::Json(d)
+            })
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-coloured",
+        "AOI-01.schema-ansi",
+        "The schema is printed in colours.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |d| {
+                raw(format!("{d:#}\n").replace("\"$id\"", "\u{1b}[34m\"$id\"\u{1b}[0m"))
+            })
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-hangs",
+        "AOI-01.schema-hangs",
+        "The schema command never ends.",
+        SCHEMA,
+        Twist::Start(|facts| match facts.command.as_str() {
+            "schema" => hang(),
+            _ => None,
+        }),
+    )
+    .hangs(),
+    mutant(
+        "aoi-01-schema-depends-on-place",
+        "AOI-01.schema-unstable",
+        "The schema is another one in another directory.",
+        SCHEMA,
+        Twist::Document(|facts, document| {
+            schema(facts, document, |mut d| {
+                let place = std::env::current_dir().unwrap_or_default();
+                let letters: usize = place
+                    .as_os_str()
+                    .as_encoded_bytes()
+                    .iter()
+                    .map(|b| usize::from(*b))
+                    .sum();
+                set(&mut d, "$comment", format!("made for place {letters}"));
+                Frame::Json(d)
+            })
+        }),
+    ),
+    mutant(
+        "aoi-01-schema-flag-differs",
+        "AOI-01.schema-forms-differ",
+        "The flag `--schema` prints another schema than the command.",
+        &["--schema", "--output", "json"],
+        Twist::Document(|facts, mut document| {
+            if facts.has("--schema") && document.get("$defs").is_some() {
+                remove(&mut document, "allOf");
+            }
+            Frame::Json(document)
+        }),
+    ),
+    mutant(
+        "aoi-01-capabilities-flag-differs",
+        "AOI-01.capabilities-forms-differ",
+        "The flag `--capabilities` forgets a command.",
+        &["--capabilities", "--output", "json"],
+        Twist::Document(|facts, mut document| {
+            let commands = document.get_mut("commands").and_then(Value::as_array_mut);
+            if let (true, Some(commands)) = (facts.has("--capabilities"), commands) {
+                commands.pop();
+            }
+            Frame::Json(document)
+        }),
+    ),
+    mutant(
+        "aoi-01-capabilities-fail",
+        "AOI-01.capabilities-fails",
+        "The capabilities end with exit code 70.",
+        CAPABILITIES,
+        Twist::Start(|facts| (facts.command == "capabilities").then_some(70)),
+    ),
+    mutant(
+        "aoi-01-capabilities-are-prose",
+        "AOI-01.capabilities-not-json",
+        "The capabilities are a table for people.",
+        CAPABILITIES,
+        Twist::Document(|_, document| match document.get("commands") {
+            Some(_) => raw("search  finds\ndelete  removes\n"),
+            None => Frame::Json(document),
+        }),
+    ),
+    mutant(
+        "aoi-01-capabilities-are-a-list",
+        "AOI-01.capabilities-not-object",
+        "The capabilities are a list in place of one object.",
+        CAPABILITIES,
+        Twist::Document(|_, document| match document.get("commands") {
+            Some(commands) => Frame::Json(commands.clone()),
+            None => Frame::Json(document),
+        }),
+    ),
+];
+
+/// Refuses a command to those who lack something.
+fn refuse(facts: &Facts, command: &str, has_it: bool) -> Option<u8> {
+    if facts.command != command || has_it {
+        return None;
+    }
+    stderr("mock-aoi: please log in and try again\n");
+    Some(77)
+}
+
+fn schema(facts: &Facts, document: Value, change: impl FnOnce(Value) -> Frame) -> Frame {
+    match facts.command == "schema" && document.get("$defs").is_some() {
+        true => change(document),
+        false => Frame::Json(document),
+    }
+}
+
+fn has_token(home: PathBuf) -> bool {
+    home.join(".config/mock-aoi/token").exists()
+}
+
+/// The home that the user database knows, whatever the environment says.
+fn account_home() -> Option<PathBuf> {
+    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+    // SAFETY: a plain system call.
+    let me = unsafe { libc::getuid() }.to_string();
+    let mine = accounts
+        .lines()
+        .find(|line| line.split(':').nth(2) == Some(&me))?;
+    mine.split(':').nth(5).map(PathBuf::from)
+}
+
+/// An address that is reserved for examples: nobody answers, but a network has a way there.
+fn elsewhere(port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 77], port))
+}
+
+/// No answer in time is as good as one: only a machine without network says no at once.
+fn has_route() -> bool {
+    match TcpStream::connect_timeout(&elsewhere(443), Duration::from_millis(200)) {
+        Ok(_) => true,
+        Err(error) => matches!(
+            error.kind(),
+            std::io::ErrorKind::TimedOut
+                | std::io::ErrorKind::ConnectionRefused
+                | std::io::ErrorKind::HostUnreachable
+        ),
+    }
+}
+
+fn has_datagrams() -> bool {
+    let socket = UdpSocket::bind("0.0.0.0:0");
+    socket.is_ok_and(|socket| socket.connect(elsewhere(53)).is_ok())
+}
+
+fn has_service() -> bool {
+    let service = SocketAddr::from(([127, 0, 0, 1], 9));
+    TcpStream::connect_timeout(&service, Duration::from_millis(200)).is_ok()
+}

@@ -1,0 +1,267 @@
+//! Check 6: nothing is destroyed without a confirmation, nothing done in a dry run.
+
+use std::io::{BufRead, Read, Write};
+
+use super::tools::*;
+
+const DELETE: &[&str] = &["delete", "item-0001"];
+const DELETE_CONFIRMED: &[&str] = &["delete", "item-0001", "--confirm"];
+const DELETE_DRY: &[&str] = &["delete", "item-0001", "--dry-run"];
+
+pub static MUTANTS: &[Mutant] = &[
+    mutant(
+        "aoi-06-deletes-without-confirm",
+        "AOI-06.unconfirmed",
+        "`delete` needs no confirmation.",
+        DELETE,
+        Twist::Args(|args| with(args, "delete", "--confirm")),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-purges-without-confirm",
+        "AOI-06.unconfirmed",
+        "`purge` needs no confirmation.",
+        &["purge", "--confirm-count", "1"],
+        Twist::Args(|args| with(args, "purge", "--confirm")),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-deletes-then-refuses",
+        "AOI-06.effect-despite-refusal",
+        "`delete` removes the item and asks for a confirmation afterwards.",
+        DELETE,
+        Twist::Quirk(Quirk::DeletesBeforeRefusal),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-asks-on-stdin",
+        "AOI-06.piped-yes",
+        "A `y` on stdin is as good as a confirmation.",
+        DELETE,
+        Twist::Args(
+            |args| match lacks_confirm(&args) && says_yes(std::io::stdin()) {
+                true => with(args, "delete", "--confirm"),
+                false => args,
+            },
+        ),
+    )
+    .input("y\n")
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-ci-is-yes",
+        "AOI-06.environment-confirms",
+        "Where `CI` is set, no confirmation is needed.",
+        DELETE,
+        Twist::Args(|args| match is_set("CI") {
+            true => with(args, "delete", "--confirm"),
+            false => args,
+        }),
+    )
+    .env("CI", "1")
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-yes-variable",
+        "AOI-06.environment-confirms",
+        "Where `YES` is set, no confirmation is needed.",
+        DELETE,
+        Twist::Args(|args| match is_set("YES") {
+            true => with(args, "delete", "--confirm"),
+            false => args,
+        }),
+    )
+    .env("YES", "1")
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-asks-on-terminal",
+        "AOI-06.prompted",
+        "Where there is a terminal, `delete` asks there and waits.",
+        DELETE,
+        Twist::Args(|args| {
+            let tty = std::fs::OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open("/dev/tty");
+            let Ok(mut tty) = tty else {
+                return args;
+            };
+            if !lacks_confirm(&args) {
+                return args;
+            }
+            let _ = tty.write_all(b"Really? [y/N] ");
+            match says_yes(tty) {
+                true => with(args, "delete", "--confirm"),
+                false => args,
+            }
+        }),
+    )
+    .at(Place::Terminal)
+    .hangs()
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-waits-for-a-person",
+        "AOI-06.prompted",
+        "Without a confirmation, `delete` waits for ever.",
+        DELETE,
+        Twist::Args(|args| match lacks_confirm(&args) {
+            true => hang(),
+            false => args,
+        }),
+    )
+    .hangs()
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-refusal-exits-zero",
+        "AOI-06.refusal-exit-zero",
+        "A refused `delete` has exit code 0.",
+        DELETE,
+        Twist::Exit(
+            |facts, code| match facts.command == "delete" && !facts.has("--confirm") {
+                true => 0,
+                false => code,
+            },
+        ),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-refusal-is-ok",
+        "AOI-06.refusal-ok-true",
+        "A refused `delete` is summed up as a success.",
+        DELETE,
+        Twist::Event(|facts, _, event| {
+            match facts.command == "delete" && facts.failure == Some("usage") {
+                true => on("aoi:summary", event, |e| set(e, "ok", true)),
+                false => send(event),
+            }
+        }),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-dry-run-deletes",
+        "AOI-06.dry-run-effect",
+        "A dry run of `delete` plans, and deletes.",
+        DELETE_DRY,
+        Twist::Quirk(Quirk::DryRunActs),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-dry-run-creates",
+        "AOI-06.dry-run-effect",
+        "A dry run of `create` creates.",
+        &["create", "a", "--dry-run"],
+        Twist::Args(|args| match args.iter().any(|word| word == "create") {
+            true => without(args, "--dry-run", false),
+            false => args,
+        }),
+    ),
+    mutant(
+        "aoi-06-dry-run-without-plan",
+        "AOI-06.no-plan",
+        "A dry run plans nothing.",
+        DELETE_DRY,
+        Twist::Event(|_, _, event| match is(&event, "aoi:plan") {
+            true => Vec::new(),
+            false => send(event),
+        }),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-dry-run-fails",
+        "AOI-06.dry-run-exit",
+        "A dry run has exit code 1.",
+        DELETE_DRY,
+        Twist::Exit(|facts, code| if facts.has("--dry-run") { 1 } else { code }),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-dry-run-unknown",
+        "AOI-06.dry-run-rejected",
+        "`--dry-run` is advertised and unknown.",
+        DELETE_DRY,
+        Twist::Args(|mut args| {
+            let flag = args.iter_mut().find(|word| *word == "--dry-run");
+            if let Some(word) = flag {
+                word.push_str("-please");
+            }
+            args
+        }),
+    )
+    .after(ONE_ITEM),
+    mutant(
+        "aoi-06-confirm-does-nothing",
+        "AOI-06.no-positive-control",
+        "`delete` says that it deleted, and did not.",
+        DELETE_CONFIRMED,
+        Twist::Quirk(Quirk::ConfirmDoesNothing),
+    )
+    .after(ONE_ITEM)
+    .proves_nothing(),
+    mutant(
+        "aoi-06-login-opens-browser",
+        "AOI-06.browser",
+        "Without credentials, `fetch` opens a browser.",
+        &["fetch"],
+        Twist::Start(|facts| {
+            if facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
+                become_browser();
+            }
+            None
+        }),
+    )
+    .at(Place::Browser),
+    mutant(
+        "aoi-06-login-waits",
+        "AOI-06.prompted",
+        "Without credentials, `fetch` waits for a login.",
+        &["fetch"],
+        Twist::Start(
+            |facts| match facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
+                true => {
+                    stderr("Password: ");
+                    hang()
+                }
+                false => None,
+            },
+        ),
+    )
+    .hangs(),
+    mutant(
+        "aoi-06-login-error-unnamed",
+        "AOI-06.interactive-required",
+        "Without credentials, `fetch` fails without a word about a login.",
+        &["fetch"],
+        Twist::Event(|facts, _, event| match facts.command == "fetch" {
+            true => on("aoi:error", event, |e| {
+                set(e, "category", "internal");
+                set(e, "code", "FAILED");
+                set(e, "message", "It did not work.");
+                remove(e, "hint");
+            }),
+            false => send(event),
+        }),
+    ),
+];
+
+fn lacks_confirm(args: &[String]) -> bool {
+    let has = |word: &str| args.iter().any(|arg| arg == word);
+    has("delete") && !has("--confirm") && !has("--dry-run")
+}
+
+fn says_yes(answers: impl Read) -> bool {
+    let mut line = String::new();
+    let answers = std::io::BufReader::new(answers.take(1024));
+    let mut answers = answers;
+    answers.read_line(&mut line).is_ok() && line.trim() == "y"
+}
+
+/// Turns the process into a browser, where one is installed.
+fn become_browser() {
+    let words = [
+        c"xdg-open".as_ptr(),
+        c"https://login.example.com/".as_ptr(),
+        std::ptr::null(),
+    ];
+    // SAFETY: two texts with their ends and a list with its end. On failure nothing happens.
+    unsafe {
+        libc::execvp(c"xdg-open".as_ptr(), words.as_ptr());
+    }
+}
