@@ -22,6 +22,8 @@ pub mod schema;
 pub mod session;
 pub mod sheet;
 pub mod stream;
+pub mod strict;
+pub mod trace;
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};

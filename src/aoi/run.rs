@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,10 @@ pub const KEPT: usize = 64 << 20;
 const KEPT_OF_FLOOD: usize = 1 << 20;
 /// After SIGTERM, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// The smallest pipe that Linux makes: what does not fit must wait for the reader.
-const SMALL: libc::c_int = 4096;
+/// A target that writes into a tight pipe has so long to begin.
+const FIRST_BYTES: Duration = Duration::from_secs(2);
+/// After the end of the target its own children may write for so long.
+const LINGER_MS: u32 = 500;
 /// How many arrivals are noted.
 const ARRIVALS: usize = 4096;
 
@@ -51,8 +53,11 @@ pub enum Input {
 pub enum Output {
     #[default]
     Pipe,
-    /// A pipe of 4 KiB.
+    /// A pipe of one page.
     Small,
+    /// Such a pipe, full but for so many bytes: whatever the target writes beyond them waits for
+    /// the reader.
+    Tight(u16),
     /// A pipe whose reader is gone before the target starts.
     Closed,
     /// `/dev/full`: every write fails.
@@ -217,6 +222,8 @@ struct Ends {
     stdout: Option<pipe::Receiver>,
     terminal: Option<Terminal>,
     stderr: Option<pipe::Receiver>,
+    /// Bytes of ours that stand in the pipe of standard output before the target's.
+    filler: usize,
     /// Keeps the controlling terminal alive.
     _control: Option<Terminal>,
 }
@@ -232,11 +239,13 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
     let cwd = world.cwd();
     let mut plan = unconfined(&launch.argv, &pairs, &cwd);
     plan.no_stdin = matches!(launch.input, Input::Closed);
+    plan.linger_ms = LINGER_MS;
     plan.tty = matches!(launch.input, Input::Terminal);
     if let Some(walls) = &launch.walls {
         plan = walls.around(plan);
     }
     let (streams, ends) = streams(launch).map_err(SpawnError::Helper)?;
+    let filler = ends.filler;
     let options = Options {
         streams: Some(streams),
         ..Options::default()
@@ -256,6 +265,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         (_, Some(code), _) => End::Code(code),
         (_, None, signal) => End::Signal(signal.unwrap_or(0)),
     };
+    seen.forget(filler);
     if seen.flooded {
         for kept in [&mut seen.stdout, &mut seen.stderr] {
             kept.truncate(KEPT_OF_FLOOD);
@@ -271,6 +281,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         probe: launch.probe.clone(),
         argv: launch.argv.clone(),
         env: launch.env.iter().map(|(name, _)| name.clone()).collect(),
+        output: launch.output,
         stdout,
         stderr: seen.stderr,
         flooded: seen.flooded,
@@ -279,7 +290,9 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
         arrivals: seen.arrivals,
         acted: seen.acted,
+        outlived: seen.outlived,
         survivors: exit.usage.survivors,
+        held: exit.usage.held,
         after_act: seen.act.map(|at| at.elapsed()),
         is_machine: launch.is_machine,
         version: launch.version.clone(),
@@ -295,6 +308,7 @@ struct Seen {
     flooded: bool,
     timed_out: bool,
     acted: bool,
+    outlived: bool,
     act: Option<Instant>,
 }
 
@@ -311,6 +325,7 @@ async fn follow(
         mut stdout,
         terminal,
         stderr,
+        filler,
         _control: _kept,
     } = ends;
     let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
@@ -325,7 +340,7 @@ async fn follow(
                 }
             }
         }
-        read(child, &mut stdout, launch, seen, begun, costs).await;
+        read(child, &mut stdout, filler, launch, seen, begun, costs).await;
         if seen.flooded {
             return child.kill().await;
         }
@@ -357,6 +372,14 @@ async fn follow(
 }
 
 impl Seen {
+    /// Drops the first bytes, which were ours.
+    fn forget(&mut self, filler: usize) {
+        self.stdout.drain(..filler.min(self.stdout.len()));
+        for (offset, _) in &mut self.arrivals {
+            *offset = offset.saturating_sub(filler);
+        }
+    }
+
     /// Keeps what came; `false` where that was too much.
     fn take(&mut self, bytes: &[u8], begun: Instant) -> bool {
         let room = KEPT.saturating_sub(self.stdout.len());
@@ -374,6 +397,7 @@ impl Seen {
 async fn read(
     child: &Child,
     stdout: &mut Option<pipe::Receiver>,
+    filler: usize,
     launch: &Launch,
     seen: &mut Seen,
     begun: Instant,
@@ -400,7 +424,11 @@ async fn read(
             return;
         }
         Reader::Signal { number, group } => {
-            if until_line(&mut pipe, seen, begun).await {
+            let begins = match launch.output {
+                Output::Tight(_) => until_more(&pipe, filler, child).await,
+                _ => until_line(&mut pipe, seen, begun).await,
+            };
+            if begins {
                 pause(50, costs).await;
                 seen.acted = child.is_running();
                 let _ = match group {
@@ -409,6 +437,7 @@ async fn read(
                 };
                 seen.act = Some(Instant::now());
                 pause(100, costs).await;
+                seen.outlived = child.is_running();
             }
         }
         Reader::Watch { time, number } => {
@@ -425,6 +454,8 @@ async fn read(
             seen.acted = child.is_running();
             let _ = child.signal_target(number);
             seen.act = Some(Instant::now());
+            pause(100, costs).await;
+            seen.outlived = child.is_running();
         }
     }
     let mut part = vec![0; 64 << 10];
@@ -454,6 +485,22 @@ async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) 
         if byte[0] == b'\n' {
             return true;
         }
+    }
+    false
+}
+
+/// Waits until the target has written into a pipe that holds bytes of ours, and takes nothing out
+/// of it: a freed page would let the target go on.
+async fn until_more(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool {
+    let asked = Instant::now();
+    while asked.elapsed() < FIRST_BYTES && child.is_running() {
+        let mut waiting: libc::c_int = 0;
+        // SAFETY: a place for one number.
+        let done = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut waiting) };
+        if done == 0 && usize::try_from(waiting).is_ok_and(|waiting| waiting > filler) {
+            return true;
+        }
+        sleep(Duration::from_millis(2)).await;
     }
     false
 }
@@ -515,7 +562,7 @@ fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
             (inner, None)
         }
     };
-    let (mut from_stdout, mut terminal) = (None, None);
+    let (mut from_stdout, mut terminal, mut filler) = (None, None, 0);
     let stdout: OwnedFd = match launch.output {
         Output::Full => File::options().write(true).open("/dev/full")?.into(),
         Output::Terminal => {
@@ -524,11 +571,14 @@ fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
             inner
         }
         Output::Closed => sys::pipe()?.1,
-        Output::Pipe | Output::Small => {
+        Output::Pipe | Output::Small | Output::Tight(_) => {
             let (ours, theirs) = sys::pipe()?;
-            if launch.output == Output::Small {
-                // SAFETY: plain numbers.
-                unsafe { libc::fcntl(theirs.as_raw_fd(), libc::F_SETPIPE_SZ, SMALL) };
+            if launch.output != Output::Pipe {
+                shrink(&theirs)?;
+            }
+            if let Output::Tight(room) = launch.output {
+                filler = small_pipe().saturating_sub(room.into());
+                File::from(theirs.try_clone()?).write_all(&vec![b'\n'; filler])?;
             }
             nonblocking(&ours)?;
             from_stdout = Some(pipe::Receiver::from_owned_fd(ours)?);
@@ -553,9 +603,26 @@ fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
         stdout: from_stdout,
         terminal,
         stderr: from_stderr,
+        filler,
         _control: control,
     };
     Ok((streams, ends))
+}
+
+/// The smallest pipe that there is, in bytes: a page.
+pub fn small_pipe() -> usize {
+    // SAFETY: a plain number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(page).unwrap_or(4096)
+}
+
+fn shrink(pipe: &OwnedFd) -> io::Result<()> {
+    let size = libc::c_int::try_from(small_pipe()).map_err(io::Error::other)?;
+    // SAFETY: plain numbers.
+    match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, size) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 fn nonblocking(fd: &OwnedFd) -> io::Result<()> {

@@ -339,6 +339,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         probe: launch.probe,
         argv: launch.argv,
         env: Vec::new(),
+        output: launch.output,
         stdout: Vec::new(),
         stderr: format!("it was not started: {why}").into_bytes(),
         flooded: false,
@@ -347,7 +348,9 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         cpu: Duration::ZERO,
         arrivals: Vec::new(),
         acted: false,
+        outlived: false,
         survivors: 0,
+        held: false,
         after_act: None,
         is_machine: false,
         version: launch.version,
@@ -399,6 +402,7 @@ impl Judge<'_> {
         message: impl Into<String>,
         capture: Option<&Capture>,
     ) {
+        let message = super::canary::masked(&message.into());
         let mut finding = Finding::new(rule, self.command, verdict, message);
         if let Some(capture) = capture {
             finding.repro = repro(capture);
