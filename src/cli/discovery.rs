@@ -29,6 +29,10 @@ const OWN: &[(&str, &str)] = &[
         "aoi-report",
         include_str!("../../schemas/aoi-report.schema.json"),
     ),
+    (
+        "selftest",
+        include_str!("../../schemas/selftest.schema.json"),
+    ),
     ("config", include_str!("../../schemas/config.schema.json")),
     (
         "baseline",
@@ -155,10 +159,10 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
                 true,
             ),
             command("audit verify", &["audit-log"], false),
-            command("mock", &["scenario", "variant", "mutant"], false),
+            command("mock", &["scenario", "variant", "mutant"], true),
+            command("certify", &["result", "mutant", "variant"], true),
             command("sandbox explain", &["clause"], false),
             command("sandbox run", &["output", "egress"], true),
-            command("mock", &["scenario", "variant", "mutant"], true),
             command("setup", &["setup-step"], true),
             command("auth login", &["auth-status"], true),
             command("auth status", &["auth-status"], false),

@@ -32,9 +32,13 @@ mod install;
 mod lint;
 mod man;
 #[cfg(unix)]
+mod mistakes;
+#[cfg(unix)]
 mod mock;
 #[cfg(unix)]
 mod model;
+#[cfg(target_os = "linux")]
+mod progress;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]

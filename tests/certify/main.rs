@@ -2,7 +2,9 @@
 //! baselines, and the judge judged.
 
 mod faults;
+mod recorded;
 mod runs;
+mod secrets;
 mod selftest;
 
 use std::process::{Command, Output};

@@ -56,9 +56,12 @@ impl Player<'_> {
         let usual = within.unwrap_or(self.setting.timeout);
         let within = patience.map_or(usual, |patience| patience.time(usual));
         let answer = self.connection()?.answer(&id, within).await;
+        if matches!(answer, Err(Silence::TimedOut(time)) if time >= self.setting.timeout) {
+            self.connection()?.give_up(&id);
+        }
         match (&answer, patience) {
             (Ok(_), Some(patience)) => patience.answered(),
-            (Err(_), Some(patience)) => patience.silent(),
+            (Err(silence), Some(patience)) => patience.silent_as(&silence.to_string()),
             _ => {}
         }
         match answer {
@@ -80,6 +83,7 @@ impl Player<'_> {
                 }
                 self.judge(Some((&answer.json, &lines)), expect)
             }
+            Err(Silence::Ended(how)) if expect.is_empty() => Err(self.died(&how)),
             Err(silence) if expect.is_empty() => {
                 Err(Blocked::NotVerified(format!("{method} was not answered: {silence}")).into())
             }
@@ -194,6 +198,9 @@ impl Player<'_> {
                     Awaited::Request(method) | Awaited::Notification(method) => method.clone(),
                 };
                 let message = format!("no {awaited} came: {silence}");
+                if let (false, Silence::Ended(how)) = (wait.is_expected, &silence) {
+                    return Err(self.died(how));
+                }
                 if !wait.is_expected {
                     return Err(Blocked::NotVerified(message).into());
                 }
