@@ -1,6 +1,7 @@
 //! Discovery must need neither credentials nor a network (§3): walls that take both away, and a
 //! proof on every run that they do. What is not proven is told, and nothing is built on it.
 
+pub mod powers;
 mod trial;
 mod walls;
 
@@ -11,7 +12,7 @@ pub use walls::{Make, Walls};
 use super::run::World;
 use crate::runtime::helper;
 use crate::runtime::sandbox::probe;
-use trial::Result as Proof;
+use trial::Reached;
 use walls::Scope;
 
 /// What discovery is shut off from on this machine.
@@ -62,37 +63,55 @@ fn nothing(why: String) -> Isolation {
 }
 
 async fn climb(scope: &Scope, world: &World) -> Isolation {
-    let control = match trial::reach(None, world).await {
-        Ok(control) => control,
-        Err(why) => return nothing(format!("the self-test does not run: {why}")),
-    };
-    if let Some(what) = control.missing() {
-        return nothing(format!("even without walls the self-test cannot {what}"));
+    if let Err(why) = control(world).await {
+        return nothing(why);
     }
     let mut refusals = Vec::new();
     for make in [Make::Native, Make::Bubblewrap, Make::Filter] {
-        let walls = match make {
-            Make::Native => Walls::native(scope),
-            Make::Bubblewrap => match tokio::task::spawn_blocking(probe::bubblewrap).await {
-                Ok(Ok(found)) => Walls::bubblewrap(scope, found),
-                Ok(Err(line)) => {
-                    refusals.push(format!("bubblewrap: {}", line.text));
-                    continue;
-                }
-                Err(_) => continue,
-            },
-            Make::Filter => Walls::filter(),
-        };
-        match trial::reach(Some(&walls), world).await {
-            Ok(proof) if !proof.tcp && !proof.udp => return accepted(walls, &proof),
-            Ok(_) => refusals.push(format!("{}: the network is still there", make.told())),
+        match behind(make, scope, world).await {
+            Ok(isolation) => return isolation,
             Err(why) => refusals.push(format!("{}: {why}", make.told())),
         }
     }
     nothing(refusals.join("; "))
 }
 
-fn accepted(walls: Walls, proof: &Proof) -> Isolation {
+/// One kind of wall by itself, or why it does not hold here.
+pub async fn prove(make: Make, needs: &Needs<'_>, root: &Path) -> Result<Isolation, String> {
+    let (scope, world) = prepared(needs, root).map_err(|error| error.to_string())?;
+    control(&world).await?;
+    behind(make, &scope, &world).await
+}
+
+/// Without walls everything must be within reach: else that it is not behind them says nothing.
+async fn control(world: &World) -> Result<(), String> {
+    let control = trial::reach(None, world)
+        .await
+        .map_err(|why| format!("the self-test does not run: {why}"))?;
+    match control.missing() {
+        Some(what) => Err(format!("even without walls the self-test cannot {what}")),
+        None => Ok(()),
+    }
+}
+
+async fn behind(make: Make, scope: &Scope, world: &World) -> Result<Isolation, String> {
+    let walls = match make {
+        Make::Native => Walls::native(scope),
+        Make::Filter => Walls::filter(),
+        Make::Bubblewrap => {
+            let found = tokio::task::spawn_blocking(probe::bubblewrap).await;
+            let found = found.map_err(|error| error.to_string())?;
+            Walls::bubblewrap(scope, found.map_err(|line| line.text.clone())?)
+        }
+    };
+    let proof = trial::reach(Some(&walls), world).await?;
+    match proof.tcp || proof.udp {
+        true => Err("the network is still there".to_owned()),
+        false => Ok(accepted(walls, &proof)),
+    }
+}
+
+fn accepted(walls: Walls, proof: &Reached) -> Isolation {
     let by = walls.make().told();
     let mut told = vec![format!(
         "network: taken away by {by}; a TCP and a UDP port of ours were out of reach"

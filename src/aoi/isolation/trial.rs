@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// What the child reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Result {
+pub struct Reached {
     pub tcp: bool,
     pub udp: bool,
     pub unix: bool,
@@ -25,7 +25,7 @@ pub struct Result {
     planted: bool,
 }
 
-impl Result {
+impl Reached {
     /// What a child without walls should have done, and did not.
     pub fn missing(&self) -> Option<&'static str> {
         if !self.tcp {
@@ -48,7 +48,7 @@ pub fn planted(world: &World) -> PathBuf {
 }
 
 /// Sends the child out, behind walls or without, and says what arrived.
-pub async fn reach(walls: Option<&Walls>, world: &World) -> std::result::Result<Result, String> {
+pub async fn reach(walls: Option<&Walls>, world: &World) -> Result<Reached, String> {
     let told = |error: std::io::Error| error.to_string();
     let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(told)?;
     let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(told)?;
@@ -72,7 +72,7 @@ pub async fn reach(walls: Option<&Walls>, world: &World) -> std::result::Result<
     };
     let said = ask(&task, walls, world).await?;
     let mut byte = [0; 16];
-    let arrived = Result {
+    let arrived = Reached {
         tcp: said.tcp || tcp.accept().is_ok(),
         udp: udp.recv(&mut byte).is_ok(),
         unix: said.unix || unix.as_ref().is_some_and(|unix| unix.accept().is_ok()),
@@ -89,11 +89,7 @@ fn is_partly_kept(file: &std::path::Path, walls: Option<&Walls>) -> bool {
     walls.is_some_and(|walls| walls.kept.iter().any(|kept| kept.starts_with(file)))
 }
 
-async fn ask(
-    task: &Task,
-    walls: Option<&Walls>,
-    world: &World,
-) -> std::result::Result<Told, String> {
+async fn ask(task: &Task, walls: Option<&Walls>, world: &World) -> Result<Told, String> {
     let program = helper::own_path().map_err(|error| error.to_string())?;
     let task = serde_json::to_string(task).map_err(|error| error.to_string())?;
     let launch = Launch {

@@ -151,7 +151,7 @@ pub async fn ignores_flags(session: &Session, flag: &Answer) -> bool {
 }
 
 /// Words by which a program says that it wants to know who asks.
-const LOGIN: [&str; 12] = [
+const LOGIN: [&str; 11] = [
     "log in",
     "login",
     "logged in",
@@ -161,9 +161,18 @@ const LOGIN: [&str; 12] = [
     "unauthorized",
     "unauthorised",
     "api key",
-    "api_key",
-    "token",
-    "password",
+    "access token",
+    "api token",
+];
+/// Words by which it says that there is no such command; then it may go on with a list of
+/// those that there are.
+const UNKNOWN: [&str; 6] = [
+    "unknown",
+    "unrecognized",
+    "unrecognised",
+    "invalid",
+    "no such",
+    "usage",
 ];
 /// Programs that start others, and lose them without a home.
 const SHIMS: [&str; 12] = [
@@ -186,8 +195,7 @@ pub async fn diagnose(session: &Session, topic: &Topic, failed: &Answer) {
         );
     }
     let told = format!("`{line}`: {}{said}", run.end.told());
-    let words = run.stderr_text() + &String::from_utf8_lossy(&run.stdout);
-    let wants_login = mentions(&words, &LOGIN) || run.end == End::Code(77);
+    let wants_login = wants_login(run);
     let outside = again(session, failed, Vec::new()).await;
     if session.isolation.walls.is_some() && outside.is_some() && !wants_login {
         let message = format!("{told}; outside of the walls it works");
@@ -215,6 +223,18 @@ pub async fn diagnose(session: &Session, topic: &Topic, failed: &Answer) {
         }
         None => judge.broken(topic.fails, told, run),
     }
+}
+
+/// What its first lines say, or the code for a lack of permission.
+fn wants_login(run: &Capture) -> bool {
+    let text = run.stderr_text() + &String::from_utf8_lossy(&run.stdout);
+    let first: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.is_empty())
+        .take(3)
+        .collect();
+    let first = first.join("\n");
+    run.end == End::Code(77) || (mentions(&first, &LOGIN) && !mentions(&first, &UNKNOWN))
 }
 
 fn mentions(text: &str, words: &[&str]) -> bool {
