@@ -88,6 +88,17 @@ fn the_example_of_the_guide_is_a_probe_file() {
     assert!(schema("aoi-probe.schema.json").is_valid(&as_json(example)));
 }
 
+#[test]
+fn the_probe_files_of_this_repository_are_good() {
+    let validator = schema("aoi-probe.schema.json");
+    for file in ["fixtures/aoi/mock.yaml", "fixtures/demo/aoi/aoi-probe.yaml"] {
+        let text = std::fs::read_to_string(repository().join(file)).expect("a file");
+        let read = probe::parse(&text, Path::new("/"));
+        assert!(read.is_ok(), "{file}: {:?}", read.err());
+        assert!(validator.is_valid(&as_json(&text)), "{file}");
+    }
+}
+
 /// Line and column of every mistake in a text.
 fn mistakes(text: &str) -> Vec<(u32, u32, String)> {
     let mistakes = probe::parse(text, Path::new("/")).expect_err("a mistake");
