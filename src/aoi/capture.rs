@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use super::run::Output;
+
 /// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -36,18 +38,26 @@ pub struct Capture {
     pub argv: Vec<OsString>,
     /// Variables that were set beside the usual ones, by name.
     pub env: Vec<String>,
+    /// What standard output led to.
+    pub output: Output,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     /// More was printed than is kept.
     pub flooded: bool,
     pub end: End,
     pub elapsed: Duration,
+    /// Processor time of the target and all that it started.
+    pub cpu: Duration,
     /// Offsets of standard output, and when everything before them had come.
     pub arrivals: Vec<(usize, Duration)>,
     /// What the reader had to do was done while the target still ran.
     pub acted: bool,
+    /// The target still ran a moment after the act.
+    pub outlived: bool,
     /// Processes that were still there when the target had ended.
     pub survivors: u32,
+    /// One of them held standard output open, so that its reader had to wait.
+    pub held: bool,
     /// From the act (a signal, a closed pipe) to the end.
     pub after_act: Option<Duration>,
     /// Whether its standard output was to be machine mode.
@@ -61,6 +71,16 @@ pub struct Capture {
 impl Capture {
     pub fn stderr_text(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// It was stopped from outside, or not read to its end: it may end anywhere.
+    pub fn was_cut(&self) -> bool {
+        self.after_act.is_some() || self.flooded || !matches!(self.end, End::Code(_))
+    }
+
+    /// What it printed was read.
+    pub fn was_read(&self) -> bool {
+        !matches!(self.output, Output::Closed | Output::Full)
     }
 
     /// When the output up to `offset` had come.

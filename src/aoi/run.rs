@@ -3,15 +3,17 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::capture::{Capture, End};
@@ -22,10 +24,14 @@ use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError, Streams, Ter
 
 /// Of standard output and standard error so much is kept; a target that prints more is ended.
 pub const KEPT: usize = 64 << 20;
+/// And of one that did so much: its runs together must fit into memory.
+const KEPT_OF_FLOOD: usize = 1 << 20;
 /// After SIGTERM, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// The smallest pipe that Linux makes: what does not fit must wait for the reader.
-const SMALL: libc::c_int = 4096;
+/// A target that writes into a tight pipe has so long to begin.
+const FIRST_BYTES: Duration = Duration::from_secs(2);
+/// After the end of the target its own children may write for so long.
+const LINGER_MS: u32 = 500;
 /// How many arrivals are noted.
 const ARRIVALS: usize = 4096;
 
@@ -47,8 +53,11 @@ pub enum Input {
 pub enum Output {
     #[default]
     Pipe,
-    /// A pipe of 4 KiB.
+    /// A pipe of one page.
     Small,
+    /// Such a pipe, full but for so many bytes: whatever the target writes beyond them waits for
+    /// the reader.
+    Tight(u16),
     /// A pipe whose reader is gone before the target starts.
     Closed,
     /// `/dev/full`: every write fails.
@@ -115,7 +124,7 @@ impl World {
     }
 
     /// What every run has, and nothing else of our own.
-    fn environment(&self) -> Vec<(String, String)> {
+    pub fn environment(&self) -> Vec<(String, String)> {
         let at = |name: &str| self.root.join(name).to_string_lossy().into_owned();
         let home = at("home");
         let mut env = vec![
@@ -127,6 +136,7 @@ impl World {
             ("TMPDIR".to_owned(), at("tmp")),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
             ("TERM".to_owned(), "dumb".to_owned()),
+            (DEPTH.to_owned(), depth().saturating_add(1).to_string()),
         ];
         if let Ok(path) = std::env::var("PATH") {
             env.push(("PATH".to_owned(), path));
@@ -141,11 +151,51 @@ pub struct Costs {
     target_us: AtomicU64,
     waits_us: AtomicU64,
     runs: AtomicU64,
+    busy: Mutex<Busy>,
+}
+
+/// The time in which one run or more is under way.
+#[derive(Debug, Default)]
+struct Busy {
+    running: usize,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+/// One run under way, until it is dropped.
+struct Underway<'c>(&'c Costs);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        let mut busy = self.0.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running = busy.running.saturating_sub(1);
+        if busy.running == 0
+            && let Some(since) = busy.since.take()
+        {
+            busy.total += since.elapsed();
+        }
+    }
 }
 
 impl Costs {
     pub fn wait(&self, time: Duration) {
         add(&self.waits_us, time);
+    }
+
+    fn begin(&self) -> Underway<'_> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running += 1;
+        busy.since.get_or_insert_with(Instant::now);
+        drop(busy);
+        Underway(self)
+    }
+
+    /// While one run or more was under way.
+    pub fn busy(&self) -> Duration {
+        self.busy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .total
     }
 
     pub fn target(&self) -> Duration {
@@ -172,6 +222,8 @@ struct Ends {
     stdout: Option<pipe::Receiver>,
     terminal: Option<Terminal>,
     stderr: Option<pipe::Receiver>,
+    /// Bytes of ours that stand in the pipe of standard output before the target's.
+    filler: usize,
     /// Keeps the controlling terminal alive.
     _control: Option<Terminal>,
 }
@@ -187,20 +239,25 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
     let cwd = world.cwd();
     let mut plan = unconfined(&launch.argv, &pairs, &cwd);
     plan.no_stdin = matches!(launch.input, Input::Closed);
+    plan.linger_ms = LINGER_MS;
     plan.tty = matches!(launch.input, Input::Terminal);
     if let Some(walls) = &launch.walls {
         plan = walls.around(plan);
     }
     let (streams, ends) = streams(launch).map_err(SpawnError::Helper)?;
-    let begun = Instant::now();
+    let filler = ends.filler;
     let options = Options {
         streams: Some(streams),
         ..Options::default()
     };
     let mut child = spawn::spawn(&plan, options).await?;
+    // To start it is our own work.
+    let begun = Instant::now();
+    let underway = costs.begin();
     let mut seen = Seen::default();
     let exit = follow(&mut child, ends, launch, &mut seen, begun, costs).await;
     let elapsed = begun.elapsed();
+    drop(underway);
     add(&costs.target_us, elapsed);
     costs.runs.fetch_add(1, Ordering::Relaxed);
     let end = match (seen.timed_out, exit.status.code(), exit.status.signal()) {
@@ -208,6 +265,13 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         (_, Some(code), _) => End::Code(code),
         (_, None, signal) => End::Signal(signal.unwrap_or(0)),
     };
+    seen.forget(filler);
+    if seen.flooded {
+        for kept in [&mut seen.stdout, &mut seen.stderr] {
+            kept.truncate(KEPT_OF_FLOOD);
+            kept.shrink_to_fit();
+        }
+    }
     let stdout = match launch.output {
         Output::Terminal => without_carriage_returns(&seen.stdout),
         _ => seen.stdout,
@@ -217,14 +281,18 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         probe: launch.probe.clone(),
         argv: launch.argv.clone(),
         env: launch.env.iter().map(|(name, _)| name.clone()).collect(),
+        output: launch.output,
         stdout,
         stderr: seen.stderr,
         flooded: seen.flooded,
         end,
         elapsed,
+        cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
         arrivals: seen.arrivals,
         acted: seen.acted,
+        outlived: seen.outlived,
         survivors: exit.usage.survivors,
+        held: exit.usage.held,
         after_act: seen.act.map(|at| at.elapsed()),
         is_machine: launch.is_machine,
         version: launch.version.clone(),
@@ -240,6 +308,7 @@ struct Seen {
     flooded: bool,
     timed_out: bool,
     acted: bool,
+    outlived: bool,
     act: Option<Instant>,
 }
 
@@ -256,10 +325,12 @@ async fn follow(
         mut stdout,
         terminal,
         stderr,
+        filler,
         _control: _kept,
     } = ends;
     let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
-    let errors = tokio::spawn(read_all(stderr));
+    let flood = Arc::new(Notify::new());
+    let errors = tokio::spawn(read_all(stderr, Arc::clone(&flood)));
     let work = async {
         if let Some(terminal) = &terminal {
             let mut part = vec![0; 64 << 10];
@@ -269,16 +340,23 @@ async fn follow(
                 }
             }
         }
-        read(child, &mut stdout, launch, seen, begun, costs).await;
+        read(child, &mut stdout, filler, launch, seen, begun, costs).await;
         if seen.flooded {
             return child.kill().await;
         }
         child.wait().await
     };
-    let done = timeout(launch.limit, work).await;
+    let done = tokio::select! {
+        done = timeout(launch.limit, work) => Some(done),
+        () = flood.notified() => None,
+    };
     let exit = match done {
-        Ok(exit) => exit,
-        Err(_) => {
+        Some(Ok(exit)) => exit,
+        None => {
+            seen.flooded = true;
+            child.kill().await
+        }
+        Some(Err(_)) => {
             seen.timed_out = true;
             drop(stdout);
             child.stop_within(Duration::ZERO, GRACE).await
@@ -294,6 +372,14 @@ async fn follow(
 }
 
 impl Seen {
+    /// Drops the first bytes, which were ours.
+    fn forget(&mut self, filler: usize) {
+        self.stdout.drain(..filler.min(self.stdout.len()));
+        for (offset, _) in &mut self.arrivals {
+            *offset = offset.saturating_sub(filler);
+        }
+    }
+
     /// Keeps what came; `false` where that was too much.
     fn take(&mut self, bytes: &[u8], begun: Instant) -> bool {
         let room = KEPT.saturating_sub(self.stdout.len());
@@ -311,6 +397,7 @@ impl Seen {
 async fn read(
     child: &Child,
     stdout: &mut Option<pipe::Receiver>,
+    filler: usize,
     launch: &Launch,
     seen: &mut Seen,
     begun: Instant,
@@ -337,7 +424,11 @@ async fn read(
             return;
         }
         Reader::Signal { number, group } => {
-            if until_line(&mut pipe, seen, begun).await {
+            let begins = match launch.output {
+                Output::Tight(_) => until_more(&pipe, filler, child).await,
+                _ => until_line(&mut pipe, seen, begun).await,
+            };
+            if begins {
                 pause(50, costs).await;
                 seen.acted = child.is_running();
                 let _ = match group {
@@ -346,6 +437,7 @@ async fn read(
                 };
                 seen.act = Some(Instant::now());
                 pause(100, costs).await;
+                seen.outlived = child.is_running();
             }
         }
         Reader::Watch { time, number } => {
@@ -362,6 +454,8 @@ async fn read(
             seen.acted = child.is_running();
             let _ = child.signal_target(number);
             seen.act = Some(Instant::now());
+            pause(100, costs).await;
+            seen.outlived = child.is_running();
         }
     }
     let mut part = vec![0; 64 << 10];
@@ -395,8 +489,25 @@ async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) 
     false
 }
 
-async fn read_all(pipe: Option<pipe::Receiver>) -> (Vec<u8>, bool) {
-    let (mut kept, mut part, mut flooded) = (Vec::new(), vec![0; 64 << 10], false);
+/// Waits until the target has written into a pipe that holds bytes of ours, and takes nothing out
+/// of it: a freed page would let the target go on.
+async fn until_more(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool {
+    let asked = Instant::now();
+    while asked.elapsed() < FIRST_BYTES && child.is_running() {
+        let mut waiting: libc::c_int = 0;
+        // SAFETY: a place for one number.
+        let done = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut waiting) };
+        if done == 0 && usize::try_from(waiting).is_ok_and(|waiting| waiting > filler) {
+            return true;
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+    false
+}
+
+/// Standard error to its end, or until it is too much.
+async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>, bool) {
+    let (mut kept, mut part) = (Vec::new(), vec![0; 64 << 10]);
     let Some(mut pipe) = pipe else {
         return (kept, false);
     };
@@ -404,9 +515,12 @@ async fn read_all(pipe: Option<pipe::Receiver>) -> (Vec<u8>, bool) {
         let bytes = part.get(..length).unwrap_or_default();
         let room = KEPT.saturating_sub(kept.len());
         kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        flooded |= length > room;
+        if length > room {
+            flood.notify_one();
+            return (kept, true);
+        }
     }
-    (kept, flooded)
+    (kept, false)
 }
 
 /// Says what there is to say and closes; a silent pipe stays open until the run is over.
@@ -448,7 +562,7 @@ fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
             (inner, None)
         }
     };
-    let (mut from_stdout, mut terminal) = (None, None);
+    let (mut from_stdout, mut terminal, mut filler) = (None, None, 0);
     let stdout: OwnedFd = match launch.output {
         Output::Full => File::options().write(true).open("/dev/full")?.into(),
         Output::Terminal => {
@@ -457,11 +571,14 @@ fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
             inner
         }
         Output::Closed => sys::pipe()?.1,
-        Output::Pipe | Output::Small => {
+        Output::Pipe | Output::Small | Output::Tight(_) => {
             let (ours, theirs) = sys::pipe()?;
-            if launch.output == Output::Small {
-                // SAFETY: plain numbers.
-                unsafe { libc::fcntl(theirs.as_raw_fd(), libc::F_SETPIPE_SZ, SMALL) };
+            if launch.output != Output::Pipe {
+                shrink(&theirs)?;
+            }
+            if let Output::Tight(room) = launch.output {
+                filler = small_pipe().saturating_sub(room.into());
+                File::from(theirs.try_clone()?).write_all(&vec![b'\n'; filler])?;
             }
             nonblocking(&ours)?;
             from_stdout = Some(pipe::Receiver::from_owned_fd(ours)?);
@@ -486,9 +603,26 @@ fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
         stdout: from_stdout,
         terminal,
         stderr: from_stderr,
+        filler,
         _control: control,
     };
     Ok((streams, ends))
+}
+
+/// The smallest pipe that there is, in bytes: a page.
+pub fn small_pipe() -> usize {
+    // SAFETY: a plain number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(page).unwrap_or(4096)
+}
+
+fn shrink(pipe: &OwnedFd) -> io::Result<()> {
+    let size = libc::c_int::try_from(small_pipe()).map_err(io::Error::other)?;
+    // SAFETY: plain numbers.
+    match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, size) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
@@ -498,15 +632,27 @@ fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
 /// Where a program is, looked for as a shell would; a path is taken from `base`.
 pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
     if word.contains('/') {
-        let path = base.join(word);
+        // By its components: no `./` in the middle.
+        let path: PathBuf = base.join(word).components().collect();
         return path.is_file().then_some(path);
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|dir| dir.join(word))
-        .find(|candidate| {
-            use std::os::unix::fs::PermissionsExt;
-            let meta = std::fs::metadata(candidate);
-            meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+        .find(|candidate| is_executable(candidate))
+}
+
+pub fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let meta = std::fs::metadata(path);
+    meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Set for every run to how many linters stand above it.
+const DEPTH: &str = "AGENTPROTO_AOI_DEPTH";
+
+/// How many linters stand above this process.
+pub fn depth() -> u32 {
+    let set = std::env::var(DEPTH).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -88,6 +88,12 @@ impl Stream {
         self.of("aoi:error")
     }
 
+    /// Written in the dialect of early texts, where the framework's events have no prefix.
+    pub fn is_legacy(&self) -> bool {
+        let first = self.lines.iter().find(|line| !line.bytes.is_empty());
+        first.is_some_and(|line| line.kind() == Some("meta") && line.get("aoi_version").is_some())
+    }
+
     /// `summary.ok`, where there is a summary at the end.
     pub fn ok(&self) -> Option<bool> {
         self.summary()?.get("ok")?.as_bool()

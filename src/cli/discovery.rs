@@ -22,6 +22,14 @@ const OWN: &[(&str, &str)] = &[
         include_str!("../../schemas/certify-report.schema.json"),
     ),
     (
+        "aoi-probe",
+        include_str!("../../schemas/aoi-probe.schema.json"),
+    ),
+    (
+        "aoi-report",
+        include_str!("../../schemas/aoi-report.schema.json"),
+    ),
+    (
         "selftest",
         include_str!("../../schemas/selftest.schema.json"),
     ),
@@ -131,7 +139,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
         "commands": [
             command("lint", &["finding"], true),
             command("explain", &["doc"], false),
-            command("rules", &["rule"], false),
+            command("rules", &["rule", "aoi-rule"], false),
             command("coverage", &["requirement"], false),
             command("doctor", &["aoi:check"], false),
             command("install", &["aoi:progress", "aoi:warning", "aoi:plan"], true),
@@ -161,6 +169,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             command("auth refresh", &["auth-status"], true),
             command("auth set", &["secret"], true),
             command("auth forget", &["secret", "auth-status"], true),
+            command("aoi-lint", &["aoi:check", "pair"], true),
             command("replay", &["difference", "result"], true),
             command("diff", &["difference"], false),
             command("report merge", &["result"], true),

@@ -391,6 +391,7 @@ pub fn unconfined(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -
         cwd: Raw::from(cwd),
         tty: false,
         no_stdin: false,
+        linger_ms: 0,
         rlimits: vec![(Resource::CoreSize, 0)],
         cgroups: Vec::new(),
         leftovers: Vec::new(),

@@ -74,6 +74,7 @@ pub fn native(argv: &[&str]) -> Plan {
         cwd: Raw::from("/"),
         tty: false,
         no_stdin: false,
+        linger_ms: 0,
         rlimits: vec![],
         cgroups: vec![],
         leftovers: vec![],

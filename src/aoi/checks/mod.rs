@@ -3,21 +3,133 @@
 mod c01_discoverable;
 mod c02_typed;
 mod c03_verifiable;
+mod c04_declared;
+mod c05_usage;
+mod c06_safe;
+mod c07_idempotent;
+mod c08_auditable;
+mod c09_secrets;
+mod c10_pipes;
+mod c11_bounded;
+mod c12_input;
+mod c13_versioned;
+mod tally;
 
+use super::probe::Command;
 use super::rules::Rule;
-use super::session::Session;
+use super::run::Input;
+use super::session::{How, Session};
 
 /// The rules of every check.
 pub const RULES: &[&[&Rule]] = &[
     c01_discoverable::RULES,
     c02_typed::RULES,
     c03_verifiable::RULES,
+    c04_declared::RULES,
+    c05_usage::RULES,
+    c06_safe::RULES,
+    c07_idempotent::RULES,
+    c08_auditable::RULES,
+    c09_secrets::RULES,
+    c10_pipes::RULES,
+    c11_bounded::RULES,
+    c12_input::RULES,
+    c13_versioned::RULES,
 ];
 
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
 /// last.
 pub async fn all(session: &Session) {
     c01_discoverable::check(session).await;
-    tokio::join!(c03_verifiable::check(session));
+    tokio::join!(
+        c02_typed::tempt(session),
+        c03_verifiable::check(session),
+        c05_usage::check(session),
+        c06_safe::check(session),
+        c07_idempotent::check(session),
+        c08_auditable::check(session),
+        c09_secrets::check(session),
+        c10_pipes::check(session),
+        c11_bounded::check(session),
+        c12_input::check(session),
+        c13_versioned::check(session),
+    );
     c02_typed::check(session);
+    c04_declared::check(session);
+    c13_versioned::reported(session);
+    c03_verifiable::conclude(session);
+    c05_usage::conclude(session);
+    c09_secrets::conclude(session);
+}
+
+/// How runs are called that are wrong on purpose.
+const MALFORMED: &str = "malformed: ";
+
+/// A run that any tool may refuse, so that it says nothing about success.
+fn is_bent(run: &super::capture::Capture) -> bool {
+    run.canaries || run.probe.starts_with(MALFORMED)
+}
+
+/// Nobody says that it changes anything: it may be run as it is, again and again.
+fn is_harmless(session: &Session, command: &Command) -> bool {
+    let says = |key| {
+        session
+            .declared
+            .get()
+            .and_then(|d| d.flag(&command.name, key))
+    };
+    !command.mutating
+        && command.read_only != Some(false)
+        && says("read_only") != Some(false)
+        && says("destructive") != Some(true)
+}
+
+/// Somebody says that it changes nothing: other words may be put to it.
+fn is_read_only(session: &Session, command: &Command) -> bool {
+    let declared = session.declared.get();
+    let said = declared.and_then(|declared| declared.flag(&command.name, "read_only"));
+    let vouched = session.probe.file.is_some() || command.read_only == Some(true);
+    is_harmless(session, command) && (vouched || said == Some(true))
+}
+
+/// Words and input of a run that is to succeed.
+fn plain(session: &Session, command: &Command) -> (Vec<String>, How) {
+    let mut words = session.fill(&command.ok, &[], session.common());
+    let mut how = How::default();
+    if let Some(input) = &command.input {
+        if words.is_empty() {
+            words.push(command.name.clone());
+        }
+        if input.flag.first().is_some_and(|flag| !words.contains(flag)) {
+            words.extend(input.flag.iter().cloned());
+        }
+        how.input = Input::Bytes(upstream(input, true));
+    }
+    (words, how)
+}
+
+/// What the command reads: its good lines, as a stream of AOI where it wants one.
+fn upstream(input: &super::probe::Input, is_whole: bool) -> Vec<u8> {
+    let meta = r#"{"type":"aoi:meta","tool":"upstream","aoi_version":"0.2"}"#;
+    let mut lines: Vec<String> = Vec::new();
+    if input.upstream {
+        lines.push(meta.to_owned());
+    }
+    lines.extend(input.good.iter().cloned());
+    if input.upstream && is_whole {
+        let count = input.good.len();
+        lines.push(format!(
+            r#"{{"type":"aoi:summary","ok":true,"count":{count}}}"#
+        ));
+    }
+    let mut text = lines.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+/// A flag that no tool has.
+fn unknown_flag(session: &Session) -> String {
+    format!("--aoi-lint-{}", session.uniq())
 }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::{Duration, Instant};
 
 use super::sys::{self, Fork};
 use super::{Fault, Step, step, target};
@@ -112,6 +114,7 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
         reap_all(reach);
         return Err(fault);
     }
+    let output = pipe_of(1);
     release_streams().step(step("release the standard streams"))?;
     // Nobody should look into this process.
     let _ = sys::prctl(libc::PR_SET_DUMPABLE, 0, 0);
@@ -120,9 +123,13 @@ fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), F
         return Ok(());
     }
     let status = serve(control, &children, target);
+    let held = status.is_some() && linger(plan.linger_ms, output);
     let survivors = reap_all(reach);
     if let Some(status) = status {
-        let ended = ended(status, survivors);
+        let ended = Ended {
+            held,
+            ..ended(status, survivors)
+        };
         let _ = control::send(control.as_fd(), &Report::Ended(ended), None);
     }
     Ok(())
@@ -272,8 +279,17 @@ fn reap_all(reach: Reach) -> u32 {
     count
 }
 
-/// Everything below this process, found through `/proc`; orphans have become our children.
 fn kill_descendants() {
+    for pid in descendants() {
+        // SAFETY: a descendant of ours; it cannot be waited for by anyone between this
+        // process and it without coming to us first.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+}
+
+/// Everything below this process, found through `/proc`; orphans have become our children.
+fn descendants() -> Vec<libc::pid_t> {
+    let mut found = Vec::new();
     let mut pending = vec![std::process::id()];
     while let Some(pid) = pending.pop() {
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
@@ -283,12 +299,47 @@ fn kill_descendants() {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             for child in children.split_whitespace().filter_map(|n| n.parse().ok()) {
                 pending.push(child);
-                // SAFETY: a descendant of ours; it cannot be waited for by anyone between
-                // this process and it without coming to us first.
-                unsafe { libc::kill(child as libc::pid_t, libc::SIGKILL) };
+                found.push(child as libc::pid_t);
             }
         }
     }
+    found
+}
+
+/// What a pipe is known by.
+type Inode = (u64, u64);
+
+/// The pipe on one of our own descriptors.
+fn pipe_of(fd: i32) -> Option<Inode> {
+    let about = fs::metadata(format!("/proc/self/fd/{fd}")).ok()?;
+    about
+        .file_type()
+        .is_fifo()
+        .then(|| (about.dev(), about.ino()))
+}
+
+/// Lets those whom the target left behind finish its output; whether one still holds it then.
+fn linger(ms: u32, output: Option<Inode>) -> bool {
+    let Some(output) = output.filter(|_| ms > 0) else {
+        return false;
+    };
+    let end = Instant::now() + Duration::from_millis(ms.into());
+    while descendants().iter().any(|pid| holds(*pid, output)) {
+        if Instant::now() >= end {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+fn holds(pid: libc::pid_t, pipe: Inode) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    let mut open = open.into_iter().flatten().flatten();
+    open.any(|fd| {
+        let about = fs::metadata(fd.path());
+        about.is_ok_and(|about| (about.dev(), about.ino()) == pipe)
+    })
 }
 
 fn ended(status: i32, survivors: u32) -> Ended {
@@ -302,6 +353,7 @@ fn ended(status: i32, survivors: u32) -> Ended {
     Ended {
         status,
         survivors,
+        held: false,
         user_us: micros(usage.ru_utime),
         system_us: micros(usage.ru_stime),
         peak_kb: usage.ru_maxrss as u64,

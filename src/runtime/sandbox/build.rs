@@ -27,6 +27,7 @@ pub fn plan(policy: &Policy, command: &[OsString]) -> Plan {
         cwd: Raw::from(&policy.cwd),
         tty: policy.tty.is_some(),
         no_stdin: false,
+        linger_ms: 0,
         // A core dump would carry the child's memory, secrets and all, to the host.
         rlimits: vec![(Resource::CoreSize, 0)],
         cgroups: Vec::new(),

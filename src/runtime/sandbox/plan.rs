@@ -29,6 +29,10 @@ pub struct Plan {
     /// The target starts without a standard input at all.
     #[serde(default)]
     pub no_stdin: bool,
+    /// How long others may still write to the target's output after its end, before they are
+    /// killed.
+    #[serde(default)]
+    pub linger_ms: u32,
     pub rlimits: Vec<(Resource, u64)>,
     /// `cgroup.procs` files that the target's processes join.
     pub cgroups: Vec<Raw>,
@@ -44,6 +48,8 @@ pub struct Plan {
 pub enum Kind {
     /// No sandbox: only nothing may outlive the session.
     Guard,
+    /// As a guard, and the target can make no socket that leads out of its own processes.
+    Offline,
     /// Namespaces built by the helper itself.
     Native,
     /// Inside bubblewrap: the mounts are made, Landlock and seccomp are not.

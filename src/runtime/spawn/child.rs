@@ -234,6 +234,7 @@ impl Child {
         let lost = Ended {
             status: libc::SIGKILL,
             survivors: 0,
+            held: false,
             user_us: 0,
             system_us: 0,
             peak_kb: 0,

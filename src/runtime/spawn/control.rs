@@ -31,6 +31,9 @@ pub struct Ended {
     pub status: i32,
     /// Processes that were still there when the target ended, and were killed.
     pub survivors: u32,
+    /// One of them held the target's output open for as long as the plan lets them.
+    #[serde(default)]
+    pub held: bool,
     /// Of the target and everything that it started.
     pub user_us: u64,
     pub system_us: u64,

@@ -1,0 +1,343 @@
+//! SIGINT and SIGTERM, to the process and to its group.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::rules::{
+    ENDS, EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SIGNAL, SILENT, SUMMARY, TORN, TRACE,
+    UNBOUNDED, ZERO,
+};
+use super::{Plain, TRIES};
+use crate::aoi::capture::{Capture, End};
+use crate::aoi::checks::tally::Tally;
+use crate::aoi::run::{Output, Reader, small_pipe};
+use crate::aoi::session::How;
+use crate::aoi::stream::{Line, Stream};
+use crate::aoi::trace;
+
+/// From the signal to the end.
+const PROMPT: Duration = Duration::from_secs(5);
+/// How long an unbounded stream is watched.
+const WATCHED: Duration = Duration::from_secs(2);
+
+const SIGNALS: [(i32, &str, bool); 4] = [
+    (libc::SIGINT, "SIGINT", false),
+    (libc::SIGTERM, "SIGTERM", false),
+    (libc::SIGINT, "SIGINT to the group", true),
+    (libc::SIGTERM, "SIGTERM to the group", true),
+];
+
+/// How the target is kept from ending before the signal comes.
+#[derive(Clone, Debug)]
+struct Way {
+    words: Vec<String>,
+    output: Output,
+}
+
+pub async fn check(plain: &Plain<'_>) {
+    let judge = plain.session.judge(&plain.command.name);
+    if !plain.command.unbounded {
+        for rule in UNBOUNDED.iter().copied() {
+            judge.not_applicable(rule, "the stream has an end of its own");
+        }
+    }
+    let Some(way) = way(plain) else {
+        for rule in SIGNAL.iter().copied() {
+            judge.not_verified(
+                rule,
+                "it ends too soon for a signal; give a `slow` run of it",
+            );
+        }
+        return;
+    };
+    let runs = join_all(SIGNALS.map(|signal| reach(plain, &way, signal)));
+    let (runs, watched) = tokio::join!(runs, watch(plain));
+    let mut marks = Marks::default();
+    for (run, (number, name, _)) in runs.iter().zip(SIGNALS) {
+        match run {
+            Some(run) => marks.look(run, number),
+            None => marks.missed(&format!(
+                "{name} did not meet it while it ran, {TRIES} times"
+            )),
+        }
+    }
+    if let Some(run) = &watched {
+        marks.look(run, libc::SIGINT);
+    }
+    marks.settle(plain);
+}
+
+fn way(plain: &Plain) -> Option<Way> {
+    if let Some(slow) = &plain.command.slow {
+        let words = plain.session.fill(slow, &[], plain.session.common());
+        let output = Output::Pipe;
+        return Some(Way { words, output });
+    }
+    let words = plain.words.clone();
+    let Some(run) = &plain.run else {
+        let output = Output::Pipe;
+        return Some(Way { words, output });
+    };
+    let output = backpressure(&run.stdout)?;
+    Some(Way { words, output })
+}
+
+/// A pipe that is full before the target has written everything, but not before its first line.
+fn backpressure(stdout: &[u8]) -> Option<Output> {
+    let mut lines = stdout
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::len);
+    let (first, second) = (lines.next()?, lines.next()?);
+    if first > small_pipe() / 2 {
+        return None;
+    }
+    if stdout.len() > 2 * small_pipe() {
+        return Some(Output::Small);
+    }
+    let room = u16::try_from(first + second / 2).ok()?;
+    Some(Output::Tight(room))
+}
+
+/// A run that a signal met; `None` where that did not come about.
+async fn reach(
+    plain: &Plain<'_>,
+    way: &Way,
+    (number, name, group): (i32, &str, bool),
+) -> Option<Arc<Capture>> {
+    for _ in 0..TRIES {
+        let how = How {
+            output: way.output,
+            reader: Reader::Signal { number, group },
+            ..plain.how.clone()
+        };
+        let session = plain.session;
+        let run = session
+            .run(&plain.command.name, name, &way.words, how)
+            .await;
+        if was_met(&run) {
+            return Some(run);
+        }
+        // It keeps everything back until the end: that does not change.
+        if matches!(way.output, Output::Tight(_)) && run.after_act.is_none() {
+            return None;
+        }
+    }
+    None
+}
+
+/// The signal came before the end, beyond doubt. A run that looks untouched and was over at once
+/// may have ended by itself in that moment.
+fn was_met(run: &Capture) -> bool {
+    run.acted && (run.outlived || !looks_done(run))
+}
+
+fn looks_done(run: &Capture) -> bool {
+    let stream = Stream::read(&run.stdout);
+    run.end.is_success() && stream.ok() == Some(true) && !is_interrupted(&stream)
+}
+
+fn is_interrupted(stream: &Stream) -> bool {
+    let reason = stream.summary().and_then(|line| line.get("reason"));
+    reason.and_then(Value::as_str) == Some("interrupted")
+}
+
+/// An unbounded stream, read for a while and then cancelled.
+async fn watch(plain: &Plain<'_>) -> Option<Arc<Capture>> {
+    if !plain.command.unbounded {
+        return None;
+    }
+    let judge = plain.session.judge(&plain.command.name);
+    let how = How {
+        reader: Reader::Watch {
+            time: WATCHED,
+            number: libc::SIGINT,
+        },
+        limit: Some(plain.session.options.limit + WATCHED),
+        ..plain.how.clone()
+    };
+    let run = plain.start("watched for two seconds", how).await;
+    if !run.acted {
+        let text = format!("it ended by itself within two seconds: {}", run.end.told());
+        judge.broken(&ENDS, text, &run);
+        judge.not_verified(&SILENT, "it did not go on for two seconds");
+        return None;
+    }
+    judge.pass(&ENDS, "it went on until it was stopped");
+    let stream = Stream::read(&run.stdout);
+    let said = stream
+        .lines
+        .iter()
+        .filter(|line| line.kind() != Some("aoi:summary"));
+    let said = said.count();
+    let wrong = (said == 0).then(|| "nothing came in two seconds, not even aoi:meta".to_owned());
+    judge.held(
+        &SILENT,
+        &format!("{said} lines in two seconds"),
+        wrong,
+        &run,
+    );
+    Some(run)
+}
+
+/// What the runs show, rule by rule.
+#[derive(Default)]
+struct Marks {
+    ignored: Tally,
+    hangs: Tally,
+    trace: Tally,
+    zero: Tally,
+    exit: Tally,
+    ok: Tally,
+    torn: Tally,
+    last: Tally,
+    summary: Tally,
+    reason: Tally,
+}
+
+impl Marks {
+    fn all(self) -> [(Tally, &'static crate::aoi::rules::Rule); 10] {
+        [
+            (self.ignored, &IGNORED),
+            (self.hangs, &HANGS),
+            (self.trace, &TRACE),
+            (self.zero, &ZERO),
+            (self.exit, &EXIT),
+            (self.ok, &OK_TRUE),
+            (self.torn, &TORN),
+            (self.last, &LAST),
+            (self.summary, &SUMMARY),
+            (self.reason, &REASON),
+        ]
+    }
+
+    fn missed(&mut self, why: &str) {
+        for tally in [
+            &mut self.ignored,
+            &mut self.hangs,
+            &mut self.trace,
+            &mut self.zero,
+            &mut self.exit,
+            &mut self.ok,
+            &mut self.torn,
+            &mut self.last,
+            &mut self.summary,
+            &mut self.reason,
+        ] {
+            tally.doubt(why);
+        }
+    }
+
+    fn look(&mut self, run: &Arc<Capture>, number: i32) {
+        let at = |what: &str| format!("`{}`: {what}", run.probe);
+        let found = trace::find(&run.stderr);
+        let wrong = found.map(|trace| {
+            at(&format!(
+                "a stack trace ({}): {:?}",
+                trace.language, trace.line
+            ))
+        });
+        self.trace.see(run, wrong, "no stack trace");
+        let late = run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT);
+        let ms = run.after_act.unwrap_or_default().as_millis();
+        let wrong = late.then(|| at(&format!("it was still there {ms} ms after the signal")));
+        self.hangs.see(run, wrong, "it ends soon after the signal");
+        if run.end == End::TimedOut {
+            return;
+        }
+        let ignored = looks_done(run);
+        let wrong = ignored.then(|| at("it went on to its end as if nothing had come"));
+        self.ignored.see(run, wrong, "the signal stops it");
+        if ignored {
+            return;
+        }
+        let stream = Stream::read(&run.stdout);
+        self.look_at_end(run, number, &stream);
+        self.look_at_lines(run, &stream);
+    }
+
+    fn look_at_end(&mut self, run: &Arc<Capture>, number: i32, stream: &Stream) {
+        let at = |what: &str| format!("`{}`: {what}", run.probe);
+        let wrong = run.end.is_success().then(|| at("it exits 0"));
+        self.zero.see(run, wrong, &run.end.told());
+        if !run.end.is_success() {
+            let usual = matches!(run.end, End::Code(130 | 143)) || run.end == End::Signal(number);
+            let wrong = (!usual).then(|| at(&run.end.told()));
+            self.exit.see(run, wrong, &run.end.told());
+        }
+        let mut summaries = stream.of("aoi:summary");
+        let says_ok = summaries.any(|line| line.get("ok") == Some(&Value::Bool(true)));
+        let wrong = says_ok.then(|| at("its summary says ok: true"));
+        self.ok.see(run, wrong, "it does not say ok: true");
+        let count = stream.of("aoi:summary").count();
+        let wrong = (count == 0).then(|| at(&format!("no summary, {}", run.end.told())));
+        self.summary.see(run, wrong, "a summary comes");
+        if count == 0 {
+            return;
+        }
+        let wrong = match (count, stream.summary()) {
+            (1, Some(_)) => None,
+            (1, None) => Some(at("something follows the summary")),
+            (more, _) => Some(at(&format!("there are {more} summaries"))),
+        };
+        self.last.see(run, wrong, "one summary, and it is last");
+        let reason = stream
+            .of("aoi:summary")
+            .last()
+            .and_then(|line| line.get("reason"));
+        let wrong = (reason.and_then(Value::as_str) != Some("interrupted")).then(|| match reason {
+            Some(other) => at(&format!("the summary's reason is {other}")),
+            None => at("the summary has no reason"),
+        });
+        self.reason.see(run, wrong, "the reason is \"interrupted\"");
+    }
+
+    fn look_at_lines(&mut self, run: &Arc<Capture>, stream: &Stream) {
+        let is_odd = |line: &&Line| line.json.is_none() && !line.bytes.is_empty();
+        let last = stream.lines.len();
+        // A process that was killed cannot finish its last line.
+        let killed = matches!(run.end, End::Signal(_));
+        let odd = stream
+            .lines
+            .iter()
+            .filter(|line| !(killed && line.number == last))
+            .find(|line| is_odd(line) || !line.complete);
+        let wrong = odd.map(|line| {
+            let after = if line.number == last {
+                ""
+            } else {
+                ", and more follows"
+            };
+            format!("`{}`: line {} is cut{after}", run.probe, line.number)
+        });
+        self.torn.see(run, wrong, "every line is whole");
+    }
+
+    fn settle(self, plain: &Plain) {
+        let judge = plain.session.judge(&plain.command.name);
+        for (tally, rule) in self.all() {
+            tally.settle(judge, rule, |judge, rule| {
+                judge.not_applicable(rule, "no interrupted run of it bears on this");
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_fits_the_output() {
+        let lines =
+            |count: usize| "x".repeat(99) + &("\n".to_owned() + &"x".repeat(99)).repeat(count);
+        assert_eq!(backpressure(b"one line\n"), None);
+        assert_eq!(backpressure(b""), None);
+        assert_eq!(backpressure(lines(200).as_bytes()), Some(Output::Small));
+        assert_eq!(backpressure(b"1234567\n123\n"), Some(Output::Tight(10)));
+        let long = format!("{}\n{{}}\n", "x".repeat(small_pipe()));
+        assert_eq!(backpressure(long.as_bytes()), None);
+    }
+}
