@@ -2,8 +2,8 @@
 //! through `report`.
 
 #[cfg(target_os = "linux")]
-#[cfg(unix)]
 mod aoi_lint;
+#[cfg(unix)]
 mod aoi_mock;
 mod args;
 #[cfg(target_os = "linux")]
