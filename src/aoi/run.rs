@@ -58,6 +58,9 @@ pub enum Output {
     /// Such a pipe, full but for so many bytes: whatever the target writes beyond them waits for
     /// the reader.
     Tight(u16),
+    /// A pipe of two pages, the first of them full: a target that waits until its output is ready
+    /// writes once, and no more.
+    Slot,
     /// A pipe whose reader is gone before the target starts.
     Closed,
     /// `/dev/full`: every write fails.
@@ -425,7 +428,7 @@ async fn read(
         }
         Reader::Signal { number, group } => {
             let begins = match launch.output {
-                Output::Tight(_) => until_more(&pipe, filler, child).await,
+                Output::Tight(_) | Output::Slot => until_more(&pipe, filler, child).await,
                 _ => until_line(&mut pipe, seen, begun).await,
             };
             if begins {
@@ -571,15 +574,20 @@ fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
             inner
         }
         Output::Closed => sys::pipe()?.1,
-        Output::Pipe | Output::Small | Output::Tight(_) => {
+        Output::Pipe | Output::Small | Output::Tight(_) | Output::Slot => {
             let (ours, theirs) = sys::pipe()?;
-            if launch.output != Output::Pipe {
-                shrink(&theirs)?;
+            let page = small_pipe();
+            match launch.output {
+                Output::Pipe => {}
+                Output::Slot => resize(&theirs, 2 * page)?,
+                _ => resize(&theirs, page)?,
             }
-            if let Output::Tight(room) = launch.output {
-                filler = small_pipe().saturating_sub(room.into());
-                File::from(theirs.try_clone()?).write_all(&vec![b'\n'; filler])?;
-            }
+            filler = match launch.output {
+                Output::Tight(room) => page.saturating_sub(room.into()),
+                Output::Slot => page,
+                _ => 0,
+            };
+            File::from(theirs.try_clone()?).write_all(&vec![b'\n'; filler])?;
             nonblocking(&ours)?;
             from_stdout = Some(pipe::Receiver::from_owned_fd(ours)?);
             theirs
@@ -616,8 +624,8 @@ pub fn small_pipe() -> usize {
     usize::try_from(page).unwrap_or(4096)
 }
 
-fn shrink(pipe: &OwnedFd) -> io::Result<()> {
-    let size = libc::c_int::try_from(small_pipe()).map_err(io::Error::other)?;
+fn resize(pipe: &OwnedFd, size: usize) -> io::Result<()> {
+    let size = libc::c_int::try_from(size).map_err(io::Error::other)?;
     // SAFETY: plain numbers.
     match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, size) } {
         -1 => Err(io::Error::last_os_error()),

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use agentproto::aoi::model::{Report, Verdict};
 use agentproto::aoi::probe::{self, Probe};
+use agentproto::aoi::run::{self, Costs, Input, Launch, Output, Reader, World};
 use agentproto::aoi::session::Options;
 use agentproto::runtime::helper;
 use futures::StreamExt;
@@ -40,8 +42,12 @@ fn probe(mode: &str) -> Probe {
     probe
 }
 
-async fn lint(mode: &str) -> Report {
+fn use_helper() {
     HELPER.call_once(|| helper::use_binary(env!("CARGO_BIN_EXE_agentproto")));
+}
+
+async fn lint(mode: &str) -> Report {
+    use_helper();
     agentproto::aoi::lint(probe(mode), Options::default(), &STOP)
         .await
         .expect("a report")
@@ -63,7 +69,7 @@ async fn trips(cases: &[(&'static str, &'static str)]) {
         let found = broken.contains(rule);
         (!found).then(|| format!("{mode}: {rule} is not among {broken:?}"))
     });
-    let missed: Vec<Option<String>> = futures::stream::iter(runs).buffered(2).collect().await;
+    let missed: Vec<Option<String>> = futures::stream::iter(runs).buffered(4).collect().await;
     let missed: Vec<String> = missed.into_iter().flatten().collect();
     assert!(missed.is_empty(), "{missed:#?}");
 }
@@ -218,4 +224,45 @@ async fn what_check_10_must_see() {
         ("interrupted-one", "AOI-10.signal-exit"),
     ])
     .await;
+}
+
+/// A set of signals, from a text as in `/proc/PID/status`.
+fn signals(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let digits = line.expect("a line").trim_start_matches(':').trim();
+    u64::from_str_radix(digits, 16).expect("a number")
+}
+
+/// Check 10 would prove nothing if the target inherited from us that SIGPIPE is ignored.
+#[tokio::test]
+async fn a_target_starts_with_the_usual_sigpipe() {
+    use_helper();
+    let bit = 1 << (libc::SIGPIPE - 1);
+    let own = std::fs::read_to_string("/proc/self/status").expect("our own status");
+    assert_ne!(signals(&own, "SigIgn") & bit, 0, "this process ignores it");
+    let root = std::env::temp_dir().join(format!("aoi-checks-{}", std::process::id()));
+    let world = World::new(root.clone()).expect("a world");
+    let launch = Launch {
+        command: "status".to_owned(),
+        probe: "status".to_owned(),
+        argv: ["/bin/cat", "/proc/self/status"].map(Into::into).to_vec(),
+        env: Vec::new(),
+        input: Input::Null,
+        output: Output::Pipe,
+        stderr_closed: false,
+        reader: Reader::All,
+        walls: None,
+        limit: Duration::from_secs(30),
+        is_machine: false,
+        version: None,
+        canaries: false,
+    };
+    let capture = run::run(&launch, &world, &Costs::default())
+        .await
+        .expect("a run");
+    let _ = std::fs::remove_dir_all(root);
+    let status = String::from_utf8_lossy(&capture.stdout);
+    for set in ["SigIgn", "SigBlk"] {
+        assert_eq!(signals(&status, set) & bit, 0, "{set}: {status}");
+    }
 }

@@ -1,6 +1,13 @@
 #!/bin/sh
 # A small tool that keeps AOI-CLI; MODE says what it does wrong.
 
+# What it writes waits in a child, which it leaves behind.
+if [ "$MODE" = slow-reader ]; then
+    MODE='' "$0" "$@" &
+    sleep 0.5
+    exit 0
+fi
+
 meta='{"type":"aoi:meta","tool":"tool","aoi_version":"0.2","schema_version":"1.0.0","command":"search"}'
 summary='{"type":"aoi:summary","ok":true,"count":3,"error_count":0,"warning_count":0}'
 partial='{"type":"aoi:summary","ok":false,"reason":"interrupted","partial":true}'
@@ -109,7 +116,6 @@ case $operand in
         exit 66 ;;
 esac
 case $MODE in
-    slow-reader) { sleep 0.2; say "$summary"; } & exit 0 ;;
     held) sleep 30 & ;;
     banner) echo '==== tool ====' ;;
     prose) echo 'Searching the index' ;;

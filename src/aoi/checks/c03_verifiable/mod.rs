@@ -139,7 +139,7 @@ fn judge(session: &Session, command: &Command, runs: &[&Arc<Capture>]) {
     let failures: Vec<(&Arc<Capture>, Stream)> = complete()
         .filter(|(run, _)| !run.end.is_success())
         .collect();
-    success(judge, plain, &successes);
+    success(judge, command, plain, &successes);
     let all: Vec<(&Arc<Capture>, Stream)> = complete().collect();
     counts::judge(judge, command, &all);
     metas(judge, &all);
@@ -184,7 +184,12 @@ fn exit(judge: Judge, command: &Command, plain: Option<&Arc<Capture>>, runs: &[&
 /// The dialect without prefixes is told once, by check 2.
 const LEGACY: &str = "the framework's events have no prefix here (AOI-02.legacy-unprefixed)";
 
-fn success(judge: Judge, plain: Option<&Arc<Capture>>, successes: &[(&Arc<Capture>, Stream)]) {
+fn success(
+    judge: Judge,
+    command: &Command,
+    plain: Option<&Arc<Capture>>,
+    successes: &[(&Arc<Capture>, Stream)],
+) {
     let (mut summary, mut ok, mut meta) = (Tally::default(), Tally::default(), Tally::default());
     for (run, stream) in successes {
         if stream.is_legacy() {
@@ -223,7 +228,10 @@ fn success(judge: Judge, plain: Option<&Arc<Capture>>, successes: &[(&Arc<Captur
     }
     for (tally, rule) in [(summary, &SUMMARY), (ok, &OK), (meta, &META_FIRST)] {
         tally.settle(judge, rule, |judge, rule| {
-            judge.not_verified(rule, "no run of it succeeded")
+            match lacks_login(command, plain) {
+                true => judge.skip(rule, LOGIN),
+                false => judge.not_verified(rule, "no run of it succeeded"),
+            }
         });
     }
 }

@@ -186,9 +186,10 @@ fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<
         }
         Some(_) => judge.not_verified(rule, "no malformed usage of it was tried"),
     };
+    // An unbounded stream that had to be stopped has begun well.
     let succeeds = runs
         .iter()
-        .any(|run| run.end.is_success() && !run.probe.starts_with(MALFORMED));
+        .any(|run| (run.end.is_success() || run.acted) && !super::is_bent(run));
     for (rule, probes) in [
         (&FLAG, &[UNKNOWN_FLAG][..]),
         (&COMMAND, &[UNKNOWN_COMMAND]),

@@ -118,14 +118,15 @@ pub async fn stderr(plain: &Plain<'_>) {
         let mut words = plain.words.clone();
         words.push(unknown_flag(plain.session));
         let name = &plain.command.name;
-        let refused = plain
-            .session
-            .run(name, "malformed: stderr open", &words, plain.how.clone());
+        let refused =
+            plain
+                .session
+                .run(name, "refused, with stderr open", &words, plain.how.clone());
         let refused = refused.await;
         if !refused.stderr.is_empty() {
             let unheard = plain
                 .session
-                .run(name, "malformed: stderr closed", &words, closed);
+                .run(name, "refused, with stderr closed", &words, closed);
             compare(&unheard.await, &refused, &mut tally);
         }
     }
