@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::args::Mock;
 use super::mistakes::misread;
-use super::{Failure, Outcome, io_failure, model};
 use super::{Failure, Outcome, aoi_mock, io_failure, model};
 use crate::exit;
 use crate::lint::text::closest_of;
