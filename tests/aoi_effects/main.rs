@@ -91,12 +91,12 @@ fn lint_with(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Re
 fn found(report: &Report) -> Vec<&Finding> {
     let ours = ["AOI-06", "AOI-07", "AOI-08", "AOI-11", "AOI-12"];
     let advisory = ["AOI-adv.read-only-changes", "AOI-adv.idempotent-race"];
-    let is_ours = |rule: &str| {
-        ours.iter().any(|check| rule.starts_with(check)) || advisory.contains(&rule)
-    };
+    let is_ours =
+        |rule: &str| ours.iter().any(|check| rule.starts_with(check)) || advisory.contains(&rule);
     let is_wrong = |verdict| matches!(verdict, Verdict::Fail | Verdict::Warn | Verdict::Error);
     let all = report.checks.iter();
-    all.filter(|f| is_wrong(f.verdict) && is_ours(&f.rule)).collect()
+    all.filter(|f| is_wrong(f.verdict) && is_ours(&f.rule))
+        .collect()
 }
 
 fn told(findings: &[&Finding]) -> Vec<String> {
@@ -109,8 +109,14 @@ fn broken(commands: &[&str], mistakes: &[(&str, &str, &str)]) {
     for (wrong, command, rule) in mistakes {
         let report = lint(wrong, commands);
         let findings = found(&report);
-        let hit = findings.iter().any(|f| f.command == *command && f.rule == *rule);
-        assert!(hit, "{wrong}: {rule} of {command} is not among {:#?}", told(&findings));
+        let hit = findings
+            .iter()
+            .any(|f| f.command == *command && f.rule == *rule);
+        assert!(
+            hit,
+            "{wrong}: {rule} of {command} is not among {:#?}",
+            told(&findings)
+        );
     }
 }
 
@@ -134,15 +140,72 @@ fn a_tool_that_keeps_the_rules_is_proven_and_nothing_is_found() {
         .collect();
     assert_eq!(told(&findings), Vec::<String>::new());
     for (command, rules) in [
-        ("delete", &["AOI-06.refuses", "AOI-06.no-effect", "AOI-06.prompt", "AOI-06.confirmed"][..]),
+        (
+            "delete",
+            &[
+                "AOI-06.refuses",
+                "AOI-06.no-effect",
+                "AOI-06.prompt",
+                "AOI-06.confirmed",
+            ][..],
+        ),
         ("create", &["AOI-06.dry-run-plan", "AOI-06.dry-run-effect"]),
-        ("login", &["AOI-06.interactive-required", "AOI-06.browser", "AOI-06.prompt"]),
-        ("create", &["AOI-07.replay", "AOI-07.replay-effect", "AOI-07.other-key", "AOI-07.key-conflict"]),
-        ("delete", &["AOI-07.replay", "AOI-07.replay-effect", "AOI-07.without-key"]),
-        ("create", &["AOI-08.id", "AOI-08.id-found", "AOI-08.count", "AOI-08.id-usable"]),
-        ("delete", &["AOI-08.id-target", "AOI-08.id-found", "AOI-08.count"]),
-        ("find", &["AOI-11.limit", "AOI-11.truncated", "AOI-11.cursor-walk", "AOI-11.streams"]),
-        ("import", &["AOI-12.fail-fast", "AOI-12.before-bad-line", "AOI-12.goes-on", "AOI-12.bom"]),
+        (
+            "login",
+            &[
+                "AOI-06.interactive-required",
+                "AOI-06.browser",
+                "AOI-06.prompt",
+            ],
+        ),
+        (
+            "create",
+            &[
+                "AOI-07.replay",
+                "AOI-07.replay-effect",
+                "AOI-07.other-key",
+                "AOI-07.key-conflict",
+            ],
+        ),
+        (
+            "delete",
+            &[
+                "AOI-07.replay",
+                "AOI-07.replay-effect",
+                "AOI-07.without-key",
+            ],
+        ),
+        (
+            "create",
+            &[
+                "AOI-08.id",
+                "AOI-08.id-found",
+                "AOI-08.count",
+                "AOI-08.id-usable",
+            ],
+        ),
+        (
+            "delete",
+            &["AOI-08.id-target", "AOI-08.id-found", "AOI-08.count"],
+        ),
+        (
+            "find",
+            &[
+                "AOI-11.limit",
+                "AOI-11.truncated",
+                "AOI-11.cursor-walk",
+                "AOI-11.streams",
+            ],
+        ),
+        (
+            "import",
+            &[
+                "AOI-12.fail-fast",
+                "AOI-12.before-bad-line",
+                "AOI-12.goes-on",
+                "AOI-12.bom",
+            ],
+        ),
         ("list", &["AOI-adv.read-only-changes"]),
     ] {
         for rule in rules {
@@ -161,7 +224,11 @@ fn nothing_is_changed_without_leave_and_what_is_unseen_is_not_proven() {
         ("create", "AOI-08.id"),
         ("import", "AOI-12.fail-fast"),
     ] {
-        assert_eq!(verdict(&report, command, rule), Some(Verdict::Skip), "{rule}");
+        assert_eq!(
+            verdict(&report, command, rule),
+            Some(Verdict::Skip),
+            "{rule}"
+        );
     }
     let report = lint_with("", &[CREATE, DELETE], "sandbox: true", "");
     for (command, rule) in [
@@ -169,9 +236,16 @@ fn nothing_is_changed_without_leave_and_what_is_unseen_is_not_proven() {
         ("create", "AOI-07.replay-effect"),
         ("create", "AOI-08.id-found"),
     ] {
-        assert_eq!(verdict(&report, command, rule), Some(Verdict::NotVerified), "{rule}");
+        assert_eq!(
+            verdict(&report, command, rule),
+            Some(Verdict::NotVerified),
+            "{rule}"
+        );
     }
-    assert_eq!(verdict(&report, "delete", "AOI-06.refuses"), Some(Verdict::Pass));
+    assert_eq!(
+        verdict(&report, "delete", "AOI-06.refuses"),
+        Some(Verdict::Pass)
+    );
 }
 
 #[test]
@@ -182,11 +256,22 @@ fn a_directory_and_a_program_show_effects_too() {
     ] {
         let report = lint_with("", &[CREATE, DELETE], "sandbox: true", observe);
         assert_eq!(told(&found(&report)), Vec::<String>::new(), "{observe}");
-        for rule in ["AOI-06.no-effect", "AOI-07.replay-effect", "AOI-08.id-found"] {
-            assert_eq!(verdict(&report, "delete", rule), Some(Verdict::Pass), "{observe}: {rule}");
+        for rule in [
+            "AOI-06.no-effect",
+            "AOI-07.replay-effect",
+            "AOI-08.id-found",
+        ] {
+            assert_eq!(
+                verdict(&report, "delete", rule),
+                Some(Verdict::Pass),
+                "{observe}: {rule}"
+            );
         }
         let report = lint_with("too-late", &[CREATE, DELETE], "sandbox: true", observe);
-        assert_eq!(verdict(&report, "delete", "AOI-06.no-effect"), Some(Verdict::Fail));
+        assert_eq!(
+            verdict(&report, "delete", "AOI-06.no-effect"),
+            Some(Verdict::Fail)
+        );
     }
 }
 
@@ -195,9 +280,22 @@ fn setup_and_teardown_surround_every_change_and_their_failure_is_told() {
     let setup = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; echo x > $NOTES/seeded.note\"]]\nteardown: [[sh, -c, \"test -f $NOTES/seeded.note\"]]";
     let report = lint_with("", &[CREATE], setup, OBSERVE);
     assert_eq!(told(&found(&report)), Vec::<String>::new());
-    let report = lint_with("", &[CREATE], "sandbox: true\nsetup: [[sh, -c, \"exit 3\"]]", OBSERVE);
-    assert_eq!(verdict(&report, "create", "AOI-08.id"), Some(Verdict::NotVerified));
-    let report = lint_with("", &[CREATE], "sandbox: true\nteardown: [[sh, -c, \"exit 3\"]]", OBSERVE);
+    let report = lint_with(
+        "",
+        &[CREATE],
+        "sandbox: true\nsetup: [[sh, -c, \"exit 3\"]]",
+        OBSERVE,
+    );
+    assert_eq!(
+        verdict(&report, "create", "AOI-08.id"),
+        Some(Verdict::NotVerified)
+    );
+    let report = lint_with(
+        "",
+        &[CREATE],
+        "sandbox: true\nteardown: [[sh, -c, \"exit 3\"]]",
+        OBSERVE,
+    );
     assert!(report.summary.error > 0);
     assert_eq!(verdict(&report, "create", "AOI-08.id"), Some(Verdict::Pass));
 }
@@ -224,7 +322,10 @@ fn unsafe_ways_are_found() {
             ("waits", "login", "AOI-06.prompt"),
         ],
     );
-    broken(&[LIST], &[("list-writes", "list", "AOI-adv.read-only-changes")]);
+    broken(
+        &[LIST],
+        &[("list-writes", "list", "AOI-adv.read-only-changes")],
+    );
 }
 
 #[test]

@@ -32,7 +32,13 @@ pub static REFUSES: Rule = rule(
     "A destructive command without its confirmation exits non-zero and does not say ok",
     "A caller that forgot the confirmation must learn that nothing was done.",
     "Without --confirm: one aoi:error, a summary with ok false, exit 64, and nothing else.",
-    &["AOI-14.3-01", "AOI-14.3-02", "AOI-16.1-10", "AOI-16.3-06", "AOI-18.2-06"],
+    &[
+        "AOI-14.3-01",
+        "AOI-14.3-02",
+        "AOI-16.1-10",
+        "AOI-16.3-06",
+        "AOI-18.2-06",
+    ],
 );
 pub static NO_EFFECT: Rule = rule(
     "AOI-06.no-effect",

@@ -2,6 +2,7 @@
 //! everything once.
 
 mod rules;
+mod streaming;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use rules::{
     STREAMS, TRUNCATED, TRUNCATED_FALSELY, TRUNCATED_TYPE, WALK,
 };
 use serde_json::Value;
+use streaming::streams;
 
 use crate::aoi::capture::{Capture, End};
 use crate::aoi::observe::{self, declares, is_mutating, refused, within};
@@ -454,48 +456,6 @@ fn compare(seen: &[String], full: &[String]) -> Option<String> {
         }
         (None, None) => "page by page the order is another one".to_owned(),
     })
-}
-
-/// Results come while the command still works, seen on a slow run.
-async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
-    let Some(slow) = &command.slow else {
-        return;
-    };
-    let words = session.fill(slow, &[], session.common());
-    let mut wrong = None;
-    // A machine that was busy at the wrong moment gets a second chance.
-    for _ in 0..2 {
-        let run = session
-            .run(&command.name, "slow", &words, How::default())
-            .await;
-        let stream = Stream::read(&run.stdout);
-        let first = stream.domain().next().map(|line| line.offset + 1);
-        let last = stream.summary().map(|line| line.offset + 1);
-        let times = (
-            first.and_then(|offset| run.arrived(offset)),
-            last.and_then(|offset| run.arrived(offset)),
-        );
-        let (Some(first), Some(last)) = times else {
-            let why = "the slow run has no results, or no summary";
-            return sheet.not_verified(&STREAMS, why);
-        };
-        if last.as_millis() <= 500 {
-            let why = "the slow run takes less than half a second";
-            return sheet.not_applicable(&STREAMS, why);
-        }
-        if 2 * first < last {
-            return sheet.pass(&STREAMS, "the first result comes long before the summary");
-        }
-        let told = format!(
-            "the first result comes after {} ms, the summary after {} ms",
-            first.as_millis(),
-            last.as_millis()
-        );
-        wrong = Some((told, run));
-    }
-    if let Some((message, run)) = wrong {
-        sheet.broken(&STREAMS, message, &run);
-    }
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use feed::{Case, Feed, Out};
 use futures::future::join_all;
 use modes::Modes;
 use rules::{
-    AFTER, BEFORE, BOM, BUSY, CATEGORY, CRLF, DECLARED_MODE, DEFAULT, ENDS, ERROR, FAIL_FAST, GOES_ON, GOOD,
-    LAST_LINE, LINE, LINE_TOLD, LONG, MODE, MODE_MANIFEST, ONE_EACH, PARTIAL, SILENT, TOLERANT_OK, UNKNOWN_FIELD,
-    UNKNOWN_TYPE, UPSTREAM,
+    AFTER, BEFORE, BOM, BUSY, CATEGORY, CRLF, DECLARED_MODE, DEFAULT, ENDS, ERROR, FAIL_FAST,
+    GOES_ON, GOOD, LAST_LINE, LINE, LINE_TOLD, LONG, MODE, MODE_MANIFEST, ONE_EACH, PARTIAL,
+    SILENT, TOLERANT_OK, UNKNOWN_FIELD, UNKNOWN_TYPE, UPSTREAM,
 };
 use serde_json::{Value, json};
 use verdicts::{ends, one_form, silence};
@@ -169,7 +169,10 @@ impl Lines<'_> {
             let what = format!("the bad line `{shown}` in the middle");
             cases.push(Case::with_bad(&what, good, &bad, middle));
         }
-        let mut runs = self.feed.run_all(&cases.iter().collect::<Vec<_>>(), words).await;
+        let mut runs = self
+            .feed
+            .run_all(&cases.iter().collect::<Vec<_>>(), words)
+            .await;
         if !words.is_empty() && self.modes.default == Some(Mode::FailFast) {
             let case = Case::with_bad("a bad line, no mode asked for", good, CUT, middle);
             runs.push(self.feed.run(&case, &[]).await);

@@ -116,7 +116,9 @@ impl Modes {
         };
         let said = said(entry);
         let captures = session.captures();
-        let source = captures.iter().find(|run| run.probe.contains("capabilities"));
+        let source = captures
+            .iter()
+            .find(|run| run.probe.contains("capabilities"));
         match (said.is_any, source) {
             (true, _) => sheet.pass(&MODE_MANIFEST, "capabilities speak of it"),
             (false, Some(run)) => {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::feed::{Case, Out};
 use super::rules::{
-    AFTER, BEFORE, BOM, BUSY, CATEGORY, DECLARED_MODE, ENDS, ERROR, FAIL_FAST, GOES_ON, LINE, LINE_TOLD, ONE_EACH,
-    PARTIAL, SILENT, TOLERANT_OK,
+    AFTER, BEFORE, BOM, BUSY, CATEGORY, DECLARED_MODE, ENDS, ERROR, FAIL_FAST, GOES_ON, LINE,
+    LINE_TOLD, ONE_EACH, PARTIAL, SILENT, TOLERANT_OK,
 };
 use super::{Lines, OF_ERRORS, OF_FAIL_FAST, OF_TOLERANT, Runs, SILENCE};
 use crate::aoi::capture::{Capture, End};
@@ -52,7 +52,10 @@ impl Lines<'_> {
         };
         // A bad line before some good ones shows which of the two it is.
         let shown = runs.into_iter().flatten().find_map(|(case, run)| {
-            let is_early = case.bad.first().is_some_and(|line| *line < case.lines.len());
+            let is_early = case
+                .bad
+                .first()
+                .is_some_and(|line| *line < case.lines.len());
             run.as_ref().ok().filter(|_| is_early)
         });
         let Some(out) = shown else {
@@ -66,9 +69,14 @@ impl Lines<'_> {
             Mode::FailFast => "fail-fast",
             Mode::Tolerant => "tolerant",
         };
-        let wrong = (seen != declared)
-            .then(|| format!("declared {}, seen {}", name(declared), name(seen)));
-        sheet.held(&DECLARED_MODE, "it is in the mode that is declared", wrong, &out.run);
+        let wrong =
+            (seen != declared).then(|| format!("declared {}, seen {}", name(declared), name(seen)));
+        sheet.held(
+            &DECLARED_MODE,
+            "it is in the mode that is declared",
+            wrong,
+            &out.run,
+        );
     }
 
     pub fn judge_tolerant(&self, runs: Option<Runs>, good: &Out, sheet: &mut Sheet<'_>) {
