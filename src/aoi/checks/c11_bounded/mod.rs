@@ -218,7 +218,9 @@ impl<'p> Pages<'p> {
         let mut last = String::new();
         for count in [self.limit.total.saturating_mul(10), self.limit.total] {
             let page = self.limited(count).await;
-            if page.run.end.is_success() && !page.is_truncated() {
+            // The author knows how many there are, whatever the summary says.
+            let is_whole = !page.is_truncated() || page.ids.len() as u64 == self.limit.total;
+            if page.run.end.is_success() && is_whole {
                 return Ok(Full { ids: page.ids });
             }
             last = format!(
@@ -233,7 +235,10 @@ impl<'p> Pages<'p> {
         self.bad_cursor(sheet).await;
         let full = match full {
             Ok(full) => full,
-            Err(why) => return sheet.doubt(&self.data(), &why),
+            Err(why) => {
+                self.short(sheet).await;
+                return sheet.doubt(&self.data(), &why);
+            }
         };
         let total = full.ids.len() as u64;
         if total < 2 {
@@ -269,6 +274,20 @@ impl<'p> Pages<'p> {
         let has_cursor = self.cursor.is_some();
         let of_cursor = |rule: &&Rule| has_cursor || !CURSORS.contains(rule);
         DATA.into_iter().filter(of_cursor).collect()
+    }
+
+    /// Where nobody knows how much there is, a page can still be too long.
+    async fn short(&self, sheet: &mut Sheet<'_>) {
+        let flag = &self.limit.flag;
+        for count in [1, self.limit.page] {
+            let page = self.limited(count).await;
+            let hits = page.ids.len();
+            let is_counted = self.limit.unit == "events" && page.run.end.is_success();
+            if is_counted && hits as u64 > count {
+                let message = format!("`{flag} {count}` gives {hits} results");
+                return sheet.broken(&AT_MOST, message, &page.run);
+            }
+        }
     }
 
     fn one_page(&self, count: u64, page: &Page, full: &Full, sheet: &mut Sheet<'_>) {
