@@ -367,7 +367,6 @@ fn bad_lines_that_are_handled_otherwise_than_declared_are_found() {
             ("line-from-zero", "import", "AOI-12.line-number"),
             ("stops-late", "import", "AOI-12.after-bad-line"),
             ("one-only", "import", "AOI-12.goes-on"),
-            ("busy", "import", "AOI-12.busy-wait"),
         ],
     );
 }

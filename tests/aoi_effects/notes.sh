@@ -69,7 +69,6 @@ delete() {
     tell deleted "$id"
 }
 import() {
-    wrong busy && [ -p /dev/stdin ] && { timeout 0.01 head -c1 > /dev/null || while :; do :; done; }
     lines=$(tr -d ' \r' | sed '1s/^\xef\xbb\xbf//')
     meta
     at=0 bad=0

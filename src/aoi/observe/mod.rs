@@ -155,12 +155,16 @@ impl<'s> Sequence<'s> {
 
     /// Runs the tool in this world.
     pub async fn run(&self, probe: &str, call: &Call, how: How) -> Arc<Capture> {
+        self.run_as(&self.command.name, probe, call, how).await
+    }
+
+    /// A run of another command than the one that all of this is about.
+    async fn run_as(&self, name: &str, probe: &str, call: &Call, how: How) -> Arc<Capture> {
         let how = How {
             input: call.input.clone(),
             world: Some(self.world.clone()),
             ..how
         };
-        let name = &self.command.name;
         self.session.run(name, probe, &call.words, how).await
     }
 
@@ -194,7 +198,12 @@ impl<'s> Sequence<'s> {
             words: self.session.fill(args, &[], &self.world),
             input: Input::Null,
         };
-        let run = self.run("observe", &call, How::default()).await;
+        let first = args.first();
+        let mut commands = self.session.commands().iter();
+        let looked =
+            commands.find(|command| Some(&command.name) == first || command.ok.first() == first);
+        let name = looked.map_or(TOOL, |command| command.name.as_str());
+        let run = self.run_as(name, "observe", &call, How::default()).await;
         if !run.end.is_success() {
             let said = told(&run.stderr);
             return Err(format!("`observe` failed: {}{said}", run.end.told()));
@@ -248,7 +257,9 @@ impl<'s> Sequence<'s> {
             .ok_or_else(|| format!("`target.from` names `{from}`, which cannot make a target"))?;
         let below = Box::pin(self.made_for(maker, left - 1)).await?;
         let call = confirmed(self.session, maker, &self.world, below.as_deref());
-        let run = self.run("target", &call, How::default()).await;
+        let run = self
+            .run_as(&maker.name, "target", &call, How::default())
+            .await;
         if !succeeded(&run) {
             let end = run.end.told();
             return Err(format!("`{from}`, which makes the target, fails: {end}"));
@@ -421,4 +432,14 @@ pub fn is_mutating(session: &Session, command: &Command) -> bool {
         (None, Some(declared)) => !declared,
         (None, None) => command.input.is_some(),
     }
+}
+
+/// The run that capabilities were read from.
+pub fn manifest_run(session: &Session) -> Option<Arc<Capture>> {
+    let is_one = |run: &&Arc<Capture>| {
+        let mut words = run.argv.iter().skip(1).filter_map(|word| word.to_str());
+        let is_asked = words.any(|word| matches!(word, "capabilities" | "--capabilities"));
+        is_asked && run.end.is_success()
+    };
+    session.captures().iter().find(is_one).cloned()
 }

@@ -15,8 +15,8 @@ use rules::{
 
 use crate::aoi::capture::{Capture, End};
 use crate::aoi::observe::{
-    Call, Effect, Sequence, State, declares, is_destructive, is_mutating, refused, succeeded,
-    within,
+    Call, Effect, Sequence, State, declares, is_destructive, is_mutating, manifest_run, refused,
+    succeeded, within,
 };
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
@@ -122,10 +122,7 @@ fn declared(session: &Session, command: &Command, sheet: &mut Sheet) {
         .into_iter()
         .filter(|key| entry.get(key).and_then(serde_json::Value::as_bool) != Some(true))
         .collect();
-    let captures = session.captures();
-    let source = captures
-        .iter()
-        .find(|run| run.probe.contains("capabilities"));
+    let source = manifest_run(session);
     match (missing.is_empty(), source) {
         (true, _) => sheet.pass(&DECLARED, "destructive and requires_confirm are true"),
         (false, Some(run)) => {
@@ -134,7 +131,7 @@ fn declared(session: &Session, command: &Command, sheet: &mut Sheet) {
                 command.name,
                 missing.join(", ")
             );
-            sheet.broken(&DECLARED, message, run);
+            sheet.broken(&DECLARED, message, &run);
         }
         (false, None) => sheet.not_verified(&DECLARED, "capabilities were not seen"),
     }

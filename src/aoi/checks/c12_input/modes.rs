@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rules::{DEFAULT, MODE, MODE_MANIFEST};
-use crate::aoi::observe::is_mutating;
+use crate::aoi::observe::{is_mutating, manifest_run};
 use crate::aoi::probe::{Command, Input, Mode};
 use crate::aoi::session::{How, Session};
 use crate::aoi::sheet::Sheet;
@@ -119,12 +119,13 @@ impl Modes {
         let source = captures
             .iter()
             .find(|run| run.probe.contains("capabilities"));
+        let source = manifest_run(session);
         match (said.is_any, source) {
             (true, _) => sheet.pass(&MODE_MANIFEST, "capabilities speak of it"),
             (false, Some(run)) => {
                 let name = &command.name;
                 let message = format!("the entry of `{name}` does not speak of malformed lines");
-                sheet.broken(&MODE_MANIFEST, message, run);
+                sheet.broken(&MODE_MANIFEST, message, &run);
             }
             (false, None) => sheet.not_verified(&MODE_MANIFEST, "capabilities were not seen"),
         }

@@ -1,6 +1,7 @@
 //! What the runs of check 12 show.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -263,10 +264,27 @@ pub fn silence(run: Result<Arc<Capture>, Blocked>, sheet: &mut Sheet<'_>) {
     if run.end != End::TimedOut {
         return sheet.not_applicable(&BUSY, "it does not wait for its input");
     }
-    let share = run.cpu.as_secs_f64() / SILENCE.as_secs_f64();
-    let wrong = (share > 0.6).then(|| {
+    let wrong = busy(run.cpu, SILENCE);
+    sheet.held(&BUSY, "it waits without work", wrong, &run);
+}
+
+/// Whether so much processor time in so much time is more than waiting takes.
+fn busy(cpu: Duration, time: Duration) -> Option<String> {
+    let share = cpu.as_secs_f64() / time.as_secs_f64().max(0.001);
+    (share > 0.6).then(|| {
         let percent = (100.0 * share).round();
         format!("waiting for its input it uses {percent} % of a processor")
-    });
-    sheet.held(&BUSY, "it waits without work", wrong, &run);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_no_busy_wait() {
+        let ms = Duration::from_millis;
+        assert_eq!(busy(ms(300), ms(1200)), None);
+        assert!(busy(ms(1100), ms(1200)).is_some_and(|told| told.contains("92 %")));
+    }
 }
