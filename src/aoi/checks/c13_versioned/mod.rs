@@ -15,7 +15,7 @@ use crate::aoi::rules::Rule;
 use crate::aoi::schema::{EventSchema, Fit};
 use crate::aoi::session::{Declared, How, Session};
 use crate::aoi::stream::Stream;
-pub use reported::check as reported;
+pub use reported::{check as reported, is_legacy};
 use rules::*;
 
 pub const RULES: &[&Rule] = rules::ALL;
@@ -89,6 +89,19 @@ pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
     }
     all.truncate(MOST);
     all
+}
+
+/// The schema of a version: asked for by its name, or the usual one where that is it.
+pub fn document<'d>(declared: &'d Declared, version: &str) -> Option<&'d Value> {
+    let usual = || {
+        let offers = offers(declared.capabilities.as_ref());
+        let mut defaults = offers.iter().filter_map(|offer| offer.default.as_ref());
+        defaults
+            .any(|default| agrees(version, default))
+            .then(|| declared.schemas.get(""))
+            .flatten()
+    };
+    declared.schemas.get(version).or_else(usual)
 }
 
 /// One way to ask for one version.
@@ -240,7 +253,7 @@ fn events(
         if !run.end.is_success() {
             continue;
         }
-        let Some(document) = declared.schemas.get(&ask.version) else {
+        let Some(document) = document(declared, &ask.version) else {
             continue;
         };
         let Ok(schema) = EventSchema::read(document) else {
