@@ -76,6 +76,17 @@ fn is_ours(finding: &&Finding) -> bool {
     [1, 4, 13].map(Check::Number).contains(&finding.check)
 }
 
+/// Something could not be walled off here.
+fn is_open(line: &str) -> bool {
+    let words = [
+        "nothing: ",
+        ": not taken away",
+        ": not hidden",
+        ": not tried",
+    ];
+    words.iter().any(|word| line.contains(word))
+}
+
 fn told(findings: &[&Finding]) -> String {
     let line = |f: &&Finding| format!("{} {} {:?}: {}\n", f.command, f.rule, f.verdict, f.message);
     findings.iter().map(line).collect()
@@ -92,7 +103,7 @@ async fn a_conforming_tool_is_proven() {
         .copied()
         .collect();
     // Where nothing can be walled off, that and nothing else is open.
-    let walled = !report.isolation.iter().any(|line| line.contains("not"));
+    let walled = !report.isolation.iter().any(|line| is_open(line));
     let allowed = |f: &&Finding| f.rule.ends_with("-network") || f.rule.ends_with("-credentials");
     let excused = !walled && open.iter().all(allowed);
     assert!(

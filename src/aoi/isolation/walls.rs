@@ -104,14 +104,16 @@ impl Walls {
             view.top(&entry);
         }
         for path in &scope.sockets {
-            view.hide(path);
+            view.hide(path, true);
         }
         let below = scope
             .homes
             .iter()
             .flat_map(|home| CREDENTIALS.map(|name| home.join(name)));
-        for path in below.chain(scope.more.iter().cloned()) {
-            if let Some(hidden) = view.hide(&path) {
+        // What is named a credential is one, whatever words of the command line lead there.
+        let named = scope.more.iter().map(|path| (path.clone(), false));
+        for (path, keeps) in named.chain(below.map(|path| (path, true))) {
+            if let Some(hidden) = view.hide(&path, keeps) {
                 view.hidden.push(hidden);
             }
         }
@@ -213,7 +215,7 @@ impl View<'_> {
 
     /// Empties a place, whatever leads there; what must be seen is put back. The place, if
     /// there is one.
-    fn hide(&mut self, path: &Path) -> Option<PathBuf> {
+    fn hide(&mut self, path: &Path, keeps: bool) -> Option<PathBuf> {
         let path = std::fs::canonicalize(path).ok()?;
         let is_done = |mount: &Mount| {
             path.starts_with(mount.at.path()) && matches!(mount.what, What::Private { .. })
@@ -237,7 +239,7 @@ impl View<'_> {
         self.add(&path, What::Private { exec: false });
         let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
         for child in entries.map(|entry| entry.path()) {
-            if self.scope.keep.iter().any(|kept| kept.starts_with(&child)) {
+            if keeps && self.scope.keep.iter().any(|kept| kept.starts_with(&child)) {
                 self.show(&child, true);
                 self.kept.push(child);
             }

@@ -288,6 +288,14 @@ async fn in_directory(
 async fn forms(session: &Session, topic: &Topic, answer: &Answer) {
     let judge = session.judge(TOOL);
     if answer.kind == Kind::Flag {
+        if let Some(run) = ways::failing_command(session, topic).await {
+            let message = format!(
+                "`{}` works, and the subcommand does not: {}",
+                answer.words.join(" "),
+                run.end.told()
+            );
+            return judge.broken(topic.forms, message, &run);
+        }
         return judge.not_applicable(topic.forms, "there is only the flag");
     }
     let Some(flag) = ways::by_flag(session, topic).await else {

@@ -140,6 +140,21 @@ pub async fn by_flag(session: &Session, topic: &Topic) -> Option<Answer> {
     None
 }
 
+/// The subcommand where the tool has it, though it does not work: it fails otherwise than one
+/// that surely does not exist.
+pub async fn failing_command(session: &Session, topic: &Topic) -> Option<Arc<Capture>> {
+    let words = candidates(session, topic.word, Kind::Command)
+        .into_iter()
+        .next()?;
+    let mut odd = words.clone();
+    if let Some(first) = odd.first_mut() {
+        *first = format!("aoi-lint-{}", session.uniq());
+    }
+    let (own, unknown) = tokio::join!(ask(session, &words, None), ask(session, &odd, None));
+    let is_known = own.end != unknown.end && !mentions(&first_lines(&own), &UNKNOWN);
+    is_known.then_some(own)
+}
+
 /// Whether the tool answers to any flag as to this one: then it does not know it.
 pub async fn ignores_flags(session: &Session, flag: &Answer) -> bool {
     let mut words = flag.words.clone();
@@ -227,14 +242,14 @@ pub async fn diagnose(session: &Session, topic: &Topic, failed: &Answer) {
 
 /// What its first lines say, or the code for a lack of permission.
 fn wants_login(run: &Capture) -> bool {
-    let text = run.stderr_text() + &String::from_utf8_lossy(&run.stdout);
-    let first: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.is_empty())
-        .take(3)
-        .collect();
-    let first = first.join("\n");
+    let first = first_lines(run);
     run.end == End::Code(77) || (mentions(&first, &LOGIN) && !mentions(&first, &UNKNOWN))
+}
+
+fn first_lines(run: &Capture) -> String {
+    let text = run.stderr_text() + &String::from_utf8_lossy(&run.stdout);
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines.take(3).collect::<Vec<_>>().join("\n")
 }
 
 fn mentions(text: &str, words: &[&str]) -> bool {

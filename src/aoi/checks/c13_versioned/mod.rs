@@ -15,7 +15,7 @@ use crate::aoi::rules::Rule;
 use crate::aoi::schema::{EventSchema, Fit};
 use crate::aoi::session::{Declared, How, Session};
 use crate::aoi::stream::Stream;
-pub use reported::check as reported;
+pub use reported::{check as reported, is_legacy};
 use rules::*;
 
 pub const RULES: &[&Rule] = rules::ALL;
@@ -89,6 +89,19 @@ pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
     }
     all.truncate(MOST);
     all
+}
+
+/// The schema of a version: asked for by its name, or the usual one where that is it.
+pub fn document<'d>(declared: &'d Declared, version: &str) -> Option<&'d Value> {
+    let usual = || {
+        let offers = offers(declared.capabilities.as_ref());
+        let mut defaults = offers.iter().filter_map(|offer| offer.default.as_ref());
+        defaults
+            .any(|default| agrees(version, default))
+            .then(|| declared.schemas.get(""))
+            .flatten()
+    };
+    declared.schemas.get(version).or_else(usual)
 }
 
 /// One way to ask for one version.
@@ -174,7 +187,9 @@ async fn negotiate(session: &Session, declared: &Declared, command: &Command, th
     }))
     .await;
     honoured(session, command, &asks, &runs);
-    events(session, declared, command, &asks, &runs);
+    let usual = ask(session, command, &[], How::default()).await;
+    let both: Vec<_> = asks.iter().zip(&runs).collect();
+    events(session, declared, command, &usual, &both);
     unsupported(session, command).await;
     if thorough {
         other_name(session, command, &asks, &runs).await;
@@ -226,42 +241,64 @@ fn honoured(session: &Session, command: &Command, asks: &[Ask], runs: &[Arc<Capt
     }
 }
 
-/// Events of each version against its schema; a schema that takes anything proves nothing.
+/// Every schema that could be had, with its version.
+fn schemas(declared: &Declared) -> Vec<(&str, EventSchema)> {
+    let all = declared.schemas.iter();
+    all.filter_map(|(version, document)| {
+        Some((version.as_str(), EventSchema::read(document).ok()?))
+    })
+    .collect()
+}
+
+/// The first event of a run that a schema refuses: its line, and why.
+fn refused(schema: &EventSchema, stream: &Stream) -> Option<(usize, String)> {
+    stream.lines.iter().find_map(|line| {
+        let event = line.json.as_ref()?;
+        let kind = line.kind().unwrap_or("an event without type");
+        match schema.judge(event) {
+            Fit::Fits => None,
+            Fit::Breaks(why) => Some((line.number, format!("{kind}: {why}"))),
+            Fit::Undefined => Some((line.number, format!("the schema has no `{kind}`"))),
+        }
+    })
+}
+
+/// Events of each version against its schema; a schema that takes anything proves nothing. What
+/// is wrong in every version is no matter of versions: check 4 tells it.
 fn events(
     session: &Session,
     declared: &Declared,
     command: &Command,
-    asks: &[Ask],
-    runs: &[Arc<Capture>],
+    usual: &Capture,
+    runs: &[(&Ask, &Arc<Capture>)],
 ) {
     let judge = session.judge(&command.name);
-    let mut proven = 0;
-    for (ask, run) in asks.iter().zip(runs) {
-        if !run.end.is_success() {
-            continue;
-        }
-        let Some(document) = declared.schemas.get(&ask.version) else {
+    let schemas = schemas(declared);
+    let usual = Stream::read(&usual.stdout);
+    let plain = schemas.iter().find(|(version, _)| version.is_empty());
+    let is_sound = plain.is_some_and(|(_, schema)| refused(schema, &usual).is_none());
+    let (mut proven, mut broken) = (0, 0);
+    for (ask, run) in runs.iter().filter(|(_, run)| run.end.is_success()) {
+        let Some(document) = document(declared, &ask.version) else {
             continue;
         };
         let Ok(schema) = EventSchema::read(document) else {
             continue;
         };
         let stream = Stream::read(&run.stdout);
-        for line in &stream.lines {
-            let Some(event) = &line.json else { continue };
-            let kind = line.kind().unwrap_or("an event without type").to_owned();
-            let wrong = match schema.judge(event) {
-                Fit::Fits => None,
-                Fit::Breaks(why) => Some(why),
-                Fit::Undefined => Some("the schema has no such type".to_owned()),
-            };
-            if let Some(why) = wrong {
-                let (line, asked) = (line.number, ask.words.join(" "));
+        if let Some((line, why)) = refused(&schema, &stream) {
+            broken += 1;
+            let fits_another = schemas
+                .iter()
+                .any(|(_, other)| refused(other, &stream).is_none());
+            if is_sound || fits_another {
+                let asked = ask.words.join(" ");
                 let message = format!(
-                    "line {line} with `{asked}`: {kind} is not as `schema` of that version says: {why}"
+                    "line {line} with `{asked}` is not as `schema` of that version says: {why}"
                 );
                 return judge.broken(&EVENTS, message, run);
             }
+            continue;
         }
         let tells = stream.domain().chain(stream.summary());
         let mut tells = tells.filter_map(|line| line.json.as_ref()).take(3);
@@ -269,8 +306,9 @@ fn events(
             proven += 1;
         }
     }
-    match proven {
-        0 => {
+    match (proven, broken) {
+        (_, 1..) => judge.not_verified(&EVENTS, "events fit no schema (check 4)"),
+        (0, 0) => {
             let why = "no run of a version could be held against a schema of that version";
             judge.not_verified(&EVENTS, why);
         }
@@ -335,7 +373,11 @@ async fn other_name(session: &Session, command: &Command, asks: &[Ask], runs: &[
     };
     let other = format!("org.example.another@{}", ask_well.version);
     let words = [accept.clone(), other];
-    let run = ask(session, command, &words, How::default()).await;
+    let how = How {
+        version: Some(ask_well.version.clone()),
+        ..How::default()
+    };
+    let run = ask(session, command, &words, how).await;
     let wrong = run
         .end
         .is_success()

@@ -45,7 +45,7 @@ pub fn check(session: &Session) {
 }
 
 /// The older dialect without prefixes, which is told once, by check 2.
-fn is_legacy(stream: &Stream) -> bool {
+pub fn is_legacy(stream: &Stream) -> bool {
     let first = stream.lines.first();
     first.is_some_and(|line| line.kind() == Some("meta") && line.get("aoi_version").is_some())
 }
