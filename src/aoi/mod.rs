@@ -19,6 +19,7 @@ pub mod probe;
 pub mod rules;
 pub mod run;
 pub mod schema;
+pub mod selftest;
 pub mod session;
 pub mod sheet;
 pub mod stream;

@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use super::capture::Capture;
 use super::isolation::{self, Isolation, Needs};
-use super::model::{Finding, Verdict};
+use super::model::{Check, Finding, Verdict};
 use super::probe::{Command, Probe};
 use super::rules::{Level, Rule};
 use super::run::{self, Costs, Input, Launch, Output, Reader, World};
@@ -30,6 +30,8 @@ pub struct Options {
     pub jobs: usize,
     pub limit: Duration,
     pub discovery_limit: Duration,
+    /// Only these checks; none named means all of them.
+    pub only: Vec<Check>,
     /// Rules whose weight the caller has changed.
     pub severities: BTreeMap<String, Verdict>,
     /// The reference's seven assertions, too.
@@ -44,6 +46,7 @@ impl Default for Options {
             jobs: 2 * cores,
             limit: Duration::from_secs(10),
             discovery_limit: Duration::from_secs(30),
+            only: Vec::new(),
             severities: BTreeMap::new(),
             compat: false,
         }
@@ -326,6 +329,11 @@ impl Session {
 
     pub fn commands(&self) -> &[Command] {
         &self.probe.commands
+    }
+
+    pub fn wants(&self, check: u8) -> bool {
+        let only = &self.options.only;
+        only.is_empty() || only.contains(&Check::Number(check))
     }
 
     pub fn is_stopped(&self) -> bool {

@@ -62,6 +62,15 @@ pub struct AoiLint {
     /// Seconds that a run may take [default: 10, for discovery 30]
     #[arg(long, value_name = "S")]
     pub timeout: Option<f64>,
+    /// Judge the judge: every mutant and variant of the mock tool, kill rate and false findings
+    #[arg(long, conflicts_with_all = ["probe", "command", "baseline", "report_dir"])]
+    pub selftest: bool,
+    /// With --selftest: of a mutant its own check, everything only where that finds nothing
+    #[arg(long, requires = "selftest")]
+    pub quick: bool,
+    /// With --selftest: only this mutant or variant; several with commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
+    pub only: Vec<String>,
     /// The tool and one command of it that may be run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
@@ -92,6 +101,9 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         .map_err(io_failure)?;
     if let Some(Action::Init(args)) = &args.action {
         return tokio.block_on(unless_stopped(first_probe(args, out)))?;
+    }
+    if args.selftest {
+        return super::aoi_selftest::run(args, global, &tokio, out);
     }
     let format: Format = args
         .output
@@ -169,6 +181,7 @@ fn options(args: &AoiLint, global: &Global) -> Result<Options, Failure> {
         limit: limit.unwrap_or(usual.limit),
         discovery_limit: limit.unwrap_or(usual.discovery_limit),
         severities: severities(global)?,
+        only: Vec::new(),
     })
 }
 

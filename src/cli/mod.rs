@@ -5,6 +5,8 @@
 mod aoi_lint;
 #[cfg(unix)]
 mod aoi_mock;
+#[cfg(target_os = "linux")]
+mod aoi_selftest;
 mod args;
 #[cfg(target_os = "linux")]
 mod ask;

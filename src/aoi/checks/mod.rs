@@ -40,19 +40,22 @@ pub const RULES: &[&[&Rule]] = &[
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
 /// last.
 pub async fn all(session: &Session) {
+    let wants = |check| session.wants(check);
     c01_discoverable::check(session).await;
+    // Checks 2 and 4 judge what the runs of others printed.
+    let judges_runs = wants(2) || wants(4);
     tokio::join!(
-        c02_typed::tempt(session),
-        c03_verifiable::check(session),
-        c05_usage::check(session),
-        c06_safe::check(session),
-        c07_idempotent::check(session),
-        c08_auditable::check(session),
-        c09_secrets::check(session),
-        c10_pipes::check(session),
-        c11_bounded::check(session),
-        c12_input::check(session),
-        c13_versioned::check(session),
+        when(wants(2), c02_typed::tempt(session)),
+        when(judges_runs || wants(3), c03_verifiable::check(session)),
+        when(judges_runs || wants(5), c05_usage::check(session)),
+        when(wants(6), c06_safe::check(session)),
+        when(wants(7), c07_idempotent::check(session)),
+        when(judges_runs || wants(8), c08_auditable::check(session)),
+        when(wants(9), c09_secrets::check(session)),
+        when(judges_runs || wants(10), c10_pipes::check(session)),
+        when(wants(11), c11_bounded::check(session)),
+        when(judges_runs || wants(12), c12_input::check(session)),
+        when(judges_runs || wants(13), c13_versioned::check(session)),
     );
     c02_typed::check(session);
     c04_declared::check(session);
@@ -60,6 +63,12 @@ pub async fn all(session: &Session) {
     c03_verifiable::conclude(session);
     c05_usage::conclude(session);
     c09_secrets::conclude(session);
+}
+
+async fn when(wanted: bool, check: impl Future<Output = ()>) {
+    if wanted {
+        check.await;
+    }
 }
 
 /// How runs are called that are wrong on purpose.

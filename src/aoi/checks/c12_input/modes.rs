@@ -115,10 +115,6 @@ impl Modes {
             return sheet.not_applicable(&MODE_MANIFEST, why);
         };
         let said = said(entry);
-        let captures = session.captures();
-        let source = captures
-            .iter()
-            .find(|run| run.probe.contains("capabilities"));
         let source = manifest_run(session);
         match (said.is_any, source) {
             (true, _) => sheet.pass(&MODE_MANIFEST, "capabilities speak of it"),
