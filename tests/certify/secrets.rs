@@ -127,9 +127,10 @@ fn no_report_repeats_what_the_agent_was_given() {
         texts.filter(|row| row.contains(words)).count()
     };
     assert!(
-        told("heard with [secret], [secret], [secret], plain") > 0,
+        told("the last words are [secret] in plain") > 0,
         "{report:#}"
     );
+    assert!(with("heard with [secret], [secret], [secret], plain") > 0);
     assert!(told("[secret]…") > 0, "{report:#}");
 }
 
