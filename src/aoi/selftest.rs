@@ -101,7 +101,7 @@ pub async fn run(
     let mut outcome = Outcome::default();
 
     let plain = try_one(&[], None, None, stop).await?;
-    let usual: BTreeSet<String> = blamed(&plain).map(|f| key(f)).collect();
+    let usual: BTreeSet<String> = blamed(&plain).map(key).collect();
     if wanted("conforming") {
         outcome
             .variants
