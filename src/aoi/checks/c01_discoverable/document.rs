@@ -98,6 +98,7 @@ pub fn odd_shape(manifest: &Value) -> Vec<String> {
         expect(schema, "default", &at, "a text", is_text, &mut odd);
         if let (Some(default), Some(versions)) = (schema.get("default"), schema.get("versions"))
             && is_text(default)
+            && is_texts(versions)
             && versions
                 .as_array()
                 .is_some_and(|all| !all.contains(default))
