@@ -85,7 +85,7 @@ pub fn run(play: Play) -> u8 {
     }
     let words = words::read(&facts.args, &quirks);
     if let Ok(Some(command)) = words.as_ref().map(|words| words.command) {
-        facts.command = command.name.to_owned();
+        facts.command = meant(Some(command), &facts.args).to_owned();
     }
     let Ok(mut stream) = Stream::new(facts, mode, twists.clone(), quirks.clone()) else {
         return 74;
