@@ -24,8 +24,10 @@ use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError, Streams, Ter
 
 /// Of standard output and standard error so much is kept; a target that prints more is ended.
 pub const KEPT: usize = 64 << 20;
-/// And of one that did so much: its runs together must fit into memory.
-const KEPT_OF_FLOOD: usize = 1 << 20;
+/// Nor may it print more lines than this: each costs many times its own bytes.
+const KEPT_LINES: usize = 200_000;
+/// So much of a target that did: its runs together must fit into memory.
+const KEPT_OF_FLOOD: usize = 64 << 10;
 /// After SIGTERM, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// A target that writes into a tight pipe has so long to begin.
@@ -303,9 +305,15 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
     })
 }
 
+/// How many lines end in these bytes.
+pub fn line_feeds(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
 #[derive(Default)]
 struct Seen {
     stdout: Vec<u8>,
+    lines: usize,
     stderr: Vec<u8>,
     arrivals: Vec<(usize, Duration)>,
     flooded: bool,
@@ -391,7 +399,8 @@ impl Seen {
         if self.arrivals.len() < ARRIVALS {
             self.arrivals.push((self.stdout.len(), begun.elapsed()));
         }
-        self.flooded |= bytes.len() > room;
+        self.lines += line_feeds(bytes);
+        self.flooded |= bytes.len() > room || self.lines > KEPT_LINES;
         !self.flooded
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,8 +18,10 @@ use super::rules::{Level, Rule};
 use super::run::{self, Costs, Input, Launch, Output, Reader, World};
 
 /// All runs together keep so much of what was printed; of later ones only the beginning is kept.
-const KEPT_IN_ALL: u64 = 256 << 20;
-const KEPT_THEN: usize = 1 << 20;
+const KEPT_IN_ALL: usize = 256 << 20;
+const KEPT_THEN: usize = 64 << 10;
+/// What a line costs beside its bytes, once it is read as an event.
+const COST_OF_LINE: usize = 128;
 
 /// What the caller wants beside the defaults.
 #[derive(Clone, Debug)]
@@ -97,7 +99,7 @@ pub struct Session {
     findings: Mutex<Vec<Finding>>,
     /// Why a run could not be started.
     unstarted: Mutex<Option<String>>,
-    kept: AtomicU64,
+    kept: AtomicUsize,
     uniq: AtomicU64,
 }
 
@@ -142,7 +144,7 @@ impl Session {
             captures: Mutex::default(),
             findings: Mutex::default(),
             unstarted: Mutex::default(),
-            kept: AtomicU64::new(0),
+            kept: AtomicUsize::new(0),
             uniq: AtomicU64::new(0),
             root,
             probe,
@@ -257,8 +259,8 @@ impl Session {
 
     /// A target that prints much in every run is kept in part.
     fn within_memory(&self, mut capture: Capture) -> Capture {
-        let size = capture.stdout.len() + capture.stderr.len();
-        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        let lines = run::line_feeds(&capture.stdout);
+        let size = capture.stdout.len() + capture.stderr.len() + COST_OF_LINE * lines;
         let before = self.kept.fetch_add(size, Ordering::Relaxed);
         if before.saturating_add(size) > KEPT_IN_ALL {
             for kept in [&mut capture.stdout, &mut capture.stderr] {

@@ -209,7 +209,7 @@ pub struct Lint {
 
 #[derive(Args, Debug)]
 pub struct Explain {
-    /// Rule, for example `cont-default-in-supported` or `AOI-03.ok`
+    /// Rule, for example `cont-default-in-supported` or `AOI-03.count`
     pub rule: String,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]

@@ -78,7 +78,7 @@ fn a_target_that_hangs_and_ignores_signals_is_ended() {
         "{:?}",
         begun.elapsed()
     );
-    assert_eq!(verdict(&report, "AOI-03.exit", "search"), "fail");
+    assert_eq!(verdict(&report, "AOI-03.exit-not-zero", "search"), "fail");
     let text = report.to_string();
     assert!(
         text.contains("still running after its time limit"),
@@ -101,7 +101,7 @@ fn what_a_target_leaves_running_is_ended_with_it() {
         "{:?}",
         begun.elapsed()
     );
-    assert_eq!(verdict(&report, "AOI-03.exit", "search"), "pass");
+    assert_eq!(verdict(&report, "AOI-03.exit-not-zero", "search"), "pass");
     assert_eq!(verdict(&report, "AOI-03.summary-last", "search"), "fail");
     assert!(!is_running(&sleep));
 }
@@ -114,7 +114,7 @@ fn a_flood_is_cut_off() {
     let ran = dir.lint(&args).exits(1);
     assert!(ran.out.len() < 1 << 20, "{} bytes", ran.out.len());
     let report = ran.json();
-    assert_eq!(verdict(&report, "AOI-02.object", "search"), "fail");
+    assert_eq!(verdict(&report, "AOI-02.prose", "search"), "fail");
     dir.script("loud", "exec yes >&2");
     dir.lint(&["--", "./loud", "search"]).exits(1);
 }
@@ -125,7 +125,7 @@ fn a_target_may_kill_its_group_and_write_to_a_terminal() {
     dir.script("angry", "kill -KILL 0\nsleep 1");
     let args = ["-o", "json", "--", "./angry", "search"];
     let report = dir.lint(&args).exits(1).json();
-    assert_eq!(verdict(&report, "AOI-03.exit", "search"), "fail");
+    assert_eq!(verdict(&report, "AOI-03.exit-not-zero", "search"), "fail");
     assert!(
         report.to_string().contains("killed by signal 9"),
         "{report:#}"

@@ -12,7 +12,7 @@ fn the_matrix_stands_first_and_a_failure_can_be_run_again() {
     let matrix = ran.out.find("Verif").expect("a matrix");
     let failure = ran
         .out
-        .find("FAIL AOI-02.object search")
+        .find("FAIL AOI-02.prose search")
         .expect("a failure");
     assert!(matrix < failure, "{}", ran.out);
     for part in [
@@ -51,7 +51,7 @@ fn a_script_and_its_interpreter_are_the_tool() {
     let tool = report["target"]["argv"].as_array().expect("words");
     assert_eq!(tool.len(), 2, "{report:#}");
     // Named by its `capabilities`, and run with the words that were found.
-    assert_eq!(verdict(&report, "AOI-03.ok", "search"), "pass");
+    assert_eq!(verdict(&report, "AOI-03.ok-not-true", "search"), "pass");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn real_output_is_as_its_schemas_say() {
     }
     for args in [
         &["rules", "--kind", "aoi", "-o", "jsonl"][..],
-        &["explain", "AOI-03.ok", "-o", "jsonl"],
+        &["explain", "AOI-03.ok-not-true", "-o", "jsonl"],
     ] {
         for line in dir.run(args).exits(0).events() {
             assert_valid(&event, &line);
@@ -154,10 +154,10 @@ fn only_what_is_new_fails_against_a_baseline() {
         .filter(|r| r["verdict"] == "fail" && r.get("known").is_none());
     let new: Vec<&str> = new.map(|r| r["rule"].as_str().expect("an id")).collect();
     assert!(
-        new.contains(&"AOI-03.exit") && new.contains(&"AOI-02.type"),
+        new.contains(&"AOI-03.exit-not-zero") && new.contains(&"AOI-02.type"),
         "{new:?}"
     );
-    assert!(!new.contains(&"AOI-02.object"), "{new:?}");
+    assert!(!new.contains(&"AOI-02.prose"), "{new:?}");
     // All mended.
     std::fs::copy(dir.at("notes"), dir.at("hasty")).expect("copied");
     let ran = dir.lint(&[&["--baseline", "before.json"], &hasty[..]].concat());
@@ -177,26 +177,26 @@ fn weights_come_from_the_configuration() {
     let args = ["-o", "json", "--", "./hasty", "search", "x"];
     dir.write(
         "agentproto.toml",
-        "[aoi.severity]\n\"AOI-02.object\" = \"warn\"\n\"aoi-03.summary-last\" = \"warn\"\n",
+        "[aoi.severity]\n\"AOI-02.prose\" = \"warn\"\n\"aoi-03.summary-last\" = \"warn\"\n",
     );
     let report = dir.lint(&args).json();
-    assert_eq!(verdict(&report, "AOI-02.object", "search"), "warn");
+    assert_eq!(verdict(&report, "AOI-02.prose", "search"), "warn");
     assert_eq!(verdict(&report, "AOI-03.summary-last", "search"), "warn");
     dir.lint(&[&["--fail-on", "warn"], &args[..]].concat())
         .exits(1);
     dir.write(
         "agentproto.toml",
-        "[aoi.severity]\n\"AOI-02.objekt\" = \"warn\"\n",
+        "[aoi.severity]\n\"AOI-02.pros\" = \"warn\"\n",
     );
     let ran = dir.lint(&args).exits(78);
     assert!(
-        ran.err.contains("did you mean `AOI-02.object`?"),
+        ran.err.contains("did you mean `AOI-02.prose`?"),
         "{}",
         ran.err
     );
     dir.write(
         "agentproto.toml",
-        "[aoi.severity]\n\"AOI-02.object\" = \"off\"\n",
+        "[aoi.severity]\n\"AOI-02.prose\" = \"off\"\n",
     );
     let ran = dir.lint(&args).exits(65);
     assert!(ran.err.contains("agentproto.toml:2:"), "{}", ran.err);
@@ -281,14 +281,14 @@ fn a_linter_does_not_lint_itself_without_end() {
 #[test]
 fn rules_are_listed_explained_and_counted() {
     let dir = Dir::new();
-    let ran = dir.run(&["explain", "aoi-03.ok"]).exits(0);
+    let ran = dir.run(&["explain", "aoi-03.ok-not-true"]).exits(0);
     assert!(
-        ran.out.contains("# AOI-03.ok") && ran.out.contains("- Go: "),
+        ran.out.contains("# AOI-03.ok-not-true") && ran.out.contains("- Go: "),
         "{}",
         ran.out
     );
-    let ran = dir.run(&["explain", "AOI-03.okk"]).exits(64);
-    assert!(ran.err.contains("did you mean `AOI-03.ok`?"), "{}", ran.err);
+    let ran = dir.run(&["explain", "AOI-03.ok-not-tru"]).exits(64);
+    assert!(ran.err.contains("did you mean `AOI-03.ok-not-true`?"), "{}", ran.err);
     let rules = dir
         .run(&["rules", "--kind", "aoi", "-o", "json"])
         .exits(0)
@@ -296,10 +296,10 @@ fn rules_are_listed_explained_and_counted() {
     assert!(
         rules["rules"]
             .as_array()
-            .is_some_and(|r| r.iter().any(|r| r["id"] == "AOI-03.ok"))
+            .is_some_and(|r| r.iter().any(|r| r["id"] == "AOI-03.ok-not-true"))
     );
     let ran = dir.run(&["coverage", "--spec", "AOI-CLI v0.2"]).exits(0);
-    assert!(ran.out.contains("check:AOI-03.ok"), "{}", ran.out);
+    assert!(ran.out.contains("check:AOI-03.ok-not-true"), "{}", ran.out);
 }
 
 #[test]

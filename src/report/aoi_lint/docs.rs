@@ -55,7 +55,7 @@ pub fn reference() -> String {
         "# AOI rules\n\n\
          <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test aoi_lint` \
          writes this file. -->\n\n\
-         What `agentproto aoi-lint` checks ([guide](aoi-lint.md)). `agentproto explain AOI-03.ok` \
+         What `agentproto aoi-lint` checks ([guide](aoi-lint.md)). `agentproto explain AOI-03.count` \
          prints one of these entries with advice for Python, Node, Go, Rust and shell.\n",
     );
     let mut before = None;
