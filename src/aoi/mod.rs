@@ -15,6 +15,7 @@ pub mod rules;
 pub mod run;
 pub mod session;
 pub mod stream;
+mod streams;
 pub mod strict;
 pub mod trace;
 
