@@ -15,7 +15,7 @@ use clap::CommandFactory;
 
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/ci.md"];
 /// Guides of other tools of the binary: they name no rules.
-const GUIDES: [&str; 1] = ["docs/certify.md"];
+const GUIDES: [&str; 2] = ["docs/certify.md", "docs/aoi-lint.md"];
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -192,7 +192,10 @@ fn words_of_the_command_line() -> (BTreeSet<String>, BTreeSet<String>) {
     command.build();
     let mut options = BTreeSet::new();
     let mut subcommands = BTreeSet::new();
-    let all = std::iter::once(&command).chain(command.get_subcommands());
+    let nested = command.get_subcommands().flat_map(|c| c.get_subcommands());
+    let all = std::iter::once(&command)
+        .chain(command.get_subcommands())
+        .chain(nested);
     for each in all {
         subcommands.insert(each.get_name().to_owned());
         options.extend(

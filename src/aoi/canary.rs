@@ -6,6 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use serde_json::Value;
+
+use super::model::Finding;
 
 /// Every canary begins so, and no word of a real tool does.
 pub const PREFIX: &str = "aoiCanary";
@@ -114,6 +117,26 @@ fn without_rests(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Nothing of a canary is left in what was found.
+pub fn mask(finding: &mut Finding) {
+    finding.message = masked(&finding.message);
+    for word in &mut finding.repro {
+        *word = masked(word);
+    }
+    for value in finding.evidence.values_mut() {
+        mask_value(value);
+    }
+}
+
+fn mask_value(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = masked(text),
+        Value::Array(items) => items.iter_mut().for_each(mask_value),
+        Value::Object(fields) => fields.values_mut().for_each(mask_value),
+        _ => {}
+    }
 }
 
 #[cfg(test)]

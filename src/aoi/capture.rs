@@ -46,6 +46,8 @@ pub struct Capture {
     pub flooded: bool,
     pub end: End,
     pub elapsed: Duration,
+    /// Processor time of the target and all that it started.
+    pub cpu: Duration,
     /// Offsets of standard output, and when everything before them had come.
     pub arrivals: Vec<(usize, Duration)>,
     /// What the reader had to do was done while the target still ran.

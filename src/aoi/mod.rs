@@ -8,20 +8,28 @@
 pub mod canary;
 pub mod capture;
 pub mod checks;
+pub mod compat;
+pub mod guess;
+pub mod hints;
+pub mod init;
 pub mod isolation;
 pub mod model;
+pub mod observe;
 pub mod probe;
 pub mod rules;
 pub mod run;
+pub mod schema;
+pub mod selftest;
 pub mod session;
+pub mod sheet;
 pub mod stream;
 mod streams;
 pub mod strict;
 pub mod trace;
 
 use std::ffi::OsString;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
 
 use model::{Report, Subject, Timing, Tool};
 use probe::Probe;
@@ -33,6 +41,10 @@ use crate::runtime::workplace::Workplace;
 pub enum LintError {
     #[error("there is no program `{0}`")]
     NoProgram(String),
+    #[error("`{0}` is a file, but no program that may be run")]
+    NotExecutable(String),
+    #[error("the tool cannot be started: {0}")]
+    NotStarted(String),
     #[error("cannot make a directory for the runs: {0}")]
     Workplace(#[source] std::io::Error),
 }
@@ -47,10 +59,25 @@ pub async fn lint(
     let argv = argv(&probe)?;
     let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
     let jobs = options.jobs;
-    let session = Session::new(probe, options, argv, place.path().to_owned(), stop)
+    let mut session = Session::new(probe, options, argv, place.path().to_owned(), stop)
         .map_err(LintError::Workplace)?;
-    checks::all(&session).await;
+    session.isolate().await;
+    tokio::select! {
+        () = checks::all(&session) => {}
+        // Dropped, the runs under way end, and everything that they started.
+        () = stopped(stop) => {}
+    }
+    if let Some(why) = session.never_started() {
+        return Err(LintError::NotStarted(why));
+    }
     Ok(report(&session, begun, jobs))
+}
+
+/// Comes back when the run is to end.
+pub async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
@@ -60,19 +87,37 @@ fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
         .ok_or_else(|| LintError::NoProgram(String::new()))?;
     let program =
         run::program(first, &probe.base).ok_or_else(|| LintError::NoProgram(first.clone()))?;
+    if !run::is_executable(&program) {
+        return Err(LintError::NotExecutable(first.clone()));
+    }
+    // A script after its interpreter: runs happen elsewhere.
+    let placed = |word: &String| {
+        let path = probe.base.join(word);
+        match word.contains('/') && path.exists() {
+            true => path.into_os_string(),
+            false => OsString::from(word),
+        }
+    };
     Ok([program.into_os_string()]
         .into_iter()
-        .chain(rest.iter().map(OsString::from))
+        .chain(rest.iter().map(placed))
         .collect())
 }
 
 fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
     let mut checks = session.findings();
+    for finding in &mut checks {
+        canary::mask(finding);
+    }
     checks.sort_by(|a, b| (a.check, &a.command, &a.rule).cmp(&(b.check, &b.command, &b.rule)));
     let names: Vec<String> = session.commands().iter().map(|c| c.name.clone()).collect();
     let matrix = model::matrix(&checks, &names);
-    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    Report {
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let wall = begun.elapsed();
+    let started = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |now| now.saturating_sub(wall).as_secs());
+    let mut report = Report {
         schema: model::SCHEMA.to_owned(),
         tool: Tool {
             name: "agentproto".to_owned(),
@@ -83,15 +128,25 @@ fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
         matrix,
         checks,
         timing: Timing {
-            wall_ms: ms(begun.elapsed()),
+            wall_ms: ms(wall),
             target_ms: ms(session.costs.target()),
             waits_ms: ms(session.costs.waits()),
+            busy_ms: ms(session.costs.busy()),
             runs: session.costs.runs(),
             jobs: jobs as u64,
         },
-        isolation: session.isolation.clone(),
-        partial: session.is_stopped(),
+        isolation: session.isolation.told.clone(),
+        partial: false,
+        started,
+        compat: match session.options.compat {
+            true => compat::assertions(session),
+            false => Vec::new(),
+        },
+    };
+    if session.is_stopped() {
+        report.cut_short();
     }
+    report
 }
 
 fn subject(session: &Session) -> Subject {
@@ -100,9 +155,13 @@ fn subject(session: &Session) -> Subject {
         let value = declared?.capabilities.as_ref()?.get(key)?;
         value.as_str().map(str::to_owned)
     };
-    let first = session.probe.tool.first().cloned().unwrap_or_default();
+    let first = session
+        .probe
+        .tool
+        .first()
+        .map(|word| guess::base_name(word));
     Subject {
-        name: said("tool").unwrap_or(first),
+        name: said("tool").or(first).unwrap_or_default(),
         version: said("tool_version"),
         argv: session.probe.tool.clone(),
         probe_file: session
@@ -110,5 +169,11 @@ fn subject(session: &Session) -> Subject {
             .file
             .as_ref()
             .map(|file| file.to_string_lossy().into_owned()),
+        lines: session
+            .commands()
+            .iter()
+            .filter(|command| command.line > 0)
+            .map(|command| (command.name.clone(), command.line))
+            .collect(),
     }
 }

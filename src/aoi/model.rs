@@ -128,6 +128,9 @@ pub struct Finding {
     /// argv, exit, signal, what was observed and what was expected. Never a canary.
     #[serde(default)]
     pub evidence: Map<String, Value>,
+    /// The baseline knows it already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known: bool,
 }
 
 impl Finding {
@@ -142,6 +145,7 @@ impl Finding {
             message: message.into(),
             repro: Vec::new(),
             evidence: Map::new(),
+            known: false,
         }
     }
 }
@@ -249,6 +253,9 @@ pub struct Subject {
     pub argv: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub probe_file: Option<String>,
+    /// Where the commands stand in the probe file, from 1.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub lines: BTreeMap<String, u32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -256,10 +263,22 @@ pub struct Timing {
     pub wall_ms: u64,
     /// The target's own run time, over all runs.
     pub target_ms: u64,
-    /// What the probes had to wait for on purpose.
+    /// What the probes had to wait for on purpose; part of `target_ms`.
     pub waits_ms: u64,
+    /// While one run or more was under way; the rest of the wall time is our own.
+    #[serde(default)]
+    pub busy_ms: u64,
     pub runs: u64,
     pub jobs: u64,
+}
+
+/// One of the seven assertions of the reference's linter, on one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assertion {
+    pub name: String,
+    pub command: String,
+    pub ok: bool,
+    pub detail: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -276,6 +295,35 @@ pub struct Report {
     /// The run was interrupted: what is missing was not looked at.
     #[serde(default)]
     pub partial: bool,
+    /// Seconds since 1970.
+    #[serde(default)]
+    pub started: u64,
+    /// With `--compat`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compat: Vec<Assertion>,
+}
+
+impl Report {
+    /// What was seen broken, and what could not be judged by our own fault.
+    pub fn has_new_failures(&self) -> bool {
+        let bad = |f: &Finding| matches!(f.verdict, Verdict::Fail | Verdict::Error);
+        self.checks.iter().any(|f| bad(f) && !f.known)
+    }
+
+    pub fn has_new_warnings(&self) -> bool {
+        let warns = |f: &Finding| f.verdict == Verdict::Warn && !f.known;
+        self.checks.iter().any(warns)
+    }
+
+    /// Ended before its end: what was not looked at might have shown the opposite.
+    pub fn cut_short(&mut self) {
+        self.partial = true;
+        let cells = self.matrix.values_mut().flat_map(BTreeMap::values_mut);
+        for cell in cells.filter(|cell| **cell == Pair::Pass) {
+            *cell = Pair::Unproven;
+        }
+        self.summary = summary(&self.checks, &self.matrix);
+    }
 }
 
 #[cfg(test)]
@@ -297,5 +345,20 @@ mod tests {
         ] {
             assert_eq!(pair(verdicts), expected, "{verdicts:?}");
         }
+    }
+
+    #[test]
+    fn half_a_run_proves_nothing() {
+        let mut report = Report::default();
+        let row = BTreeMap::from([
+            (Characteristic::Typed, Pair::Pass),
+            (Characteristic::Safe, Pair::Fail),
+        ]);
+        report.matrix.insert("search".to_owned(), row);
+        report.cut_short();
+        assert!(report.partial);
+        assert_eq!(report.summary.pairs_proven, 0);
+        assert_eq!(report.summary.pairs_unproven, 1);
+        assert_eq!(report.summary.pairs_failing, 1);
     }
 }

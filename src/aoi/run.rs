@@ -7,10 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::capture::{Capture, End};
@@ -21,6 +23,8 @@ use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError};
 
 /// Of standard output and standard error so much is kept; a target that prints more is ended.
 pub const KEPT: usize = 64 << 20;
+/// And of one that did so much: its runs together must fit into memory.
+const KEPT_OF_FLOOD: usize = 1 << 20;
 /// After SIGTERM, before SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// A target that writes into a tight pipe has so long to begin.
@@ -124,7 +128,7 @@ impl World {
     }
 
     /// What every run has, and nothing else of our own.
-    fn environment(&self) -> Vec<(String, String)> {
+    pub fn environment(&self) -> Vec<(String, String)> {
         let at = |name: &str| self.root.join(name).to_string_lossy().into_owned();
         let home = at("home");
         let mut env = vec![
@@ -136,6 +140,7 @@ impl World {
             ("TMPDIR".to_owned(), at("tmp")),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
             ("TERM".to_owned(), "dumb".to_owned()),
+            (DEPTH.to_owned(), depth().saturating_add(1).to_string()),
         ];
         if let Ok(path) = std::env::var("PATH") {
             env.push(("PATH".to_owned(), path));
@@ -150,11 +155,51 @@ pub struct Costs {
     target_us: AtomicU64,
     waits_us: AtomicU64,
     runs: AtomicU64,
+    busy: Mutex<Busy>,
+}
+
+/// The time in which one run or more is under way.
+#[derive(Debug, Default)]
+struct Busy {
+    running: usize,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+/// One run under way, until it is dropped.
+struct Underway<'c>(&'c Costs);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        let mut busy = self.0.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running = busy.running.saturating_sub(1);
+        if busy.running == 0
+            && let Some(since) = busy.since.take()
+        {
+            busy.total += since.elapsed();
+        }
+    }
 }
 
 impl Costs {
     pub fn wait(&self, time: Duration) {
         add(&self.waits_us, time);
+    }
+
+    fn begin(&self) -> Underway<'_> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running += 1;
+        busy.since.get_or_insert_with(Instant::now);
+        drop(busy);
+        Underway(self)
+    }
+
+    /// While one run or more was under way.
+    pub fn busy(&self) -> Duration {
+        self.busy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .total
     }
 
     pub fn target(&self) -> Duration {
@@ -193,15 +238,18 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
     }
     let (streams, ends) = streams(launch).map_err(SpawnError::Helper)?;
     let filler = ends.filler;
-    let begun = Instant::now();
     let options = Options {
         streams: Some(streams),
         ..Options::default()
     };
     let mut child = spawn::spawn(&plan, options).await?;
+    // To start it is our own work.
+    let begun = Instant::now();
+    let underway = costs.begin();
     let mut seen = Seen::default();
     let exit = follow(&mut child, ends, launch, &mut seen, begun, costs).await;
     let elapsed = begun.elapsed();
+    drop(underway);
     add(&costs.target_us, elapsed);
     costs.runs.fetch_add(1, Ordering::Relaxed);
     let end = match (seen.timed_out, exit.status.code(), exit.status.signal()) {
@@ -210,6 +258,12 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         (_, None, signal) => End::Signal(signal.unwrap_or(0)),
     };
     seen.forget(filler);
+    if seen.flooded {
+        for kept in [&mut seen.stdout, &mut seen.stderr] {
+            kept.truncate(KEPT_OF_FLOOD);
+            kept.shrink_to_fit();
+        }
+    }
     let stdout = match launch.output {
         Output::Terminal => without_carriage_returns(&seen.stdout),
         _ => seen.stdout,
@@ -225,6 +279,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         flooded: seen.flooded,
         end,
         elapsed,
+        cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
         arrivals: seen.arrivals,
         acted: seen.acted,
         outlived: seen.outlived,
@@ -266,7 +321,8 @@ async fn follow(
         control: _kept,
     } = ends;
     let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
-    let errors = tokio::spawn(read_all(stderr));
+    let flood = Arc::new(Notify::new());
+    let errors = tokio::spawn(read_all(stderr, Arc::clone(&flood)));
     let work = async {
         if let Some(terminal) = &terminal {
             let mut part = vec![0; 64 << 10];
@@ -282,10 +338,17 @@ async fn follow(
         }
         child.wait().await
     };
-    let done = timeout(launch.limit, work).await;
+    let done = tokio::select! {
+        done = timeout(launch.limit, work) => Some(done),
+        () = flood.notified() => None,
+    };
     let exit = match done {
-        Ok(exit) => exit,
-        Err(_) => {
+        Some(Ok(exit)) => exit,
+        None => {
+            seen.flooded = true;
+            child.kill().await
+        }
+        Some(Err(_)) => {
             seen.timed_out = true;
             drop(stdout);
             child.stop_within(Duration::ZERO, GRACE).await
@@ -447,8 +510,9 @@ async fn until_more(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool
     false
 }
 
-async fn read_all(pipe: Option<pipe::Receiver>) -> (Vec<u8>, bool) {
-    let (mut kept, mut part, mut flooded) = (Vec::new(), vec![0; 64 << 10], false);
+/// Standard error to its end, or until it is too much.
+async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>, bool) {
+    let (mut kept, mut part) = (Vec::new(), vec![0; 64 << 10]);
     let Some(mut pipe) = pipe else {
         return (kept, false);
     };
@@ -456,9 +520,12 @@ async fn read_all(pipe: Option<pipe::Receiver>) -> (Vec<u8>, bool) {
         let bytes = part.get(..length).unwrap_or_default();
         let room = KEPT.saturating_sub(kept.len());
         kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        flooded |= length > room;
+        if length > room {
+            flood.notify_one();
+            return (kept, true);
+        }
     }
-    (kept, flooded)
+    (kept, false)
 }
 
 /// Says what there is to say and closes; a silent pipe stays open until the run is over.
@@ -488,15 +555,27 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
 /// Where a program is, looked for as a shell would; a path is taken from `base`.
 pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
     if word.contains('/') {
-        let path = base.join(word);
+        // By its components: no `./` in the middle.
+        let path: PathBuf = base.join(word).components().collect();
         return path.is_file().then_some(path);
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|dir| dir.join(word))
-        .find(|candidate| {
-            use std::os::unix::fs::PermissionsExt;
-            let meta = std::fs::metadata(candidate);
-            meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+        .find(|candidate| is_executable(candidate))
+}
+
+pub fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let meta = std::fs::metadata(path);
+    meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Set for every run to how many linters stand above it.
+const DEPTH: &str = "AGENTPROTO_AOI_DEPTH";
+
+/// How many linters stand above this process.
+pub fn depth() -> u32 {
+    let set = std::env::var(DEPTH).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

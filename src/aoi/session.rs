@@ -11,11 +11,15 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::capture::Capture;
-use super::isolation::Walls;
-use super::model::{Finding, Verdict};
+use super::isolation::{self, Isolation, Needs};
+use super::model::{Check, Finding, Verdict};
 use super::probe::{Command, Probe};
 use super::rules::{Level, Rule};
 use super::run::{self, Costs, Input, Launch, Output, Reader, World};
+
+/// All runs together keep so much of what was printed; of later ones only the beginning is kept.
+const KEPT_IN_ALL: u64 = 256 << 20;
+const KEPT_THEN: usize = 1 << 20;
 
 /// What the caller wants beside the defaults.
 #[derive(Clone, Debug)]
@@ -26,8 +30,12 @@ pub struct Options {
     pub jobs: usize,
     pub limit: Duration,
     pub discovery_limit: Duration,
+    /// Only these checks; none named means all of them.
+    pub only: Vec<Check>,
     /// Rules whose weight the caller has changed.
     pub severities: BTreeMap<String, Verdict>,
+    /// The reference's seven assertions, too.
+    pub compat: bool,
 }
 
 impl Default for Options {
@@ -38,7 +46,9 @@ impl Default for Options {
             jobs: 2 * cores,
             limit: Duration::from_secs(10),
             discovery_limit: Duration::from_secs(30),
+            only: Vec::new(),
             severities: BTreeMap::new(),
+            compat: false,
         }
     }
 }
@@ -69,11 +79,9 @@ pub struct Session {
     pub probe: Probe,
     pub options: Options,
     pub declared: OnceCell<Declared>,
-    pub walls: Option<Walls>,
-    /// What discovery was shut off from, in words for the report.
-    pub isolation: Vec<String>,
-    /// Why discovery cannot be shut off here: nothing that needs it is proven then.
-    pub no_isolation: Option<String>,
+    /// What discovery is shut off from, and what it cannot be: nothing that needs that is
+    /// proven then.
+    pub isolation: Isolation,
     /// The tool's words, the program by its path.
     pub argv: Vec<OsString>,
     pub costs: Costs,
@@ -87,6 +95,9 @@ pub struct Session {
     pub mutations: tokio::sync::Mutex<()>,
     captures: Mutex<Vec<Arc<Capture>>>,
     findings: Mutex<Vec<Finding>>,
+    /// Why a run could not be started.
+    unstarted: Mutex<Option<String>>,
+    kept: AtomicU64,
     uniq: AtomicU64,
 }
 
@@ -120,9 +131,7 @@ impl Session {
         let common = World::new(root.join("common"))?;
         Ok(Session {
             declared: OnceCell::new(),
-            walls: None,
-            isolation: Vec::new(),
-            no_isolation: Some("the walls were not set up".to_owned()),
+            isolation: Isolation::default(),
             argv,
             costs: Costs::default(),
             stop,
@@ -132,11 +141,22 @@ impl Session {
             mutations: tokio::sync::Mutex::new(()),
             captures: Mutex::default(),
             findings: Mutex::default(),
+            unstarted: Mutex::default(),
+            kept: AtomicU64::new(0),
             uniq: AtomicU64::new(0),
             root,
             probe,
             options,
         })
+    }
+
+    /// Sets up what discovery runs behind, and proves it.
+    pub async fn isolate(&mut self) {
+        let needs = Needs {
+            argv: &self.argv,
+            credentials: &self.probe.credentials.files,
+        };
+        self.isolation = isolation::establish(&needs, &self.root).await;
     }
 
     /// A world of its own, for a probe that changes something.
@@ -194,6 +214,9 @@ impl Session {
         }
         let mut env: Vec<(String, String)> = Vec::new();
         for (name, value) in &self.probe.env {
+            if how.isolated && self.probe.credentials.env.contains(name) {
+                continue;
+            }
             let root = world.root.to_string_lossy();
             env.push((name.clone(), value.replace("{world}", &root)));
         }
@@ -207,7 +230,7 @@ impl Session {
             output: how.output,
             stderr_closed: how.stderr_closed,
             reader: how.reader,
-            walls: how.isolated.then(|| self.walls.clone()).flatten(),
+            walls: how.isolated.then(|| self.isolation.walls.clone()).flatten(),
             limit: how.limit.unwrap_or(self.options.limit),
             is_machine: !how.human,
             version: how.version,
@@ -217,11 +240,43 @@ impl Session {
         let done = run::run(&launch, world, &self.costs).await;
         drop(permit);
         let capture = Arc::new(match done {
-            Ok(capture) => capture,
-            Err(error) => not_started(launch, &error.to_string()),
+            Ok(capture) => self.within_memory(capture),
+            Err(error) => {
+                let why = error.to_string();
+                let capture = not_started(launch, &why);
+                *self
+                    .unstarted
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(why);
+                capture
+            }
         });
         self.keep(Arc::clone(&capture));
         capture
+    }
+
+    /// A target that prints much in every run is kept in part.
+    fn within_memory(&self, mut capture: Capture) -> Capture {
+        let size = capture.stdout.len() + capture.stderr.len();
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        let before = self.kept.fetch_add(size, Ordering::Relaxed);
+        if before.saturating_add(size) > KEPT_IN_ALL {
+            for kept in [&mut capture.stdout, &mut capture.stderr] {
+                capture.flooded |= kept.len() > KEPT_THEN;
+                kept.truncate(KEPT_THEN);
+                kept.shrink_to_fit();
+            }
+        }
+        capture
+    }
+
+    /// Why, where not one run could be started.
+    pub fn never_started(&self) -> Option<String> {
+        let why = self
+            .unstarted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        why.clone().filter(|_| self.costs.runs() == 0)
     }
 
     fn keep(&self, capture: Arc<Capture>) {
@@ -276,6 +331,11 @@ impl Session {
         &self.probe.commands
     }
 
+    pub fn wants(&self, check: u8) -> bool {
+        let only = &self.options.only;
+        only.is_empty() || only.contains(&Check::Number(check))
+    }
+
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -293,6 +353,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         flooded: false,
         end: super::capture::End::Code(127),
         elapsed: Duration::ZERO,
+        cpu: Duration::ZERO,
         arrivals: Vec::new(),
         acted: false,
         outlived: false,
@@ -374,7 +435,10 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
     let value = json!({
         "probe": capture.probe,
         "env": capture.env,
-        "end": capture.end.told(),
+        "end": match capture.flooded {
+            true => "it printed more than is kept, and was ended".to_owned(),
+            false => capture.end.told(),
+        },
         "stdout": shown(&capture.stdout),
         "stdout_bytes": capture.stdout.len(),
         "stderr": shown(&capture.stderr),

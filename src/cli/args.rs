@@ -75,7 +75,7 @@ pub enum Command {
     /// Print the documentation of a rule
     Explain(Explain),
     /// List every rule with its source, level, severity and fix
-    Rules(Listing),
+    Rules(super::rules::Rules),
     /// Print what decides each statement of the specs: rules, cases, monitors
     Coverage(Coverage),
     /// Say what this machine can do: what its kernel can enforce, and what is missing
@@ -209,7 +209,7 @@ pub struct Lint {
 
 #[derive(Args, Debug)]
 pub struct Explain {
-    /// Rule, for example `cont-default-in-supported`
+    /// Rule, for example `cont-default-in-supported` or `AOI-03.ok`
     pub rule: String,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]

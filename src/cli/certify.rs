@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::args::Global;
-use super::{Failure, Outcome, io_failure, signals, terminal};
+use super::mistakes::{self, misread};
+use super::{Failure, Outcome, io_failure, progress, signals, terminal};
 use crate::exit;
-use crate::fields::Mistake;
 use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
-use crate::harness::run::{self, Login, Options, Patience, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
 use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
@@ -28,9 +28,6 @@ use crate::runtime::choices::{Given, Wanted};
 use crate::runtime::context::Sandboxing;
 use crate::runtime::fault::Fault;
 use crate::wire;
-
-/// How many mistakes of a file are shown.
-const SHOWN: usize = 10;
 
 #[derive(Args, Debug)]
 pub struct Certify {
@@ -72,7 +69,8 @@ pub struct Certify {
     /// Run the I-th of N parts; `agentproto report merge` puts them together
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Only cases that decide this requirement, or of this name; several with commas
+    /// Only cases that decide this requirement, or of this name; several with commas. With
+    /// --selftest: mutants of this id or requirement, and variants of this name
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format
@@ -139,10 +137,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         keep_transcripts: args.report_dir.is_some(),
         only: args.only.clone(),
     };
-    let progress: Arc<dyn Progress> = match std::io::stderr().is_terminal() && !global.quiet {
-        true => Arc::new(Counter),
-        false => Arc::new(Silent),
-    };
+    let progress = progress::shown(global);
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
         .enable_all()
@@ -170,6 +165,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             None => launcher(args, url.as_deref())?,
         };
         let setting = Setting {
+            secrets: Secrets::of(&variables(args)?, &launcher),
             launcher,
             prompts,
             timeout,
@@ -222,8 +218,13 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     {
         return Ok(exit::UNAVAILABLE);
     }
+    let whole = !report.selection && report.shard.is_none();
+    let nothing_failed = report.summary.fail == 0;
     Ok(match report.has_new_failures() {
         true => exit::FINDINGS,
+        false if report.never_answered.is_some() => exit::UNAVAILABLE,
+        // No failure, and no certificate either: a script must not take it for one.
+        false if whole && nothing_failed && !report.summary.certified => exit::FINDINGS,
         false => exit::CLEAN,
     })
 }
@@ -266,10 +267,8 @@ fn read_script(args: &Certify) -> Result<Option<llm::Script>, Failure> {
         }
         None => ("certify".to_owned(), llm::Script::certify_text().to_owned()),
     };
-    let script = llm::parse(&text).map_err(|mistakes| {
-        Failure::new(exit::DATA, told("not a model script", &name, &mistakes))
-            .hint("`agentproto schema --name model-script` describes the format")
-    })?;
+    let script = llm::parse(&text);
+    let script = script.map_err(|mistakes| misread("model-script", &name, &mistakes))?;
     Ok(Some(script))
 }
 
@@ -303,23 +302,6 @@ fn home(args: &Certify, url: Option<String>) -> Result<Option<Home>, Failure> {
         env,
         model_url: url,
     }))
-}
-
-struct Silent;
-impl Progress for Silent {}
-
-/// One line on standard error that counts.
-struct Counter;
-impl Progress for Counter {
-    fn case_done(&self, suite: &str, case: &str, done: usize, all: usize) {
-        let mut err = std::io::stderr().lock();
-        let end = match done == all {
-            true => "\r\x1b[K",
-            false => "",
-        };
-        let _ = write!(err, "\r\x1b[K{suite} {done}/{all} {case}{end}");
-        let _ = err.flush();
-    }
 }
 
 pub(super) fn seconds(number: f64) -> Result<Duration, Failure> {
@@ -386,7 +368,8 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
 pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
     if let Some(suite) = suite::built_in(name) {
         return suite.map_err(|mistakes| {
-            Failure::new(exit::INTERNAL, told("not a suite", name, &mistakes))
+            let message = format!("not a suite: {}", mistakes::places(name, &mistakes));
+            Failure::new(exit::INTERNAL, message)
         });
     }
     let is_path = name.contains(std::path::MAIN_SEPARATOR) || name.contains('.');
@@ -404,26 +387,12 @@ pub(super) fn suite(name: &str) -> Result<Suite, Failure> {
         });
     }
     let text = read(name)?;
-    suite::parse(&text).map_err(|mistakes| {
-        Failure::new(exit::DATA, told("not a suite", name, &mistakes))
-            .hint("`agentproto schema --name suite` describes the format")
-    })
+    suite::parse(&text).map_err(|mistakes| misread("suite", name, &mistakes))
 }
 
 fn read(name: &str) -> Result<String, Failure> {
     std::fs::read_to_string(name)
         .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))
-}
-
-fn told(what: &str, name: &str, mistakes: &[Mistake]) -> String {
-    let shown = mistakes.iter().take(SHOWN);
-    let mut lines: Vec<String> = shown
-        .map(|m| format!("{name}:{}:{}: {}", m.line, m.column, m.message))
-        .collect();
-    if mistakes.len() > SHOWN {
-        lines.push(format!("and {} more", mistakes.len() - SHOWN));
-    }
-    format!("{what}: {}", lines.join("\n  "))
 }
 
 fn read_prompts(
@@ -435,13 +404,14 @@ fn read_prompts(
         return Ok(match is_mock {
             true => prompts::of_mock(),
             false if args.mock_llm => prompts::of_mock_model(),
-            false => BTreeMap::new(),
+            false => prompts::of_anybody(),
         });
     };
     let name = path.to_string_lossy();
     let text = read(&name)?;
     prompts::parse(&text).map_err(|mistakes| {
-        let message = told("not a prompts file", &name, &mistakes);
+        let places = mistakes::places(&name, &mistakes);
+        let message = format!("not a prompts file: {places}");
         let keys = prompts::KEYS.join(", ");
         Failure::new(exit::DATA, message).hint(format!("its keys are {keys}"))
     })
@@ -542,12 +512,17 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
         },
         ..Target::default()
     };
-    let launcher = Launcher::new(argv, &env).map_err(|error| match error {
+    let mut launcher = Launcher::new(argv, &env).map_err(|error| match error {
         StartError::NoProgram(name) => {
             Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
                 .hint("the command after `--` is looked for in PATH, or by its path")
         }
         error => Failure::new(exit::UNAVAILABLE, error.to_string()),
     })?;
+    // As if it were typed here: relative arguments mean what they say. Sessions have directories
+    // of their own all the same.
+    if kind == "command" {
+        launcher.cwd = std::env::current_dir().ok();
+    }
     Ok((target, launcher))
 }

@@ -16,6 +16,8 @@ pub const FILE_NAME: &str = "agentproto.toml";
 pub struct Config {
     #[serde(default)]
     pub lint: LintConfig,
+    #[serde(default)]
+    pub aoi: AoiConfig,
     /// Directory of the file; its paths are relative to it.
     #[serde(skip)]
     pub dir: PathBuf,
@@ -39,6 +41,23 @@ pub struct LintConfig {
     pub severity: BTreeMap<String, SeveritySetting>,
     #[serde(default)]
     pub per_file: Vec<PerFile>,
+}
+
+/// Of `aoi-lint`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+pub struct AoiConfig {
+    #[serde(default)]
+    pub severity: BTreeMap<String, AoiSeverity>,
+}
+
+/// What a broken rule does; none can be switched off, since a pair would look proven then.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AoiSeverity {
+    Fail,
+    Warn,
 }
 
 #[derive(Debug, Deserialize)]

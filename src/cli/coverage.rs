@@ -1,4 +1,4 @@
-//! `agentproto coverage`: statement × what decides it: rules of the linter, cases and monitors of
+//! `agentproto coverage`: statement × what decides it: rules of the linters, cases and monitors of
 //! the suites.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +134,13 @@ fn rows() -> Vec<Row> {
         for id in rule.decides {
             let by = deciders.entry(id).or_default();
             by.insert(format!("rule:{}", rule.slug));
+        }
+    }
+    #[cfg(target_os = "linux")]
+    for rule in crate::aoi::rules::all() {
+        for id in rule.register {
+            let by = deciders.entry(id).or_default();
+            by.insert(format!("check:{}", rule.id));
         }
     }
     let suites = suites();

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::args::Global;
 use super::{Failure, Outcome, io_failure, terminal};
+use crate::aoi::isolation::powers;
 use crate::exit;
 use crate::lint::Severity;
 use crate::report::aoi::{Emitter, Fields, object};
@@ -20,7 +21,7 @@ use crate::runtime::home::Home;
 use crate::runtime::host_rules::{self, Verdict};
 use crate::runtime::interact::Headless;
 use crate::runtime::observe::Silent;
-use crate::runtime::sandbox::probe::{self, Line};
+use crate::runtime::sandbox::probe::{self, Finding, Line};
 
 #[derive(Args, Debug)]
 pub struct Doctor {
@@ -59,6 +60,11 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
         false => Err("no sandbox can be enforced".to_owned()),
     };
     let patients = examine(args, isolated)?;
+    let walls = aoi_powers(
+        &probe.user_namespaces,
+        &probe.network_namespaces,
+        &probe.seccomp,
+    )?;
     let well = able && patients.iter().all(Patient::is_well);
     match args.output.as_str() {
         "json" => {
@@ -67,6 +73,7 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
                 "kernel": probe.kernel,
                 "root": probe.root,
                 "sandbox": { "enforceable": able, "items": lines },
+                "aoi": { "items": walls },
             });
             if let (false, Value::Object(report)) = (patients.is_empty(), &mut report) {
                 let targets = patients.iter().map(|p| {
@@ -77,14 +84,14 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
             }
             writeln!(out, "{report:#}")
         }
-        "jsonl" => events(&lines, &patients, well, started, out),
+        "jsonl" => events(&lines, &walls, &patients, well, started, out),
         _ => {
             let color = terminal::color(global);
-            human(&lines, able, &probe.kernel, color, out).and_then(|()| {
-                patients
-                    .iter()
-                    .try_for_each(|p| human_patient(p, color, out))
-            })
+            human(&lines, able, &probe.kernel, color, out).map_err(io_failure)?;
+            human_walls(&walls, color, out).map_err(io_failure)?;
+            patients
+                .iter()
+                .try_for_each(|p| human_patient(p, color, out))
         }
     }
     .map_err(io_failure)?;
@@ -92,6 +99,27 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
         true => exit::CLEAN,
         false => exit::FINDINGS,
     })
+}
+
+/// What `aoi-lint` can prove here.
+fn aoi_powers(
+    users: &Finding,
+    networks: &Finding,
+    seccomp: &Finding,
+) -> Result<Vec<Line>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+    let mut lines = [
+        ("user namespaces", users),
+        ("network namespaces", networks),
+        ("seccomp", seccomp),
+    ]
+    .map(|(item, finding)| Line::new(item, finding))
+    .to_vec();
+    lines.extend(runtime.block_on(powers::lines()));
+    Ok(lines)
 }
 
 /// Nothing is installed and nobody is asked.
@@ -180,6 +208,7 @@ fn human_patient(patient: &Patient, color: bool, out: &mut dyn Write) -> std::io
 
 fn events(
     lines: &[Line],
+    walls: &[Line],
     patients: &[Patient],
     well: bool,
     started: Instant,
@@ -187,9 +216,10 @@ fn events(
 ) -> std::io::Result<()> {
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta("doctor")?;
-    for line in lines {
+    let named = lines.iter().map(|line| ("sandbox", line));
+    for (about, line) in named.chain(walls.iter().map(|line| ("aoi", line))) {
         let fields = object(json!({
-            "name": format!("sandbox: {}", line.item),
+            "name": format!("{about}: {}", line.item),
             "ok": line.available,
             "severity": if line.available { "info" } else { "warning" },
             "detail": match &line.help {
@@ -212,18 +242,16 @@ fn events(
     emitter.summary(well, started.elapsed(), Fields::new())
 }
 
-fn human(
-    lines: &[Line],
-    able: bool,
-    kernel: &str,
-    color: bool,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
+fn human_walls(lines: &[Line], color: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "\nWhat `aoi-lint` can prove here")?;
+    human_lines(lines, color, out)
+}
+
+fn human_lines(lines: &[Line], color: bool, out: &mut dyn Write) -> std::io::Result<()> {
     let (green, yellow, off) = match color {
         true => ("\x1b[32m", "\x1b[33m", "\x1b[0m"),
         false => ("", "", ""),
     };
-    writeln!(out, "Sandbox on Linux {}", plain(kernel))?;
     let width = lines.iter().map(|l| l.item.len()).max().unwrap_or(0);
     for line in lines {
         let (mark, colour) = match line.available {
@@ -236,6 +264,18 @@ fn human(
             writeln!(out, "    {:<width$}  {}", "", plain(help))?;
         }
     }
+    Ok(())
+}
+
+fn human(
+    lines: &[Line],
+    able: bool,
+    kernel: &str,
+    color: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    writeln!(out, "Sandbox on Linux {}", plain(kernel))?;
+    human_lines(lines, color, out)?;
     match able {
         true => writeln!(out, "Declared sandboxes can be enforced here."),
         false => writeln!(

@@ -7,17 +7,15 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::args::Mock;
+use super::mistakes::misread;
 use super::{Failure, Outcome, aoi_mock, io_failure, model};
 use crate::exit;
 use crate::lint::text::closest_of;
 use crate::mock::mutants::{self, Mutant};
-use crate::mock::scenario::{self, Embedded, Mistake, Scenario};
+use crate::mock::scenario::{self, Embedded, Scenario};
 use crate::mock::variants::{self, Variant};
 use crate::mock::{self, Kind, Play};
 use crate::report::aoi::{Emitter, Fields, object};
-
-/// How many mistakes of a file are shown.
-const SHOWN: usize = 10;
 
 pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     if args.list {
@@ -94,24 +92,6 @@ fn scenarios() -> impl Iterator<Item = Embedded> {
 
 fn read(text: &str, name: &str) -> Result<Scenario, Failure> {
     scenario::parse(text).map_err(|mistakes| misread("scenario", name, &mistakes))
-}
-
-/// A file that cannot be used, with the place of every mistake. `format` names its schema.
-pub fn misread(format: &str, name: &str, mistakes: &[Mistake]) -> Failure {
-    let shown = mistakes.iter().take(SHOWN);
-    let mut lines: Vec<String> = shown
-        .map(|m| format!("{name}:{}:{}: {}", m.line, m.column, m.message))
-        .collect();
-    if mistakes.len() > SHOWN {
-        lines.push(format!("and {} more", mistakes.len() - SHOWN));
-    }
-    Failure::new(
-        exit::DATA,
-        format!("not a {format}: {}", lines.join("\n  ")),
-    )
-    .hint(format!(
-        "`agentproto schema --name {format}` describes the format"
-    ))
 }
 
 fn variant_named(kind: Kind, name: &str) -> Result<&'static Variant, Failure> {

@@ -5,6 +5,8 @@
 mod aoi_lint;
 #[cfg(unix)]
 mod aoi_mock;
+#[cfg(target_os = "linux")]
+mod aoi_selftest;
 mod args;
 #[cfg(target_os = "linux")]
 mod ask;
@@ -32,9 +34,13 @@ mod install;
 mod lint;
 mod man;
 #[cfg(unix)]
+mod mistakes;
+#[cfg(unix)]
 mod mock;
 #[cfg(unix)]
 mod model;
+#[cfg(target_os = "linux")]
+mod progress;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]

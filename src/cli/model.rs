@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::args::Mock;
-use super::mock::misread;
+use super::mistakes::misread;
 use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::mock::llm::{self, Asked, Script, Server};

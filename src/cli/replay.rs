@@ -14,7 +14,7 @@ use super::diff::{self, Side};
 use super::{Failure, Outcome, certify, io_failure, record, terminal};
 use crate::exit;
 use crate::harness::model::{RECORDING, Target};
-use crate::harness::run::{recording, rerun};
+use crate::harness::run::{Secrets, recording, rerun};
 use crate::harness::suite::Protocol;
 use crate::report::certify as reports;
 use crate::report::text::plain;
@@ -194,7 +194,9 @@ fn rerun(
         let message = format!("differences cannot be told as {}", args.output);
         return Err(Failure::new(exit::USAGE, message).hint("human, json or jsonl"));
     }
-    let launcher = record::launcher(args.command.clone(), &pairs(&args.env)?)?;
+    let given = pairs(&args.env)?;
+    let launcher = record::launcher(args.command.clone(), &given)?;
+    let secrets = Secrets::of(&given, &launcher);
     let here = std::env::current_dir().map_err(io_failure)?;
     let directory = directory(args, recorded, &lines, &here)?;
     let within = certify::seconds(args.timeout)?;
@@ -205,9 +207,13 @@ fn rerun(
         .map_err(io_failure)?;
     let directory = directory.as_deref();
     let rerunning = rerun::rerun(recorded, lines.clone(), &launcher, &here, directory, within);
-    let new = runtime
+    let mut new = runtime
         .block_on(rerunning)
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
+    new.transcript = secrets.transcript(new.transcript);
+    for note in &mut new.notes {
+        *note = secrets.text(note).into_owned();
+    }
     let command = args.command.iter().map(|word| word.to_string_lossy());
     let command = command.collect::<Vec<_>>().join(" ");
     if let Some(path) = &args.to {

@@ -1,16 +1,15 @@
 //! `agentproto certify --selftest`: how good the judge is, in numbers.
 
-use std::io::{IsTerminal, Write};
-use std::sync::Arc;
+use std::io::Write;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::args::Global;
 use super::certify::Certify;
-use super::{Failure, Outcome, io_failure, signals};
+use super::{Failure, Outcome, io_failure, progress, signals};
 use crate::exit;
-use crate::harness::selftest::{self, Depth, Heard};
+use crate::harness::selftest::{self, Depth, Trial};
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::text::{plain, pretty};
 
@@ -26,17 +25,25 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let depth = match args.quick {
-        true => Depth::Quick,
-        false => Depth::Full,
-    };
-    let heard: Arc<dyn Heard> = match std::io::stderr().is_terminal() && !global.quiet {
-        true => Arc::new(Counter),
-        false => Arc::new(Silent),
+    let trial = Trial {
+        depth: match args.quick {
+            true => Depth::Quick,
+            false => Depth::Full,
+        },
+        only: args.only.clone(),
     };
     let outcome = tokio
-        .block_on(selftest::run(depth, &signals::STOP, heard))
+        .block_on(selftest::run(
+            &trial,
+            &signals::STOP,
+            progress::shown(global),
+        ))
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
+    if outcome.mutants.is_empty() && outcome.variants.is_empty() && !outcome.partial {
+        let message = format!("--only {} selects nothing", args.only.join(","));
+        return Err(Failure::new(exit::USAGE, message)
+            .hint("`agentproto mock --list` names mutants, their statements, and variants"));
+    }
     print(&args.output, &outcome, out).map_err(io_failure)?;
     if let Some(code) = signals::interrupted() {
         return Ok(code);
@@ -45,22 +52,6 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         true => exit::CLEAN,
         false => exit::FINDINGS,
     })
-}
-
-struct Silent;
-impl Heard for Silent {}
-
-struct Counter;
-impl Heard for Counter {
-    fn done(&self, what: &str, done: usize, all: usize) {
-        let mut err = std::io::stderr().lock();
-        let end = match done == all {
-            true => "\r\x1b[K",
-            false => "",
-        };
-        let _ = write!(err, "\r\x1b[K{done}/{all} {what}{end}");
-        let _ = err.flush();
-    }
 }
 
 fn totals(outcome: &selftest::Outcome) -> Fields {

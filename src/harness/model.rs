@@ -166,6 +166,9 @@ pub struct Report {
     /// The run was stopped before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// No process of the agent ever answered initialize: what came instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never_answered: Option<String>,
     /// Only some cases were asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub selection: bool,
@@ -197,7 +200,13 @@ impl Report {
             .any(|r| r.verdict == Verdict::Pass && r.level == Level::Must);
         let failing = self.results.iter().filter(|r| r.verdict == Verdict::Fail);
         let new = failing.clone().filter(|r| !r.known).count();
-        summary.reason = if summary.fail > 0 {
+        // An agent that was never seen to finish a turn is no agent yet.
+        let is_acp = self.suites.iter().any(|suite| suite.name == "acp");
+        let turned = |r: &CaseResult| r.requirement == "PT-01" && r.verdict == Verdict::Pass;
+        let no_turn = is_acp && !self.results.iter().any(turned);
+        summary.reason = if let Some(how) = &self.never_answered {
+            Some(format!("it never answered initialize: {how}"))
+        } else if summary.fail > 0 {
             let known = failing.count() - new;
             Some(match known {
                 0 => format!("{new} failed"),
@@ -215,6 +224,11 @@ impl Report {
             Some("a recording shows what happened in it; a run of the suite certifies".to_owned())
         } else if !proven {
             Some("nothing that MUST be was seen to hold".to_owned())
+        } else if no_turn {
+            let why = "no turn was seen to come to its end";
+            Some(format!(
+                "{why}: give it a prompt that it answers (`text` in --prompts FILE)"
+            ))
         } else {
             None
         };

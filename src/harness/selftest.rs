@@ -12,7 +12,9 @@ use tokio::sync::Semaphore;
 use super::lifecycle;
 use super::model::{CaseResult, Target, Verdict};
 use super::run::process::{Launcher, StartError};
-use super::run::{self, Login, Options, Patience, Progress, Ran, Setting, Workspace, prompts};
+use super::run::{
+    self, Login, Options, Patience, Progress, Ran, Secrets, Setting, Workspace, prompts,
+};
 use super::suite::{self, Suite};
 use crate::mock::Kind;
 use crate::mock::mutants::{self, Mutant};
@@ -37,8 +39,28 @@ pub struct MutantRow {
     pub killed: bool,
     /// Its own statement did.
     pub attributed: bool,
+    /// How that was told: `fail`, or `warn` where the text only advises.
+    pub verdict: Option<&'static str>,
+    /// Lines that prove it.
+    pub evidence: usize,
     /// Other statements that failed beside it.
     pub also: Vec<String>,
+}
+
+impl MutantRow {
+    fn new(mock: &'static str, mutant: &str, requirement: &str, wrong: &str) -> MutantRow {
+        MutantRow {
+            mock,
+            mutant: mutant.to_owned(),
+            requirement: requirement.to_owned(),
+            wrong: wrong.to_owned(),
+            killed: false,
+            attributed: false,
+            verdict: None,
+            evidence: 0,
+            also: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -92,9 +114,19 @@ pub enum Depth {
     Full,
 }
 
-/// Hears how it goes on.
-pub trait Heard: Send + Sync {
-    fn done(&self, _what: &str, _done: usize, _all: usize) {}
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    pub depth: Depth,
+    /// Only these: ids of mutants, statements that they break, names of variants.
+    pub only: Vec<String>,
+}
+
+impl Trial {
+    fn has(&self, names: &[&str]) -> bool {
+        let wanted = |name: &&str| self.only.iter().any(|only| only == name);
+        self.only.is_empty() || names.iter().any(wanted)
+    }
 }
 
 /// A correct agent: a scenario, perhaps in other clothes.
@@ -107,18 +139,18 @@ struct Plain {
 }
 
 pub async fn run(
-    depth: Depth,
+    trial: &Trial,
     stop: &'static AtomicBool,
-    heard: Arc<dyn Heard>,
+    heard: Arc<dyn Progress>,
 ) -> Result<Outcome, StartError> {
     let begun = Instant::now();
     let mut outcome = Outcome::default();
     for kind in [Kind::Acp, Kind::AcpV2, Kind::Mcp] {
         let bench = Bench::new(kind, stop)?;
-        bench.run(depth, &heard, &mut outcome).await;
+        bench.run(trial, &heard, &mut outcome).await;
     }
     if !stop.load(Ordering::Relaxed) {
-        bundles(depth, stop, &heard, &mut outcome).await;
+        bundles(trial, stop, &heard, &mut outcome).await;
     }
     outcome.partial = stop.load(Ordering::Relaxed);
     outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
@@ -127,12 +159,15 @@ pub async fn run(
 
 /// The lifecycle suite over bundles that are wrong, and bundles that are right.
 async fn bundles(
-    depth: Depth,
+    trial: &Trial,
     stop: &'static AtomicBool,
-    heard: &Arc<dyn Heard>,
+    heard: &Arc<dyn Progress>,
     outcome: &mut Outcome,
 ) {
-    let (mutants, variants) = (lifecycle::mutants(), lifecycle::variants());
+    let depth = trial.depth;
+    let (mut mutants, mut variants) = (lifecycle::mutants(), lifecycle::variants());
+    mutants.retain(|mutant| trial.has(&[mutant.id, mutant.requirement]));
+    variants.retain(|variant| trial.has(&[variant.id]));
     let all = mutants.len() + variants.len();
     let places = Arc::new(Semaphore::new(JOBS));
     let mut done = 0;
@@ -166,15 +201,7 @@ async fn bundles(
         let places = Arc::clone(&places);
         running.spawn(async move {
             let _place = places.acquire_owned().await;
-            let mut row = MutantRow {
-                mock: LIFECYCLE,
-                mutant: mutant.id.to_owned(),
-                requirement: mutant.requirement.to_owned(),
-                wrong: mutant.wrong.to_owned(),
-                killed: false,
-                attributed: false,
-                also: Vec::new(),
-            };
+            let mut row = MutantRow::new(LIFECYCLE, mutant.id, mutant.requirement, mutant.wrong);
             let own = [mutant.requirement.to_owned()];
             let rounds: &[&[String]] = match depth {
                 Depth::Quick => &[&own, &[]],
@@ -239,9 +266,16 @@ impl Bench {
         }))
     }
 
-    async fn run(self: &Arc<Self>, depth: Depth, heard: &Arc<dyn Heard>, outcome: &mut Outcome) {
-        let variants = self.variants();
-        let mutants: Vec<&'static Mutant> = mutants::of(self.kind).collect();
+    async fn run(
+        self: &Arc<Self>,
+        trial: &Trial,
+        heard: &Arc<dyn Progress>,
+        outcome: &mut Outcome,
+    ) {
+        let depth = trial.depth;
+        let mutants = mutants::of(self.kind).filter(|m| trial.has(&[m.id, m.requirement]));
+        let mutants: Vec<&'static Mutant> = mutants.collect();
+        let variants = self.variants(trial, &mutants);
         let all = variants.len() + mutants.len();
         let places = Arc::new(Semaphore::new(RUNS));
         let mut done = 0;
@@ -294,16 +328,20 @@ impl Bench {
     }
 
     /// The correct mock in every scenario that a mutant needs, and every variant.
-    fn variants(&self) -> Vec<Plain> {
-        let mut scenarios: BTreeSet<&str> = mutants::of(self.kind).map(|m| m.scenario).collect();
-        scenarios.insert("default");
+    fn variants(&self, trial: &Trial, mutants: &[&'static Mutant]) -> Vec<Plain> {
+        let mut scenarios: BTreeSet<&str> = mutants.iter().map(|m| m.scenario).collect();
+        if trial.only.is_empty() {
+            scenarios.insert("default");
+        }
         let plain = scenarios.into_iter().map(|scenario| Plain {
             name: format!("scenario {scenario}"),
             what: "the correct mock".to_owned(),
             scenario: scenario.to_owned(),
             variant: None,
         });
-        let others = crate::mock::variants::of(self.kind).map(|variant| Plain {
+        let others = crate::mock::variants::of(self.kind);
+        let others = others.filter(|variant| trial.has(&[variant.name]));
+        let others = others.map(|variant| Plain {
             name: variant.name.to_owned(),
             what: variant.what.to_owned(),
             scenario: variant.scenario.to_owned(),
@@ -324,15 +362,8 @@ impl Bench {
             ("MOCK_SCENARIO".to_owned(), mutant.scenario.to_owned()),
             ("MOCK_MUTANT".to_owned(), mutant.id.to_owned()),
         ];
-        let mut row = MutantRow {
-            mock: self.kind.as_str(),
-            mutant: mutant.id.to_owned(),
-            requirement: mutant.requirement.to_owned(),
-            wrong: mutant.wrong.to_owned(),
-            killed: false,
-            attributed: false,
-            also: Vec::new(),
-        };
+        let mock = self.kind.as_str();
+        let mut row = MutantRow::new(mock, mutant.id, mutant.requirement, mutant.wrong);
         if depth == Depth::Quick {
             let mut only = vec![mutant.requirement.to_owned()];
             let tour = base.seen.get(mutant.requirement).into_iter().flatten();
@@ -388,14 +419,12 @@ impl Bench {
             state_variable: Some("MOCK_STATE_DIR"),
             starts: Patience::default(),
             turns: Patience::default(),
+            secrets: Secrets::default(),
         };
         let suites = Arc::clone(&self.suites);
-        run::run(suites, nothing, setting, options, Arc::new(Silent)).await
+        run::run(suites, nothing, setting, options, Arc::new(())).await
     }
 }
-
-struct Silent;
-impl Progress for Silent {}
 
 impl Plain {
     fn env(&self) -> Vec<(String, String)> {
@@ -454,10 +483,16 @@ fn judge(row: &mut MutantRow, base: &Base, results: &[CaseResult]) {
     let mut also = BTreeSet::new();
     for result in new {
         row.killed = true;
-        match result.requirement == row.requirement {
-            true => row.attributed = true,
-            false => _ = also.insert(result.requirement.clone()),
+        if result.requirement != row.requirement {
+            also.insert(result.requirement.clone());
+            continue;
         }
+        row.attributed = true;
+        // A failure outweighs a warning.
+        if row.verdict.is_none() || result.verdict == Verdict::Fail {
+            row.verdict = Some(result.verdict.as_str());
+        }
+        row.evidence = row.evidence.max(result.evidence.len());
     }
     row.also = also.into_iter().collect();
 }

@@ -9,7 +9,7 @@ use super::rpc::{Peer, Signal};
 use super::turn::{End, Played};
 
 /// So long an answer that is owed may take after a cancellation.
-const LATE_ANSWER: Duration = Duration::from_secs(2);
+const LATE_ANSWER: Duration = Duration::from_secs(10);
 
 /// A result, or a JSON-RPC error.
 type Outcome = Result<Value, Value>;

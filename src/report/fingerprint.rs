@@ -34,6 +34,12 @@ pub(super) fn of(parts: &[&[u8]]) -> String {
     hex(&digest(parts))
 }
 
+/// SHA-256 of some bytes, as `sha256sum` prints it.
+#[cfg(target_os = "linux")]
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    hex(&<[u8; 32]>::from(Sha256::digest(bytes)))
+}
+
 fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {

@@ -6,6 +6,8 @@
 pub mod agent;
 pub mod aoi;
 #[cfg(target_os = "linux")]
+pub mod aoi_lint;
+#[cfg(target_os = "linux")]
 pub mod certify;
 pub mod concise;
 pub mod docs;

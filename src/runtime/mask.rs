@@ -9,6 +9,8 @@ use serde_json::Value;
 pub const MASK: &str = "[secret]";
 /// A shorter value would blank out half of every text; it is no secret worth the name.
 const SHORTEST: usize = 4;
+/// Where something was left out of a text.
+const CUT: &str = "…";
 
 /// All secrets of a run. Clones share them.
 #[derive(Clone, Default)]
@@ -18,11 +20,20 @@ pub struct Masks {
 
 impl Masks {
     /// As it is, without the spaces around it, and as both stand in JSON: errors quote lines
-    /// as they came.
+    /// as they came, and quote the quotes. As a name it may stand in a JSON Pointer.
     pub fn add(&self, secret: &str) {
         let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
         for form in [secret, secret.trim()] {
-            for form in [form.to_owned(), in_json(form), in_ascii(&in_json(form))] {
+            let json = in_json(form);
+            let pointer = form.replace('~', "~0").replace('/', "~1");
+            let forms = [
+                form.to_owned(),
+                in_ascii(&json),
+                in_json(&json),
+                json,
+                pointer,
+            ];
+            for form in forms {
                 if form.len() >= SHORTEST && !values.contains(&form) {
                     values.push(form);
                 }
@@ -48,6 +59,60 @@ impl Masks {
             }
         }
         out
+    }
+
+    /// In bytes that may be anything: a secret is text, so it stands within a piece of text. The
+    /// end of what was cut off may hold the beginning of one.
+    pub fn mask_bytes<'b>(&self, bytes: &'b [u8], is_cut: bool) -> Cow<'b, [u8]> {
+        if self.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut is_masked = false;
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            let mut masked = self.mask(chunk.valid());
+            if is_cut && chunks.peek().is_none() {
+                masked = self.mask_end(masked);
+            }
+            is_masked |= matches!(masked, Cow::Owned(_));
+            out.extend_from_slice(masked.as_bytes());
+            out.extend_from_slice(chunk.invalid());
+        }
+        match is_masked {
+            true => Cow::Owned(out),
+            false => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// As `mask`, for a text of which parts were cut off, each told by a `…`: what is left of a
+    /// secret there goes, too.
+    pub fn mask_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let masked = self.mask(text);
+        let mut parts: Vec<Cow<'_, str>> = masked.split(CUT).map(Cow::Borrowed).collect();
+        let last = parts.len().saturating_sub(1);
+        let mut is_changed = false;
+        for part in parts.iter_mut().take(last) {
+            *part = self.mask_end(std::mem::take(part));
+            is_changed |= matches!(part, Cow::Owned(_));
+        }
+        match is_changed {
+            true => Cow::Owned(parts.join(CUT)),
+            false => masked,
+        }
+    }
+
+    /// What the end of a text begins.
+    fn mask_end<'t>(&self, text: Cow<'t, str>) -> Cow<'t, str> {
+        let whole = text.trim_end();
+        let left = self.unsettled(whole);
+        match left >= SHORTEST {
+            true => {
+                let keep = whole.get(..whole.len() - left).unwrap_or_default();
+                Cow::Owned(format!("{keep}{MASK}"))
+            }
+            false => text,
+        }
     }
 
     /// In every string of a JSON value, keys included.
@@ -194,6 +259,34 @@ mod tests {
             let trimmed = format!("got [{}]", secret.trim());
             assert_eq!(masks.mask(&trimmed), "got [[secret]]");
         }
+    }
+
+    #[test]
+    fn what_a_clipped_text_still_shows_of_a_secret() {
+        let shown = |text: &str| masks().mask_cut(text).into_owned();
+        assert_eq!(shown("key hunter2…"), "key [secret]…");
+        assert_eq!(shown("a hunter22 hunter … b"), "a [secret] [secret]… b");
+        for kept in ["hun…", "hunter2", "a … b", "…", ""] {
+            assert_eq!(shown(kept), kept);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        let shown = |bytes: &[u8], is_cut| masks().mask_bytes(bytes, is_cut).into_owned();
+        let whole = b"\xff hunter22\xfe hunter22";
+        assert_eq!(shown(whole, false), b"\xff [secret]\xfe [secret]");
+        assert_eq!(shown(b"\xff hunter2", false), b"\xff hunter2");
+        assert_eq!(shown(b"\xff hunter2", true), b"\xff [secret]");
+    }
+
+    #[test]
+    fn a_quote_of_a_quote() {
+        let masks = Masks::default();
+        masks.add("pa\"ss\\wo");
+        let line = json!({ "key": "pa\"ss\\wo" }).to_string();
+        let told = masks.mask(&format!("{line:?}")).into_owned();
+        assert!(told.contains(MASK) && !told.contains("wo"), "{told}");
     }
 
     #[test]

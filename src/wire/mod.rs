@@ -12,6 +12,7 @@ mod renames;
 pub mod replay;
 pub mod rerun;
 pub mod script;
+pub mod strict_json;
 mod transcript;
 
 pub use envelope::{Envelope, Flaw, Kind};

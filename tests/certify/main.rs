@@ -1,8 +1,11 @@
 //! `agentproto certify` as a vendor's CI sees it: exit codes, faults of agents, shards,
 //! baselines, and the judge judged.
 
+mod complete;
 mod faults;
+mod recorded;
 mod runs;
+mod secrets;
 mod selftest;
 
 use std::process::{Command, Output};

@@ -198,6 +198,7 @@ pub fn empty() -> Report {
         },
         started: 1_794_833_100,
         partial: false,
+        never_answered: None,
         selection: false,
         shard: None,
     }

@@ -9,6 +9,7 @@ mod command_line;
 mod faults;
 mod mcp;
 mod mcp_mutants;
+mod mcp_mutants_more;
 mod mutants;
 mod mutants_more;
 mod mutants_turns;

@@ -22,6 +22,9 @@ fn transport() {
             sight("acp-tr-03-bare-json", hello, |t| {
                 has(&t.messages(), |m| m["level"] == "info")
             }),
+            sight("acp-tr-03-duplicate-key", hello, |t| {
+                raw_has(t, "{\"id\":\"twin\",\"jsonrpc\"")
+            }),
             sight("acp-tr-05-no-jsonrpc", hello, |t| {
                 has(&t.calls("session/update"), |m| m.get("jsonrpc").is_none())
             }),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -145,9 +144,6 @@ pub fn feed(child: &mut Child, input: Option<&str>) {
 impl Ran {
     pub fn code(&self) -> Option<i32> {
         self.status.code()
-    }
-    pub fn signal(&self) -> Option<i32> {
-        self.status.signal()
     }
     pub fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).expect("UTF-8")

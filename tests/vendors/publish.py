@@ -58,6 +58,9 @@ def main():
     options = parser.parse_args()
     report = scrub(json.loads(options.report.read_text()), places(options))
     report["target"]["name"] = options.title
+    # Transcripts are not published: a link to one would lead nowhere.
+    for row in report["results"]:
+        row.pop("transcript", None)
     left = re.findall(r"(?<!\w)/(?:tmp|root|work)/[^\s\"]*", json.dumps(report, ensure_ascii=False))
     if left:
         print(f"{options.report}: look at {sorted(set(left))[:20]}", file=sys.stderr)

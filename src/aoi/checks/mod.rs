@@ -3,9 +3,16 @@
 mod c01_discoverable;
 mod c02_typed;
 mod c03_verifiable;
+mod c04_declared;
 mod c05_usage;
+mod c06_safe;
+mod c07_idempotent;
+mod c08_auditable;
 mod c09_secrets;
 mod c10_pipes;
+mod c11_bounded;
+mod c12_input;
+mod c13_versioned;
 mod tally;
 
 use super::probe::Command;
@@ -18,26 +25,50 @@ pub const RULES: &[&[&Rule]] = &[
     c01_discoverable::RULES,
     c02_typed::RULES,
     c03_verifiable::RULES,
+    c04_declared::RULES,
     c05_usage::RULES,
+    c06_safe::RULES,
+    c07_idempotent::RULES,
+    c08_auditable::RULES,
     c09_secrets::RULES,
     c10_pipes::RULES,
+    c11_bounded::RULES,
+    c12_input::RULES,
+    c13_versioned::RULES,
 ];
 
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
 /// last.
 pub async fn all(session: &Session) {
+    let wants = |check| session.wants(check);
     c01_discoverable::check(session).await;
+    // Checks 2 and 4 judge what the runs of others printed.
+    let judges_runs = wants(2) || wants(4);
     tokio::join!(
-        c02_typed::tempt(session),
-        c03_verifiable::check(session),
-        c05_usage::check(session),
-        c09_secrets::check(session),
-        c10_pipes::check(session),
+        when(wants(2), c02_typed::tempt(session)),
+        when(judges_runs || wants(3), c03_verifiable::check(session)),
+        when(judges_runs || wants(5), c05_usage::check(session)),
+        when(wants(6), c06_safe::check(session)),
+        when(wants(7), c07_idempotent::check(session)),
+        when(judges_runs || wants(8), c08_auditable::check(session)),
+        when(wants(9), c09_secrets::check(session)),
+        when(judges_runs || wants(10), c10_pipes::check(session)),
+        when(wants(11), c11_bounded::check(session)),
+        when(judges_runs || wants(12), c12_input::check(session)),
+        when(judges_runs || wants(13), c13_versioned::check(session)),
     );
     c02_typed::check(session);
+    c04_declared::check(session);
+    c13_versioned::reported(session);
     c03_verifiable::conclude(session);
     c05_usage::conclude(session);
     c09_secrets::conclude(session);
+}
+
+async fn when(wanted: bool, check: impl Future<Output = ()>) {
+    if wanted {
+        check.await;
+    }
 }
 
 /// How runs are called that are wrong on purpose.

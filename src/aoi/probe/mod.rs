@@ -5,7 +5,7 @@ mod read;
 
 use std::path::PathBuf;
 
-pub use read::parse;
+pub use read::{KNOWN, parse};
 
 /// Everything that is known of the target before it is started.
 #[derive(Clone, Debug, Default)]

@@ -17,6 +17,28 @@ pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
     })
 }
 
+/// What each mapping may hold; the schema says the same.
+pub const KNOWN: &[(&str, &[&str])] = &[
+    ("", &KEYS),
+    ("credentials", &CREDENTIALS),
+    ("observe", &OBSERVE),
+    ("command", &COMMAND),
+    ("limit", &LIMIT),
+    ("idempotency", &["flag"]),
+    ("target", &["from"]),
+    ("input", &INPUT),
+    ("modes", &MODES),
+    ("schema", &["versions"]),
+    ("versions", &VERSIONS),
+];
+
+const CREDENTIALS: [&str; 2] = ["env", "files"];
+const OBSERVE: [&str; 4] = ["command", "id", "dir", "exec"];
+const LIMIT: [&str; 6] = ["flag", "total", "page", "cursor_flag", "id", "unit"];
+const INPUT: [&str; 6] = ["flag", "good", "bad", "modes", "default", "upstream"];
+const MODES: [&str; 2] = ["fail_fast", "continue"];
+const VERSIONS: [&str; 4] = ["flag", "accept_flag", "ok", "unsupported"];
+
 const KEYS: [&str; 14] = [
     "aoi_probe",
     "tool",
@@ -44,7 +66,7 @@ fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
             "`aoi_probe: 1` is missing: the version of this format",
         ),
     }
-    let tool = notes.list(root, "tool");
+    let tool = words(root, "tool", notes);
     if tool.is_empty() {
         notes.wrong(
             root.span,
@@ -52,10 +74,16 @@ fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
         );
     }
     let machine_args = match root.get("machine_args") {
-        Some(_) => notes.list(root, "machine_args"),
+        Some(_) => words(root, "machine_args", notes),
         None => vec!["--output".to_owned(), "jsonl".to_owned()],
     };
     let mut commands = Vec::new();
+    if let Some(node) = root.get("commands").filter(|node| !node.is_map()) {
+        notes.wrong(
+            node.span,
+            "`commands` is a mapping: the name of a command, and what is known of it",
+        );
+    }
     for entry in root.get("commands").map(Node::entries).unwrap_or_default() {
         commands.push(command(&entry.key, &entry.value, notes, line));
     }
@@ -79,7 +107,7 @@ fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
         credentials: root
             .get("credentials")
             .map_or_else(Credentials::default, |node| {
-                notes.keys(node, "`credentials`", &["env", "files"]);
+                notes.keys(node, "`credentials`", &CREDENTIALS);
                 Credentials {
                     env: notes.list(node, "env"),
                     files: notes.list(node, "files"),
@@ -97,25 +125,54 @@ fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
     }
 }
 
+/// The words of a command line.
+fn words(node: &Node, key: &str, notes: &mut Notes) -> Vec<String> {
+    let Some(value) = node.get(key) else {
+        return Vec::new();
+    };
+    line_of_words(value, key, notes)
+}
+
+fn line_of_words(value: &Node, key: &str, notes: &mut Notes) -> Vec<String> {
+    // No shell reads it: a line in one piece would be one word.
+    if value.as_str().is_some_and(|text| text.contains(' ')) {
+        let wanted = format!("`{key}` is a list of words, such as [search, agent]");
+        notes.wrong(value.span, wanted);
+    }
+    notes.texts(value, key)
+}
+
 /// A list of command lines.
 fn argvs(node: &Node, key: &str, notes: &mut Notes) -> Vec<Vec<String>> {
     let items = notes.items(node, key);
-    items.iter().map(|item| notes.texts(item, key)).collect()
+    let lines = items.iter();
+    lines.map(|item| line_of_words(item, key, notes)).collect()
+}
+
+/// Where an id stands in an event.
+fn pointer(node: &Node, key: &str, notes: &mut Notes) -> Option<String> {
+    let text = notes.string(node, key)?;
+    if !text.starts_with('/') {
+        let span = node.get(key).map_or(node.span, |node| node.span);
+        let wanted = format!("`{key}` is a JSON Pointer, such as /id");
+        notes.wrong(span, wanted);
+    }
+    Some(text)
 }
 
 fn observe(node: &Node, notes: &mut Notes) -> Option<Observe> {
-    notes.keys(node, "`observe`", &["command", "id", "dir", "exec"]);
+    notes.keys(node, "`observe`", &OBSERVE);
     if node.get("command").is_some() {
         return Some(Observe::Command {
-            args: notes.list(node, "command"),
-            id: notes.string(node, "id").unwrap_or_else(|| "/id".to_owned()),
+            args: words(node, "command", notes),
+            id: pointer(node, "id", notes).unwrap_or_else(|| "/id".to_owned()),
         });
     }
     if let Some(dir) = notes.string(node, "dir") {
         return Some(Observe::Dir(dir));
     }
     if node.get("exec").is_some() {
-        return Some(Observe::Exec(notes.list(node, "exec")));
+        return Some(Observe::Exec(words(node, "exec", notes)));
     }
     let wanted = "`observe` has one of `command` (with `id`), `dir` or `exec`";
     notes.wrong(node.span, wanted);
@@ -147,12 +204,27 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
     let what = format!("the command `{name}`");
     notes.keys(node, &what, &COMMAND);
     let destructive = notes.flag(node, "destructive", false);
-    let ok = notes.list(node, "ok");
+    let ok = words(node, "ok", notes);
     if ok.is_empty() && node.get("input").is_none() {
         notes.wrong(
             node.span,
             format!("{what} has no `ok`: the words of a run that succeeds"),
         );
+    }
+    let mutating = notes.flag(node, "mutating", false) || destructive;
+    let read_only = node
+        .get("read_only")
+        .map(|_| notes.flag(node, "read_only", false));
+    if mutating && read_only == Some(true) {
+        let wrong = format!("{what} cannot both change something and be read_only");
+        notes.wrong(node.span, wrong);
+    }
+    for vector in notes.items(node, "secrets") {
+        let planted = |item: &Node| item.as_str().is_some_and(|text| text.contains("{canary}"));
+        if vector.is_seq() && !vector.items().iter().any(planted) {
+            let wanted = "each of `secrets` has a `{canary}` where the secret would stand";
+            notes.wrong(vector.span, wanted);
+        }
     }
     Command {
         name: name.to_owned(),
@@ -160,23 +232,21 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
         ok,
         malformed: argvs(node, "malformed", notes),
         limit: node.get("limit").map(|node| limit(node, notes)),
-        slow: node.get("slow").map(|_| notes.list(node, "slow")),
+        slow: node.get("slow").map(|_| words(node, "slow", notes)),
         secrets: argvs(node, "secrets", notes),
-        mutating: notes.flag(node, "mutating", false) || destructive,
+        mutating,
         destructive,
         unbounded: notes.flag(node, "unbounded", false),
         needs_auth: notes.flag(node, "needs_auth", false),
-        read_only: node
-            .get("read_only")
-            .map(|_| notes.flag(node, "read_only", false)),
+        read_only,
         idempotency: node.get("idempotency").map(|node| {
             notes.keys(node, "`idempotency`", &["flag"]);
             notes.need(node, "flag", "`idempotency`")
         }),
         events: notes.list(node, "events"),
-        id: notes.string(node, "id"),
+        id: pointer(node, "id", notes),
         dry_run: notes.string(node, "dry_run"),
-        confirm: notes.list(node, "confirm"),
+        confirm: words(node, "confirm", notes),
         target_from: node.get("target").map(|node| {
             notes.keys(node, "`target`", &["from"]);
             notes.need(node, "from", "`target`")
@@ -186,8 +256,7 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
 }
 
 fn limit(node: &Node, notes: &mut Notes) -> Limit {
-    let known = ["flag", "total", "page", "cursor_flag", "id", "unit"];
-    notes.keys(node, "`limit`", &known);
+    notes.keys(node, "`limit`", &LIMIT);
     let mut count = |key: &str| match node.get(key) {
         Some(_) => notes.number(node, key, 1, 1_000_000).unwrap_or(1),
         None => {
@@ -201,32 +270,31 @@ fn limit(node: &Node, notes: &mut Notes) -> Limit {
         total,
         page,
         cursor_flag: notes.string(node, "cursor_flag"),
-        id: notes.string(node, "id").unwrap_or_else(|| "/id".to_owned()),
+        id: pointer(node, "id", notes).unwrap_or_else(|| "/id".to_owned()),
         unit: notes.word(node, "unit", "events", &["events", "lines", "bytes"]),
     }
 }
 
 fn input(node: &Node, notes: &mut Notes) -> Input {
-    let known = ["flag", "good", "bad", "modes", "default", "upstream"];
-    notes.keys(node, "`input`", &known);
+    notes.keys(node, "`input`", &INPUT);
     let modes = node.get("modes");
     if let Some(modes) = modes {
-        notes.keys(modes, "`modes`", &["fail_fast", "continue"]);
+        notes.keys(modes, "`modes`", &MODES);
     }
     let mut mode = |key: &str| {
         let modes = modes?;
-        modes.get(key).map(|_| notes.list(modes, key))
+        modes.get(key).map(|_| words(modes, key, notes))
     };
     let (fail_fast, tolerant) = (mode("fail_fast"), mode("continue"));
     let default = node.get("default").map(|_| {
-        let word = notes.word(node, "default", "fail_fast", &["fail_fast", "continue"]);
+        let word = notes.word(node, "default", "fail_fast", &MODES);
         match word.as_str() {
             "continue" => Mode::Tolerant,
             _ => Mode::FailFast,
         }
     });
     Input {
-        flag: notes.list(node, "flag"),
+        flag: words(node, "flag", notes),
         good: notes.list(node, "good"),
         bad: notes.list(node, "bad"),
         fail_fast,
@@ -244,11 +312,7 @@ fn schema(root: &Node, notes: &mut Notes) -> SchemaVersions {
     let Some(node) = node.get("versions") else {
         return SchemaVersions::default();
     };
-    notes.keys(
-        node,
-        "`versions`",
-        &["flag", "accept_flag", "ok", "unsupported"],
-    );
+    notes.keys(node, "`versions`", &VERSIONS);
     SchemaVersions {
         flag: notes.string(node, "flag"),
         accept_flag: notes.string(node, "accept_flag"),

@@ -18,6 +18,7 @@ use crate::runtime::context::{Context, Sandboxing, Setting};
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::home::{Home, make_dir};
 use crate::runtime::interact::Headless;
+use crate::runtime::mask::Masks;
 use crate::runtime::observe::{Observer, Silent};
 use crate::runtime::spawn::Options;
 
@@ -165,6 +166,12 @@ impl BundleTarget {
             Ok((Arc::clone(&agent.context), spec))
         });
         made.await.as_ref().map_err(Clone::clone)
+    }
+
+    /// Secrets that were resolved for it.
+    pub fn masks(&self) -> Option<&Masks> {
+        let ready = self.ready.get()?.as_ref().ok();
+        ready.map(|(context, _)| &context.masks)
     }
 
     /// How long the caller's patience is comes from the setting of the run.

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::wire::strict_json::{self, DEEPEST, Odd, Oddity};
 use crate::wire::{Direction, Line};
 
 /// A value that is spread over lines is followed so far.
@@ -14,6 +15,8 @@ const BYTES: usize = 1 << 20;
 pub enum Frame {
     /// Exactly one JSON value.
     Whole,
+    /// What readers of such a value disagree about.
+    Ambiguous(String),
     /// More than one value.
     Several(usize),
     /// The beginning of a value that goes on in the next line, or not at all.
@@ -104,13 +107,20 @@ impl Reader {
             };
             return (vec![frame], Vec::new());
         }
-        match serde_json::from_str::<Value>(text) {
-            Ok(value) if self.open.is_none() => (vec![Frame::Whole], vec![value]),
+        let (read, odd) = match strict_json::read(&line.bytes) {
+            Ok(strict) => (Ok(strict.value), ambiguous(&strict.oddities)),
+            Err(_) => (serde_json::from_str(text), Vec::new()),
+        };
+        match read {
+            Ok(value) if self.open.is_none() => {
+                let frames = std::iter::once(Frame::Whole).chain(odd);
+                (frames.collect(), vec![value])
+            }
             // A part of a longer value can be a value too, but no message.
             Ok(value) if value.get("jsonrpc").is_some() => {
                 let open = self.open.take();
                 let from = open.map(|open| Frame::Unfinished { from: open.from });
-                let frames = from.into_iter().chain([Frame::Whole]);
+                let frames = from.into_iter().chain([Frame::Whole]).chain(odd);
                 (frames.collect(), vec![value])
             }
             Err(error) if self.open.is_none() => self.read_broken(line.number, text, &error),
@@ -199,6 +209,30 @@ impl Open {
             }
         }
     }
+}
+
+/// RFC 8259 allows all of it, and warns of it: one reader sees another message than the next.
+fn ambiguous(oddities: &[Oddity]) -> Vec<Frame> {
+    let told = oddities.iter().filter_map(|oddity| {
+        let at = &oddity.pointer;
+        Some(match oddity.kind {
+            Odd::DuplicateKey => format!(
+                "{at} stands twice in the same object: readers take the first, the last, or \
+                 neither (RFC 8259, section 4)"
+            ),
+            Odd::LoneSurrogate => format!(
+                "the text at {at:?} has half of a surrogate pair, which is no character (RFC \
+                 8259, section 8.2)"
+            ),
+            Odd::TooDeep => format!(
+                "the message is nested deeper than {DEEPEST} levels, which not every reader \
+                 follows (RFC 8259, section 9)"
+            ),
+            // Ids of that size are ours, and must come back.
+            Odd::BigInteger => return None,
+        })
+    });
+    told.map(Frame::Ambiguous).collect()
 }
 
 /// The beginning of a text, printable.

@@ -47,7 +47,10 @@ impl Monitor for Framing {
 impl Framing {
     fn judge(&mut self, frame: &Frame, seen: &Seen<'_>, notes: &mut Notes) {
         let number = seen.line.number;
-        if !matches!(frame, Frame::NotUtf8 { .. } | Frame::Cut | Frame::NotEnded) {
+        if !matches!(
+            frame,
+            Frame::NotUtf8 { .. } | Frame::Cut | Frame::NotEnded | Frame::Ambiguous(_)
+        ) {
             notes.held("TR-01");
         }
         match frame {
@@ -57,6 +60,9 @@ impl Framing {
                     format!("{count} messages stand on one line; each needs a line of its own");
                 notes.broken("TR-02", what, &[number]);
             }
+            // TR-03 asks for valid messages: this is one line and one value, so no other statement
+            // about lines is touched. Names only SHOULD be unique, so it is a warning.
+            Frame::Ambiguous(why) => notes.doubtful("TR-03", why.clone(), &[number]),
             Frame::Begun => self.begun = Some(number),
             Frame::Continued => {}
             Frame::Joined { from } => {

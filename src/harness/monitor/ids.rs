@@ -70,10 +70,10 @@ impl Monitor for Ids {
         for (method, _) in self.told.drain(..) {
             notes.held(told_statement(&method));
         }
-        if !ending.is_orderly {
-            return;
-        }
+        // What the agent owes is its own fault where everything else came to its end in order, or
+        // where the client waited for just this in vain.
         let mut open: Vec<&Asked> = ledger.to_agent.values().collect();
+        open.retain(|asked| ending.is_orderly || ledger.given_up.contains(&id_key(&asked.id)));
         open.retain(|asked| asked.answers < asked.expected && !asked.is_flawed);
         open.retain(|asked| !self.misnamed.contains(&id_key(&asked.id)));
         // A turn may wait for ever for an answer that its twin got.

@@ -1,7 +1,7 @@
 //! What the conversation has come to: open requests of both sides, capabilities, sessions.
 //! Monitors read it; it judges nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -65,6 +65,8 @@ pub struct Ledger {
     pub nonsense_answered: u32,
     /// How the line at hand carries its JSON; empty for further messages of the same line.
     pub frames: Vec<Frame>,
+    /// Our requests, by id, that the client waited for in vain.
+    pub given_up: HashSet<String>,
 }
 
 /// Ids as keys: `1`, `"1"` and `null` are three different ones.

@@ -165,7 +165,11 @@ impl Known {
                 id == text(option, "id") && Some(value) == option.get("currentValue")
             })
         };
+        // Another model has other options: they go with it, and what stays is told with it.
+        let models = options.iter().filter(|o| text(o, "category") == "model");
+        let is_other_model = models.clone().any(|option| !is_same(&option));
         match options.iter().any(|option| is_same(&option)) {
+            true if is_other_model => notes.held("CO-06"),
             true => notes.doubtful("CO-06", what, &lines),
             false => notes.broken("CO-06", what, &lines),
         }

@@ -11,6 +11,8 @@ pub struct Watch {
     reader: Reader,
     ledger: Ledger,
     notes: Notes,
+    /// Whether the agent owed an answer when its input was closed.
+    owed: Option<bool>,
 }
 
 /// What a line says; broken framing is noted, and read past where it can be.
@@ -29,6 +31,7 @@ impl Watch {
             reader: Reader::default(),
             ledger: Ledger::default(),
             notes: Notes::default(),
+            owed: None,
         }
     }
 
@@ -73,6 +76,26 @@ impl Watch {
         }
         self.ledger
             .take(line.direction, line.number, json, envelope);
+    }
+
+    /// The agent hears nothing more: what it owes now, nobody can wait for.
+    pub fn input_closed(&mut self) {
+        let mut asked = self.ledger.to_agent.values();
+        let owes = asked.any(|asked| asked.answers == 0);
+        self.owed.get_or_insert(owes);
+    }
+
+    /// Its answer was waited for as long as anything is, and did not come.
+    pub fn gave_up(&mut self, id: &Value) {
+        self.ledger.given_up.insert(super::id_key(id));
+    }
+
+    /// The end at this line; live and in a recording it is told by the same signs.
+    pub fn ending(&self, last_line: u64, exits_by_itself: bool) -> Ending {
+        Ending {
+            is_orderly: exits_by_itself && self.owed == Some(false),
+            last_line,
+        }
     }
 
     /// The connection is over; what was noted in all of it.

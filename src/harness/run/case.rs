@@ -100,11 +100,15 @@ pub struct Player<'a> {
     pub(super) is_logged_in: bool,
     /// Where `wait_for` of each kind goes on.
     pub(super) seen_until: u64,
+    /// The steps of the case have begun.
+    pub(super) is_under_way: bool,
 }
 
 pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played {
     let begun = Instant::now();
-    if let Some(blocked) = lacking(case, protocol, setting) {
+    // What the agent does not claim to have needs no prompt: that is looked at first.
+    let claims = !case.needs.capabilities.is_empty();
+    if let Some(blocked) = lacking(case, protocol, setting).filter(|_| !claims) {
         return Played {
             blocked: Some(blocked),
             ..Played::default()
@@ -139,6 +143,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
         directories: 0,
         is_logged_in: false,
         seen_until: 0,
+        is_under_way: false,
     };
     // However patient the steps are, a case has an end.
     let most = setting.timeout * 6 + Duration::from_secs(20);
@@ -190,6 +195,7 @@ impl Player<'_> {
             .bind("prompts", json!(self.setting.prompts), Vec::new());
         self.begin(self.case.begin).await?;
         self.check_needs()?;
+        self.is_under_way = true;
         let case = self.case;
         self.steps(&case.steps).await
     }
@@ -224,11 +230,12 @@ impl Player<'_> {
     pub(super) async fn start_process(&mut self) -> Step1 {
         let monitors = super::monitors(self.protocol);
         let watch = crate::harness::monitor::Watch::new(monitors);
-        let cwd = self.root.join("start");
+        let launcher = &self.setting.launcher;
+        let own = || self.root.join("start");
+        let cwd = launcher.cwd.clone().unwrap_or_else(own);
         if let Err(error) = std::fs::create_dir_all(&cwd) {
             return Err(Blocked::Error(format!("cannot make a directory: {error}")).into());
         }
-        let launcher = &self.setting.launcher;
         let so_far = (std::mem::take(&mut self.played.transcript), self.begun);
         let answers = &self.case.answers;
         let env = match self.setting.own_env(&self.root) {
@@ -266,6 +273,10 @@ impl Player<'_> {
         if !result.is_object() {
             let why = "initialize was not answered with a result".to_owned();
             return Err(Blocked::NotVerified(why).into());
+        }
+        if let Some(methods) = result.get("authMethods") {
+            let env = &self.setting.launcher.env;
+            self.setting.secrets.of_methods(methods, env);
         }
         self.played.initialize = result;
         let method = self.auth_method().unwrap_or(Value::Null);
@@ -315,11 +326,17 @@ impl Player<'_> {
             "initialize" => self.setting.starts.time(self.setting.timeout * 2),
             _ => self.setting.timeout,
         };
-        let is_start = method == "initialize";
+        let (is_start, usual) = (method == "initialize", self.setting.timeout);
         let connection = self.connection()?;
         let sent = connection.request(method, params, None, timeout).await;
         let answer = match sent {
-            Ok((id, line)) => connection.answer(&id, timeout).await.map(|a| (a, line)),
+            Ok((id, line)) => {
+                let answer = connection.answer(&id, timeout).await;
+                if matches!(answer, Err(Silence::TimedOut(time)) if time >= usual) {
+                    connection.give_up(&id);
+                }
+                answer.map(|a| (a, line))
+            }
             Err(silence) => Err(silence),
         };
         match answer {
@@ -331,9 +348,15 @@ impl Player<'_> {
             }
             Err(silence) => {
                 if is_start {
-                    self.setting.starts.silent();
+                    self.setting.starts.silent_as(&silence.to_string());
                 }
-                Err(Blocked::NotVerified(format!("{method} was not answered: {silence}")).into())
+                match silence {
+                    Silence::Ended(how) if self.is_under_way => Err(self.died(&how)),
+                    silence => {
+                        let why = format!("{method} was not answered: {silence}");
+                        Err(Blocked::NotVerified(why).into())
+                    }
+                }
             }
         }
     }
@@ -426,6 +449,9 @@ impl Player<'_> {
                 return Err(Blocked::NotApplicable(why).into());
             }
         }
+        if let Some(blocked) = lacking(self.case, self.protocol, self.setting) {
+            return Err(blocked.into());
+        }
         if self.protocol == Protocol::Mcp {
             let unknown = |key: &&String| self.known.look(&format!("$calls/{key}")).is_none();
             if let Some(key) = self.case.needs.prompts.iter().find(unknown) {
@@ -514,8 +540,28 @@ impl Player<'_> {
 
     /// Nothing can be sent any more: that is the agent's doing.
     pub(super) fn broken_off(&mut self, silence: &Silence) -> Stop {
-        let message = format!("nothing could be sent to the agent: {silence}");
-        self.break_all(&message, Vec::new());
+        match silence {
+            Silence::Ended(how) => self.died(how),
+            _ => {
+                let message = format!("nothing could be sent to the agent: {silence}");
+                self.break_all(&message, Vec::new());
+                Stop::Broken
+            }
+        }
+    }
+
+    /// The agent is gone. In the middle of a case that breaks what the case decides, whichever
+    /// side noticed it first; before its first step nothing was decided yet.
+    pub(super) fn died(&mut self, how: &str) -> Stop {
+        if !self.is_under_way {
+            return Blocked::NotVerified(format!("there is no agent to ask: {how}")).into();
+        }
+        let connection = self.connection.as_ref();
+        let lines = connection.map_or_else(Vec::new, Connection::last_sent);
+        self.break_all(
+            &format!("the agent died in the middle of the case: {how}"),
+            lines,
+        );
         Stop::Broken
     }
 

@@ -10,7 +10,8 @@ use crate::harness::model::{CaseResult, Evidence, Target, Timing, Verdict};
 use crate::harness::monitor::Notes;
 use crate::harness::suite::{Case, Requirement, Suite};
 use crate::report::text::plain;
-use crate::wire::Transcript;
+use crate::wire::script::process_said;
+use crate::wire::{Direction, Transcript};
 
 /// Evidence is for reading: so many lines, of so many characters.
 const MOST_LINES: usize = 6;
@@ -306,18 +307,17 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
             evidence(&played.transcript, &first.lines, LONGEST),
         );
     }
-    let last = played.transcript.len() as u64;
     let own = played.open.iter().find(|(id, _)| *id == requirement.id);
     match own.map(|(_, blocked)| blocked).or(played.blocked.as_ref()) {
         Some(Blocked::NotApplicable(why)) => (Verdict::NotApplicable, why.clone(), Vec::new()),
         Some(Blocked::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
         Some(Blocked::NotVerified(why)) => {
-            let lines: Vec<u64> = (last.saturating_sub(1)..=last).collect();
+            let lines = last_lines(&played.transcript, 2);
             let shown = evidence(&played.transcript, &lines, LONGEST_PASSED);
             (Verdict::NotVerified, why.clone(), shown)
         }
         Some(Blocked::Error(why)) => {
-            let lines: Vec<u64> = (last.saturating_sub(3)..=last).collect();
+            let lines = last_lines(&played.transcript, 4);
             let shown = evidence(&played.transcript, &lines, LONGEST);
             (Verdict::Error, why.clone(), shown)
         }
@@ -333,6 +333,20 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
             Vec::new(),
         ),
     }
+}
+
+/// The last lines that say something: that we closed the input is no news.
+fn last_lines(transcript: &Transcript, count: usize) -> Vec<u64> {
+    let all = (1..=transcript.len() as u64).rev().take(count + 1);
+    let is_news = |number: &u64| {
+        let line = transcript.line(*number);
+        line.is_some_and(|line| {
+            line.direction != Direction::Process || process_said(&line, "input").is_none()
+        })
+    };
+    let mut lines: Vec<u64> = all.filter(is_news).take(count).collect();
+    lines.reverse();
+    lines
 }
 
 fn evidence(transcript: &Transcript, lines: &[u64], longest: usize) -> Vec<Evidence> {

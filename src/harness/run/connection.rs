@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::process::{Launcher, Running, StartError, exit_value, with};
 use super::services::Services;
-use crate::harness::monitor::{Ending, Notes, Watch, id_key};
+use crate::harness::monitor::{Notes, Watch, id_key};
 use crate::harness::suite::Answers;
 use crate::runtime::spawn::{Exit, Piece};
 use crate::wire::{Direction, Envelope, Kind, Line, Transcript};
@@ -55,7 +55,7 @@ impl std::fmt::Display for Silence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Silence::TimedOut(time) => write!(f, "nothing came within {} s", time.as_secs_f64()),
-            Silence::TooLate => write!(f, "the request that it belongs to was answered before"),
+            Silence::TooLate => write!(f, "the turn or request that was to bring it is over"),
             Silence::Ended(how) => write!(f, "{how}"),
         }
     }
@@ -77,6 +77,8 @@ pub struct Connection {
     exit: Option<(Exit, Duration)>,
     /// Waited for the agent's answers.
     pub waited: Duration,
+    /// The lines of ours that the agent heard last.
+    last_sent: VecDeque<u64>,
 }
 
 impl Connection {
@@ -109,6 +111,7 @@ impl Connection {
             is_over: false,
             exit: None,
             waited: Duration::ZERO,
+            last_sent: VecDeque::new(),
         };
         connection.note(Direction::Process, br#"{"started":true}"#, true, None);
         Ok(connection)
@@ -144,6 +147,10 @@ impl Connection {
                 let whole = std::mem::take(&mut self.unended);
                 let line = self.note(Direction::ToAgent, &whole, true, None);
                 number = line.number;
+                self.last_sent.push_back(number);
+                if self.last_sent.len() > 6 {
+                    self.last_sent.pop_front();
+                }
                 self.watch.line(&line);
             }
         }
@@ -161,6 +168,16 @@ impl Connection {
         let mut bytes = message.to_string().into_bytes();
         bytes.push(b'\n');
         self.write(&bytes, within).await
+    }
+
+    /// What was said last, for whoever asks what killed the agent.
+    pub fn last_sent(&self) -> Vec<u64> {
+        self.last_sent.iter().copied().collect()
+    }
+
+    /// Nobody waits for this answer any more.
+    pub fn give_up(&mut self, id: &Value) {
+        self.watch.gave_up(id);
     }
 
     pub fn fresh_id(&mut self) -> Value {
@@ -333,7 +350,10 @@ impl Connection {
     }
 
     pub fn close_input(&mut self) {
-        self.process.stdin = None;
+        if self.process.stdin.take().is_some() {
+            self.note(Direction::Process, br#"{"input":"closed"}"#, true, None);
+            self.watch.input_closed();
+        }
     }
 
     pub fn signal(&self, number: i32) {
@@ -423,15 +443,8 @@ impl Connection {
 
     /// Ends it, and gives what was written down and noted.
     pub async fn finish(mut self, grace: Duration) -> (Transcript, Notes) {
-        let owed = self
-            .watch
-            .ledger()
-            .to_agent
-            .values()
-            .any(|asked| asked.answers == 0);
-        let mut is_orderly = false;
         if self.exit.is_none() {
-            self.process.stdin = None;
+            self.close_input();
             let until = Instant::now() + grace;
             while !self.is_over {
                 match self.next(until).await {
@@ -442,14 +455,12 @@ impl Connection {
             }
             let begun = Instant::now();
             let left = until.saturating_duration_since(begun);
-            let (exit, by_itself) = self.process.end(left).await;
-            is_orderly = by_itself && !owed;
+            let exit = self.process.end(left).await;
             self.exited(exit, begun.elapsed());
         }
-        let ending = Ending {
-            is_orderly,
-            last_line: self.transcript.len() as u64,
-        };
+        let code = self.exit.as_ref().and_then(|(exit, _)| exit.status.code());
+        let last_line = self.transcript.len() as u64;
+        let ending = self.watch.ending(last_line, code.is_some());
         (self.transcript, self.watch.end(&ending))
     }
 }

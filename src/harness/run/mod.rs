@@ -12,6 +12,7 @@ pub mod prompts;
 mod recorder;
 pub mod recording;
 pub mod rerun;
+mod secrets;
 mod services;
 mod steps;
 mod talk;
@@ -29,12 +30,16 @@ use tokio::sync::Semaphore;
 
 use super::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use super::monitor::{self, Monitor};
-use super::suite::{Case, Protocol, Suite};
+use super::suite::{Case, Protocol, Step, Suite, What};
 pub use crate::runtime::workplace::Workplace as Workspace;
 use case::Played;
 pub use collect::{Collected, file_name};
 pub use patience::Patience;
 use process::Launcher;
+pub use secrets::Secrets;
+
+/// More at a time is no use to anybody.
+const MOST_JOBS: u32 = 1000;
 
 /// A model that can be asked what it was asked.
 pub trait Model: Send + Sync {
@@ -92,9 +97,16 @@ pub struct Setting {
     /// What was learned about answers to initialize, and to prompts.
     pub starts: Patience,
     pub turns: Patience,
+    /// What no report may tell.
+    pub secrets: Secrets,
 }
 
 impl Setting {
+    /// Whether all cases find what an agent keeps in one place: the user's own home.
+    fn shares_home(&self) -> bool {
+        self.home.is_none() && self.state_variable.is_none()
+    }
+
     /// Variables that differ from case to case.
     pub fn own_env(&self, root: &Path) -> io::Result<Vec<(String, String)>> {
         let mut env = match &self.home {
@@ -121,9 +133,14 @@ pub struct Options {
     pub only: Vec<String>,
 }
 
-/// Hears how the run goes on.
+/// Hears how a run goes on.
 pub trait Progress: Send + Sync {
-    fn case_done(&self, _suite: &str, _case: &str, _done: usize, _all: usize) {}
+    fn done(&self, what: &str, done: usize, all: usize);
+}
+
+/// Nobody listens.
+impl Progress for () {
+    fn done(&self, _: &str, _: usize, _: usize) {}
 }
 
 pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
@@ -146,25 +163,34 @@ pub async fn run(
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let setting = Arc::new(setting);
     let work: Vec<(usize, usize)> = chosen(&suites, &options);
-    let places = Arc::new(Semaphore::new(options.jobs.max(1)));
+    let jobs = u32::try_from(options.jobs).unwrap_or(MOST_JOBS);
+    let jobs = jobs.clamp(1, MOST_JOBS);
+    let places = Arc::new(Semaphore::new(jobs as usize));
     let all = work.len();
     let mut running = tokio::task::JoinSet::new();
     for (suite, case) in work {
         let (setting, suites) = (Arc::clone(&setting), Arc::clone(&suites));
         let (places, stop) = (Arc::clone(&places), options.stop);
         running.spawn(async move {
-            let _place = places.acquire_owned().await;
-            if stop.load(Ordering::Relaxed) {
-                return (suite, case, None);
-            }
             let Some((of, the_case)) = at(&suites, suite, case) else {
                 return (suite, case, None);
             };
+            // A logout is felt by every case that uses the same login: it has all places.
+            let alone = setting.shares_home() && logs_out(&the_case.steps);
+            let needed = if alone { jobs } else { 1 };
+            let _place = places.acquire_many_owned(needed).await;
+            if stop.load(Ordering::Relaxed) {
+                return (suite, case, None);
+            }
             let playing = case::play(the_case, of.protocol, &setting);
-            let played = tokio::select! {
+            let mut played = tokio::select! {
                 played = playing => Some(played),
                 () = stopped(stop) => None,
             };
+            if let Some(played) = &mut played {
+                let bundle = setting.launcher.bundle.as_deref();
+                setting.secrets.leave(played, bundle);
+            }
             (suite, case, played)
         });
     }
@@ -178,7 +204,7 @@ pub async fn run(
                 let Some((of, the_case)) = at(&suites, suite, case) else {
                     continue;
                 };
-                progress.case_done(&of.name, &the_case.id, done, all);
+                progress.done(&format!("{} {}", of.name, the_case.id), done, all);
                 collected.case(suite, of, the_case, played);
             }
             Ok((suite, case, None)) => {
@@ -189,7 +215,7 @@ pub async fn run(
             }
             Err(error) => {
                 // A fault of ours in one case is told, and the others go on.
-                collected.fault(&error.to_string());
+                collected.fault(&setting.secrets.text(&error.to_string()));
             }
         }
     }
@@ -198,6 +224,7 @@ pub async fn run(
     timing.jobs = options.jobs;
     let mut target = target;
     collected.describe(&mut target);
+    setting.secrets.leave_target(&mut target);
     let infos = suites.iter().map(|suite| SuiteInfo {
         name: suite.name.clone(),
         title: suite.title.clone(),
@@ -217,6 +244,10 @@ pub async fn run(
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: is_partial,
+        never_answered: setting
+            .starts
+            .never_answered()
+            .map(|how| setting.secrets.text(&how).into_owned()),
         selection: !options.only.is_empty(),
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
@@ -253,6 +284,7 @@ impl Ran {
             timing: Timing::default(),
             started: 0,
             partial: false,
+            never_answered: None,
             selection: false,
             shard: None,
         };
@@ -275,6 +307,19 @@ pub struct Transcribed {
 fn at(suites: &[Suite], suite: usize, case: usize) -> Option<(&Suite, &Case)> {
     let of = suites.get(suite)?;
     Some((of, of.cases.get(case)?))
+}
+
+/// Whether a case ends a login.
+fn logs_out(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match &step.what {
+        What::Call(request, _) | What::Send(request) => {
+            ["logout", "auth/logout"].contains(&request.method.as_str())
+        }
+        What::ForEach { steps, .. } | What::Repeat { steps, .. } | What::When { steps, .. } => {
+            logs_out(steps)
+        }
+        _ => false,
+    })
 }
 
 /// The cases of this run, by suite and index.
@@ -313,4 +358,23 @@ fn add(timing: &mut Timing, played: &Played) {
     timing.waits_ms += ms(played.waits);
     timing.agent_ms += ms(played.agent);
     timing.processes += played.notes.len() as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::suite;
+
+    #[test]
+    fn cases_that_end_a_login_are_known() {
+        let mut found = Vec::new();
+        for name in suite::names() {
+            let suite = suite::built_in(name)
+                .expect("a suite")
+                .expect("no mistakes");
+            let cases = suite.cases.iter().filter(|case| logs_out(&case.steps));
+            found.extend(cases.map(|case| format!("{name} {}", case.decides.join(","))));
+        }
+        assert_eq!(found, ["acp AU-09", "acp-v2-draft V2-02"]);
+    }
 }

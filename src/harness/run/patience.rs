@@ -1,6 +1,7 @@
 //! What earlier cases learned about an agent that never answers: the time limit is waited for a
 //! few times, and not in every case again.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ const SHORT: Duration = Duration::from_secs(2);
 pub struct Patience {
     answered: AtomicU32,
     silent: AtomicU32,
+    /// What the first silence looked like.
+    how: OnceLock<String>,
 }
 
 impl Patience {
@@ -23,6 +26,19 @@ impl Patience {
 
     pub fn silent(&self) {
         self.silent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// As `silent`, with what was seen in place of an answer.
+    pub fn silent_as(&self, how: &str) {
+        let _ = self.how.set(how.to_owned());
+        self.silent();
+    }
+
+    /// What came in place of the first answer, where there never was one.
+    pub fn never_answered(&self) -> Option<String> {
+        let silent = self.silent.load(Ordering::Relaxed);
+        let never = self.answered.load(Ordering::Relaxed) == 0 && silent > 0;
+        never.then(|| self.how.get().cloned().unwrap_or_default())
     }
 
     /// Whether it was never answered, however often it was asked.

@@ -1,6 +1,6 @@
 //! The agent under test as a process, however it was named.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use crate::harness::lifecycle::BundleTarget;
 use crate::runtime::command::Started;
 pub use crate::runtime::command::unconfined;
 use crate::runtime::fault::Fault;
+use crate::runtime::sandbox::policy::Surroundings;
 use crate::runtime::spawn::{self, Bounds, Child, Exit, Lines, Options};
 
 /// The longest line that is judged, and what may wait for the judge: several agents run at once,
@@ -31,6 +32,8 @@ pub struct Launcher {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
+    /// Where it is started; a fresh directory where this is not said.
+    pub cwd: Option<PathBuf>,
     /// A bundle is started by the runner, under its declared sandbox.
     pub bundle: Option<Arc<BundleTarget>>,
 }
@@ -54,8 +57,9 @@ impl Launcher {
         let (name, rest) = argv
             .split_first()
             .ok_or_else(|| StartError::NoProgram(String::new()))?;
-        let path = env.iter().find(|(name, _)| name == "PATH");
-        let program = find(Path::new(name), path.map(|(_, path)| path))
+        let program = std::env::current_dir().ok();
+        let program = program
+            .and_then(|here| find(name, &env, &here))
             .ok_or_else(|| StartError::NoProgram(name.to_string_lossy().into_owned()))?;
         let argv = [program.into_os_string()]
             .into_iter()
@@ -64,6 +68,7 @@ impl Launcher {
         Ok(Launcher {
             argv,
             env,
+            cwd: None,
             bundle: None,
         })
     }
@@ -73,6 +78,7 @@ impl Launcher {
         Launcher {
             argv: Vec::new(),
             env: std::env::vars_os().collect(),
+            cwd: None,
             bundle: Some(bundle),
         }
     }
@@ -135,21 +141,16 @@ pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsS
     kept.chain(set).collect()
 }
 
-/// The absolute path of a program, looked for as a shell would.
-pub fn find(program: &Path, path: Option<&OsString>) -> Option<PathBuf> {
-    if program.components().count() > 1 {
-        return std::path::absolute(program).ok().filter(|p| p.is_file());
-    }
-    let path = path?;
-    std::env::split_paths(path)
-        .map(|dir| dir.join(program))
-        .find(|candidate| is_executable(candidate))
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    let meta = std::fs::metadata(path);
-    meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+/// The program that a name means in this environment, as the runner finds it.
+pub fn find(name: &OsStr, env: &[(OsString, OsString)], cwd: &Path) -> Option<PathBuf> {
+    let around = Surroundings {
+        host_env: env.to_vec(),
+        home: cwd.to_owned(),
+        cwd: cwd.to_owned(),
+        bundle: cwd.to_owned(),
+        extra_env: Vec::new(),
+    };
+    around.find(name).ok()
 }
 
 /// Standard error since the last look.
@@ -209,13 +210,13 @@ impl Running {
     }
 
     /// The end of it: end of input, a short grace, then by force.
-    pub async fn end(&mut self, grace: Duration) -> (Exit, bool) {
+    pub async fn end(&mut self, grace: Duration) -> Exit {
         self.stdin = None;
         match tokio::time::timeout(grace, self.started.wait()).await {
-            Ok(exit) => (exit, true),
+            Ok(exit) => exit,
             Err(_) => {
                 let _ = self.started.child().kill().await;
-                (self.started.wait().await, false)
+                self.started.wait().await
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::fields::{self, Mistake};
 use crate::manifest::to_json;
 
 /// The keys that cases ask for.
-pub const KEYS: [&str; 9] = [
+pub const KEYS: [&str; 12] = [
     "text",
     "tool",
     "permission",
@@ -16,20 +16,18 @@ pub const KEYS: [&str; 9] = [
     "slow",
     "plan",
     "thought",
+    "elicitation",
+    "recall",
+    "log",
 ];
 
 /// Reads a prompts file, or says everything that is wrong with it.
 pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
     let what = "a prompts file is a mapping of keys to prompts, such as `text: hello`";
     fields::read(text, what, |root, notes| {
-        let known: Vec<&str> = KEYS
-            .iter()
-            .copied()
-            .chain(["elicitation", "recall", "log"])
-            .collect();
-        notes.keys(root, "a prompts file", &known);
+        notes.keys(root, "a prompts file", &KEYS);
         let mut prompts = BTreeMap::new();
-        for key in known {
+        for key in KEYS {
             // A call of an MCP tool stands there as it is.
             if let Some(call) = root.get(key).filter(|node| node.is_map()) {
                 notes.keys(call, "a call of a tool", &["name", "arguments"]);
@@ -41,6 +39,12 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
         }
         prompts
     })
+}
+
+/// What anybody can be asked who was told nothing else.
+pub fn of_anybody() -> BTreeMap<String, String> {
+    let text = "Say hello in one short sentence.".to_owned();
+    BTreeMap::from([("text".to_owned(), text)])
 }
 
 /// What our own mock agent listens to.

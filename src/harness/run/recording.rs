@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Collected, monitors};
 use crate::harness::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
-use crate::harness::monitor::{Ending, Notes, Watch};
+use crate::harness::monitor::{Notes, Watch};
 use crate::harness::suite::{Protocol, Suite};
 use crate::wire::script::{process_said, processes};
 use crate::wire::{Direction, Transcript};
@@ -45,6 +45,7 @@ pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> R
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: false,
+        never_answered: None,
         selection: false,
         shard: None,
     };
@@ -59,25 +60,22 @@ fn watch(protocol: Protocol, transcript: &Transcript) -> (Vec<Notes>, Value) {
     for lines in processes(transcript) {
         let mut watch = Watch::new(monitors(protocol));
         let last_line = *lines.end();
-        let (mut input_closed, mut by_itself) = (false, false);
+        let mut by_itself = false;
         for line in lines.filter_map(|number| transcript.line(number)) {
             if line.direction == Direction::Process {
-                input_closed |= process_said(&line, "input").is_some();
+                if process_said(&line, "input").is_some() {
+                    watch.input_closed();
+                }
                 let exit = process_said(&line, "exit");
                 by_itself |= exit.is_some_and(|exit| exit.get("code").is_some_and(Value::is_i64));
             } else {
                 watch.line(&line);
             }
         }
-        let mut asked = watch.ledger().to_agent.values();
-        let owes = asked.any(|asked| asked.answers == 0);
         if !watch.ledger().agent.is_null() {
             initialize = watch.ledger().agent.clone();
         }
-        let ending = Ending {
-            is_orderly: input_closed && by_itself && !owes,
-            last_line,
-        };
+        let ending = watch.ending(last_line, by_itself);
         all.push(watch.end(&ending));
     }
     (all, initialize)

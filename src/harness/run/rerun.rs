@@ -102,7 +102,7 @@ pub async fn rerun(
             break;
         }
     }
-    let (exit, _) = live.process.end(GRACE).await;
+    let exit = live.process.end(GRACE).await;
     live.stderr(true);
     let text = json!({"exit": exit_value(&exit, ended.elapsed())}).to_string();
     live.note(Direction::Process, text.as_bytes(), true, None);

@@ -10,6 +10,9 @@ use crate::harness::monitor::id_key;
 use crate::harness::suite::{Awaited, Expect, Prompt, PromptText, Protocol, Request, WaitFor};
 use crate::wire::Kind;
 
+/// For an answer that another one has overtaken.
+const AFTERWARDS: Duration = Duration::from_secs(1);
+
 impl Player<'_> {
     pub(super) async fn send(&mut self, request: &Request) -> Result<String, Stop> {
         let params = match &request.params {
@@ -56,9 +59,12 @@ impl Player<'_> {
         let usual = within.unwrap_or(self.setting.timeout);
         let within = patience.map_or(usual, |patience| patience.time(usual));
         let answer = self.connection()?.answer(&id, within).await;
+        if matches!(answer, Err(Silence::TimedOut(time)) if time >= self.setting.timeout) {
+            self.connection()?.give_up(&id);
+        }
         match (&answer, patience) {
             (Ok(_), Some(patience)) => patience.answered(),
-            (Err(_), Some(patience)) => patience.silent(),
+            (Err(silence), Some(patience)) => patience.silent_as(&silence.to_string()),
             _ => {}
         }
         match answer {
@@ -80,6 +86,7 @@ impl Player<'_> {
                 }
                 self.judge(Some((&answer.json, &lines)), expect)
             }
+            Err(Silence::Ended(how)) if expect.is_empty() => Err(self.died(&how)),
             Err(silence) if expect.is_empty() => {
                 Err(Blocked::NotVerified(format!("{method} was not answered: {silence}")).into())
             }
@@ -173,6 +180,11 @@ impl Player<'_> {
             return Err(Blocked::Error("there is no process".to_owned()).into());
         };
         let found = match connection.find(from, within, fits).await {
+            // Answers need not come in order: one that is late by a little is one all the same.
+            Ok(found) if !wanted(&found) && !ids.is_empty() => {
+                let late = connection.find(from, AFTERWARDS, wanted).await;
+                late.map_err(|_| Silence::TooLate)
+            }
             Ok(found) if !wanted(&found) => Err(Silence::TooLate),
             found => found,
         };
@@ -194,6 +206,9 @@ impl Player<'_> {
                     Awaited::Request(method) | Awaited::Notification(method) => method.clone(),
                 };
                 let message = format!("no {awaited} came: {silence}");
+                if let (false, Silence::Ended(how)) = (wait.is_expected, &silence) {
+                    return Err(self.died(how));
+                }
                 if !wait.is_expected {
                     return Err(Blocked::NotVerified(message).into());
                 }

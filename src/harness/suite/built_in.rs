@@ -51,3 +51,9 @@ pub fn built_in(name: &str) -> Option<Result<Suite, Vec<Mistake>>> {
     let (_, texts) = SUITES.iter().find(|(known, _)| *known == name)?;
     Some(parse_all(texts))
 }
+
+/// Whether these words stand in any suite of ours.
+pub fn says(words: &str) -> bool {
+    let mut texts = SUITES.iter().flat_map(|(_, texts)| texts.iter());
+    texts.any(|text| text.contains(words))
+}

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use built_in::{built_in, names};
+pub use built_in::{built_in, names, says};
 pub use expect::{Expect, Place, Test};
 pub use expectations::test_names;
 pub use read::{FORMAT, parse, parse_all};

@@ -216,7 +216,7 @@ impl Server {
         if !matches!(end, Err(End::Silence)) {
             stage.complete_pages();
         }
-        let answer = match end {
+        let mut answer = match end {
             Ok(()) => Ok(json!({ "stopReason": "end_turn" })),
             Err(End::Stop(reason)) => Ok(json!({ "stopReason": reason })),
             Err(End::Cancelled) => Ok(json!({ "stopReason": "cancelled" })),
@@ -226,6 +226,11 @@ impl Server {
             Err(End::Error { code, message }) => Err(Refusal::new(code, message)),
             Err(End::Silence) => return,
         };
+        // `usage` itself is a draft of the protocol still.
+        if let (Ok(Value::Object(answer)), Some(used)) = (&mut answer, stage.used) {
+            let usage = json!({ "usage": { "totalTokens": used } });
+            answer.insert("_meta".to_owned(), usage);
+        }
         // The session is free before the answer can be seen, and not seen free without one.
         let mut state = self.state();
         if let Some(session) = state.sessions.get_mut(&stage.session) {

@@ -32,6 +32,8 @@ pub struct AcpStage {
     pub history: Vec<Value>,
     /// Pages that the user was sent to.
     pages: Vec<String>,
+    /// Tokens in use, once they were told.
+    pub used: Option<u64>,
 }
 
 /// Updates of one turn that a later `session/load` can replay.
@@ -57,6 +59,7 @@ impl AcpStage {
             message: None,
             history: Vec::new(),
             pages: Vec::new(),
+            used: None,
         }
     }
 
@@ -420,6 +423,7 @@ impl Stage for AcpStage {
     fn usage(&mut self, usage: &Usage) -> Played {
         self.mailbox.listen()?;
         self.server.update(&self.session, shapes::usage(usage));
+        self.used = Some(usage.used);
         Ok(())
     }
 

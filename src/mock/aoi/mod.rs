@@ -70,7 +70,7 @@ pub fn run(play: Play) -> u8 {
     let mode = words::mode(&args, &quirks);
     let named = args.iter().find_map(|word| surface::command(word));
     let mut facts = Facts {
-        command: named.map_or(TOOL, |command| command.name).to_owned(),
+        command: meant(named, &args).to_owned(),
         args,
         major: versions::newest(),
         is_machine: mode == Mode::Jsonl,
@@ -100,6 +100,18 @@ pub fn run(play: Play) -> u8 {
         _ => None,
     });
     exits.fold(code, |code, change| change(&stream.facts, code))
+}
+
+/// The command that is meant: another name of it, and its flag, are broken as it is.
+fn meant(named: Option<&'static surface::Command>, args: &[String]) -> &'static str {
+    let has = |flag: &str| args.iter().any(|word| word == flag);
+    match named.map(|command| command.name) {
+        Some("aoi-schema") => "schema",
+        Some(name) => name,
+        None if has("--schema") => "schema",
+        None if has("--capabilities") => "capabilities",
+        None => TOOL,
+    }
 }
 
 fn take_signals(quirks: &[Quirk]) {

@@ -157,7 +157,7 @@ pub fn watch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
         }
         sequence += 1;
         stream.domain(json!({ "type": "tick", "sequence": sequence }))?;
-        if sequence % BEAT == 0 {
+        if sequence.is_multiple_of(BEAT) {
             let now: Value = text::timestamp(SystemTime::now()).into();
             stream.framework(json!({ "type": "aoi:heartbeat", "timestamp": now }))?;
         }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::pipes::Out;
 use super::signals;
@@ -33,7 +33,7 @@ pub struct Failure {
     pub category: &'static str,
     pub code: &'static str,
     pub message: String,
-    pub extra: Map<String, Value>,
+    extra: Vec<(&'static str, Value)>,
 }
 
 impl Failure {
@@ -42,11 +42,11 @@ impl Failure {
             category,
             code,
             message: message.into(),
-            extra: Map::new(),
+            extra: Vec::new(),
         }
     }
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Failure {
-        self.extra.insert(name.to_owned(), value.into());
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Failure {
+        self.extra.push((name, value.into()));
         self
     }
 
@@ -77,7 +77,8 @@ impl Failure {
             "retryable": self.is_retryable(),
         });
         if let Value::Object(fields) = &mut event {
-            fields.extend(self.extra.clone());
+            let extra = self.extra.iter().cloned();
+            fields.extend(extra.map(|(name, value)| (name.to_owned(), value)));
         }
         event
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Options, words};
 use crate::harness::model::Report;
@@ -101,13 +101,24 @@ fn protocol(suite: &str) -> &str {
 }
 
 pub fn render(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let badge = badge(report);
+    svg(&badge(report), None, out)
+}
+
+/// Draws a badge; `about` is what a reader of its source and a screen reader learn besides.
+pub(in crate::report) fn svg(
+    badge: &Badge,
+    about: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let shown = |text: &str| clip(&text::plain(text), MOST_CHARACTERS).into_owned();
     let (label, message) = (shown(&badge.label), shown(&badge.message));
     let (left, right) = (width(&label), width(&message));
     let (left_box, right_box) = (left + 2.0 * PADDING, right + 2.0 * PADDING);
     let total = left_box + right_box;
     let title = words::markup(&format!("{label}: {message}"));
+    let about = about.map_or_else(String::new, |about| {
+        format!("<desc>{}</desc>\n", words::markup(about))
+    });
     let text = |at: f64, width: f64, content: &str| {
         let content = words::markup(content);
         format!(
@@ -119,7 +130,7 @@ pub fn render(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{total:.1}\" height=\"20\" \
          role=\"img\" aria-label=\"{title}\">\n\
-         <title>{title}</title>\n\
+         <title>{title}</title>\n{about}\
          <clipPath id=\"r\"><rect width=\"{total:.1}\" height=\"20\" rx=\"3\"/></clipPath>\n\
          <g clip-path=\"url(#r)\">\
          <rect width=\"{left_box:.1}\" height=\"20\" fill=\"#3d434b\"/>\
@@ -134,15 +145,18 @@ pub fn render(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<(
 }
 
 pub fn render_json(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let badge = badge(report);
-    let endpoint = json!({
+    writeln!(out, "{}", text::pretty(&endpoint(&badge(report)))?)
+}
+
+/// What shields' endpoint badges take.
+pub(in crate::report) fn endpoint(badge: &Badge) -> Value {
+    json!({
         "schemaVersion": 1,
         "label": clip(&text::plain(&badge.label), MOST_CHARACTERS),
         "message": badge.message,
         "color": badge.color.name(),
         "isError": badge.color == Color::Red,
-    });
-    writeln!(out, "{}", text::pretty(&endpoint)?)
+    })
 }
 
 /// Pixels that a text takes in the badge's font.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Format, Options, render};
@@ -64,12 +65,25 @@ pub enum LoadError {
         path: PathBuf,
         error: serde_json::Error,
     },
-    #[error("`{}` is no certification report: {why}", plain(&.path.to_string_lossy()))]
-    NotAReport { path: PathBuf, why: String },
+    #[error("`{}` is no {what}: {why}", plain(&.path.to_string_lossy()))]
+    NotAReport {
+        path: PathBuf,
+        what: &'static str,
+        why: String,
+    },
 }
 
 /// Reads what `--output json` or `--report-dir` wrote.
 pub fn load(path: &Path) -> Result<Report, LoadError> {
+    load_as(path, SCHEMA, "certification report")
+}
+
+/// Reads a report of any of our kinds; its `schema` must be the one expected.
+pub(in crate::report) fn load_as<T: DeserializeOwned>(
+    path: &Path,
+    schema: &str,
+    what: &'static str,
+) -> Result<T, LoadError> {
     let unreadable = |error| LoadError::Unreadable {
         path: path.to_owned(),
         error,
@@ -88,17 +102,18 @@ pub fn load(path: &Path) -> Result<Report, LoadError> {
     })?;
     let not = |why: String| LoadError::NotAReport {
         path: path.to_owned(),
+        what,
         why,
     };
     match value.get("schema").and_then(Value::as_str) {
-        Some(SCHEMA) => {}
+        Some(own) if own == schema => {}
         Some(other) => {
             return Err(not(format!(
-                "its schema is `{}`, not `{SCHEMA}`",
+                "its schema is `{}`, not `{schema}`",
                 plain(other)
             )));
         }
-        None => return Err(not(format!("it has no `schema`; one has `{SCHEMA}`"))),
+        None => return Err(not(format!("it has no `schema`; one has `{schema}`"))),
     }
     serde_json::from_value(value).map_err(|error| not(plain(&error.to_string()).into_owned()))
 }

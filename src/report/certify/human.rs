@@ -238,14 +238,14 @@ fn id_list(ids: &[&str]) -> String {
 }
 
 /// How things are drawn.
-struct Pen {
-    color: bool,
-    unicode: bool,
-    width: usize,
+pub(in crate::report) struct Pen {
+    pub color: bool,
+    pub unicode: bool,
+    pub width: usize,
 }
 
 impl Pen {
-    fn new(options: &Options) -> Self {
+    pub fn new(options: &Options) -> Self {
         Pen {
             color: options.color,
             unicode: options.unicode,
@@ -253,26 +253,26 @@ impl Pen {
         }
     }
 
-    fn paint(&self, code: &str, text: &str) -> String {
+    pub fn paint(&self, code: &str, text: &str) -> String {
         match self.color {
             true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
             false => text.to_owned(),
         }
     }
-    fn good(&self, text: &str) -> String {
+    pub fn good(&self, text: &str) -> String {
         self.paint("1;32", text)
     }
-    fn bad(&self, text: &str) -> String {
+    pub fn bad(&self, text: &str) -> String {
         self.paint("1;31", text)
     }
-    fn bold(&self, text: &str) -> String {
+    pub fn bold(&self, text: &str) -> String {
         self.paint("1", text)
     }
-    fn dim(&self, text: &str) -> String {
+    pub fn dim(&self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    fn tone(&self, verdict: Verdict, text: &str) -> String {
+    pub fn tone(&self, verdict: Verdict, text: &str) -> String {
         match verdict {
             Verdict::Pass => self.paint("32", text),
             Verdict::Fail => self.paint("1;31", text),
@@ -293,13 +293,13 @@ impl Pen {
         self.tone(verdict, if self.unicode { fancy } else { plain })
     }
 
-    fn one_line(&self, text: &str, used: usize) -> String {
+    pub fn one_line(&self, text: &str, used: usize) -> String {
         let room = self.width.saturating_sub(used).max(20);
         clip(&plain(text), room).into_owned()
     }
 
     /// A labelled text below a row; nothing where there is no text.
-    fn paragraph(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub fn paragraph(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
         match text.trim() {
             "" => Ok(()),
             text => self.wrapped(&format!("{label:<7}"), &plain(text), out),
@@ -307,7 +307,7 @@ impl Pen {
     }
 
     /// Text that hangs beside its label, broken at spaces.
-    fn wrapped(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    pub fn wrapped(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let indent = 2 + label.chars().count();
         let room = self.width.saturating_sub(indent).max(20);
         let mut lines = wrap(text, room).into_iter();

@@ -195,7 +195,7 @@ fn id_list(ids: &[&str]) -> String {
 }
 
 /// Text of others in a paragraph: no markup, no links, no mentions.
-pub(super) fn inline(text: &str) -> String {
+pub(in crate::report) fn inline(text: &str) -> String {
     guarded(text, |c, out| {
         match c {
             '&' | '<' | '>' | '"' | '\'' => return out.push_str(&escape(&c.to_string())),
@@ -207,7 +207,7 @@ pub(super) fn inline(text: &str) -> String {
 }
 
 /// Text of others inside an HTML block, where a backslash is a backslash.
-fn in_html(text: &str) -> String {
+pub(in crate::report) fn in_html(text: &str) -> String {
     guarded(text, |c, out| match c {
         c if is_markup(c) => out.push_str(&format!("&#{};", u32::from(c))),
         c => out.push_str(&escape(&c.to_string())),
@@ -246,7 +246,7 @@ fn guarded(text: &str, put: impl Fn(char, &mut String)) -> String {
 }
 
 /// A code span, with a fence longer than any in the text.
-fn code(text: &str) -> String {
+pub(in crate::report) fn code(text: &str) -> String {
     let text = plain(text);
     let text = match text.trim() {
         "" => "an agent without a name",
@@ -257,7 +257,7 @@ fn code(text: &str) -> String {
     format!("{ticks} {text} {ticks}")
 }
 
-fn fence(lines: &[String]) -> String {
+pub(in crate::report) fn fence(lines: &[String]) -> String {
     let longest = lines.iter().map(|l| longest_run(l)).max().unwrap_or(0);
     "`".repeat((longest + 1).max(3))
 }
@@ -268,7 +268,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// An address that cannot leave its brackets.
-fn address_of(text: &str) -> String {
+pub(in crate::report) fn address_of(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&*+,;=%".contains(c);
     text.chars().filter(|c| safe(*c)).collect()
 }

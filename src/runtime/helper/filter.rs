@@ -194,6 +194,30 @@ fn families() -> io::Result<Rules> {
     Ok(rules)
 }
 
+/// For a process without namespaces: no way out but files. Routing questions stay harmless.
+pub fn refuse_sockets() -> io::Result<()> {
+    refuse_foreign_numbers()?;
+    let arch = ARCH.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
+    let mut rules = families()?;
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let out = condition(0, Len::Dword, Op::Eq, family as u64)?;
+        push(&mut rules, libc::SYS_socket, vec![out])?;
+    }
+    // Makes sockets where no filter looks.
+    for number in [
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_enter,
+        libc::SYS_io_uring_register,
+    ] {
+        rules.insert(number, vec![]);
+    }
+    let action = SeccompAction::Errno(libc::EAFNOSUPPORT as u32);
+    let program: BpfProgram = SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
+        .and_then(TryInto::try_into)
+        .map_err(io::Error::other)?;
+    seccompiler::apply_filter(&program).map_err(io::Error::other)
+}
+
 fn push(rules: &mut Rules, nr: libc::c_long, all: Vec<SeccompCondition>) -> io::Result<()> {
     let rule = SeccompRule::new(all).map_err(io::Error::other)?;
     rules.entry(nr).or_default().push(rule);

@@ -11,6 +11,7 @@ mod init;
 mod landlock;
 pub mod matching;
 mod native;
+pub mod reach;
 mod root;
 pub mod spare;
 pub mod sys;
@@ -52,8 +53,10 @@ pub fn enter_if_asked() {
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() == Some(OsStr::new(NAME)) {
         // As an ordinary child, whose first word is its path.
-        if words.next().is_some_and(|word| word == matching::WORD) {
-            matching::run();
+        match words.next() {
+            Some(word) if word == matching::WORD => matching::run(),
+            Some(word) if word == reach::WORD => reach::run(),
+            _ => {}
         }
         // SAFETY: as above.
         unsafe { libc::_exit(0) }
@@ -159,7 +162,7 @@ fn carry_out(
     // Whatever else the runner had open is not for the target.
     sys::close_from(PLAN_FD).step(step("close inherited descriptors"))?;
     match (plan.kind, &plan.inner) {
-        (Kind::Guard, None) => init::guard(control, plan),
+        (Kind::Guard, None) | (Kind::Offline, _) => init::guard(control, plan),
         (Kind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
         (Kind::Native, _) => native::run(control, plan, arrived),
         (Kind::Inner, _) => bubblewrap::inside(control, plan),

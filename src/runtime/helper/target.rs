@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 
 use super::{Fault, Step, filter, landlock, step, sys};
-use crate::runtime::sandbox::plan::{Plan, Raw, Resource};
+use crate::runtime::sandbox::plan::{Kind, Plan, Raw, Resource};
 
 /// Executes the target; returns only where that failed.
 pub fn become_target(plan: &Plan) -> Result<(), Fault> {
@@ -44,6 +44,10 @@ pub fn become_target(plan: &Plan) -> Result<(), Fault> {
         sys::no_new_privileges().step(step("give up privileges"))?;
         landlock::restrict(&confinement.landlock)?;
         filter::install(confinement.seccomp).step(step("install the seccomp filter"))?;
+    }
+    if plan.kind == Kind::Offline {
+        sys::no_new_privileges().step(step("give up privileges"))?;
+        filter::refuse_sockets().step(step("install the seccomp filter"))?;
     }
     let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
         let strings = list.iter().map(|s| s.as_ptr());

@@ -48,6 +48,8 @@ pub struct Plan {
 pub enum Kind {
     /// No sandbox: only nothing may outlive the session.
     Guard,
+    /// As a guard, and the target can make no socket that leads out of its own processes.
+    Offline,
     /// Namespaces built by the helper itself.
     Native,
     /// Inside bubblewrap: the mounts are made, Landlock and seccomp are not.

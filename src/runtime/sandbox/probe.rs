@@ -23,12 +23,12 @@ pub enum Finding {
 }
 
 impl Finding {
-    fn yes(detail: impl Into<String>) -> Self {
+    pub fn yes(detail: impl Into<String>) -> Self {
         Self::Available {
             detail: detail.into(),
         }
     }
-    fn no(why: impl Into<String>, help: impl Into<String>) -> Self {
+    pub fn no(why: impl Into<String>, help: impl Into<String>) -> Self {
         Self::Missing {
             why: why.into(),
             help: help.into(),
@@ -69,7 +69,7 @@ pub struct Line {
 }
 
 impl Line {
-    fn new(item: &'static str, finding: &Finding) -> Self {
+    pub fn new(item: &'static str, finding: &Finding) -> Self {
         let (text, help) = match finding {
             Finding::Available { detail } => (detail.clone(), None),
             Finding::Missing { why, help } => (why.clone(), Some(help.clone())),

@@ -119,7 +119,10 @@ async fn reach(
         let run = session
             .run(&plain.command.name, name, &way.words, how)
             .await;
-        if was_met(&run) {
+        // What fits into a page may have been written in one go before the signal came: that it
+        // arrives whole afterwards says nothing.
+        let at_once = matches!(output, Output::Slot | Output::Tight(_));
+        if was_met(&run) && !(at_once && looks_done(&run)) {
             return Some(run);
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::process::Launcher;
-use crate::harness::run::{self, Login, Options, Patience, Progress, Setting, Workspace, prompts};
+use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
 use crate::harness::suite;
 use crate::mock;
 use crate::runtime::bundle::Bundle;
@@ -251,9 +251,6 @@ fn program(dir: &Path) -> io::Result<PathBuf> {
     Ok(to)
 }
 
-struct Silent;
-impl Progress for Silent {}
-
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
 /// The lifecycle suite over a bundle that was made; `only` as in `certify --only`.
@@ -285,6 +282,7 @@ pub async fn trial(
         state_variable: None,
         starts: Patience::default(),
         turns: Patience::default(),
+        secrets: Secrets::default(),
     };
     let options = Options {
         jobs,
@@ -294,6 +292,6 @@ pub async fn trial(
         only: only.to_vec(),
     };
     let suites = Arc::new(vec![suite]);
-    let ran = run::run(suites, told, setting, options, Arc::new(Silent)).await;
+    let ran = run::run(suites, told, setting, options, Arc::new(())).await;
     Ok(ran.report)
 }

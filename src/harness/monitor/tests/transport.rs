@@ -54,6 +54,17 @@ fn lines() {
         &[br#"< {"jsonrpc":"2.0","method":7}"#],
         &["TR-03 1"],
     );
+    let twice = br#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[],"sessions":[]}}"#;
+    check("a name twice", &[ASK, twice], &["TR-03? 2"]);
+    let half = br#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[],"_meta":{"a":"\ud800"}}}"#;
+    check("half a surrogate pair", &[ASK, half], &["TR-03? 2"]);
+    let deep = |levels| {
+        let meta = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let text = r#"< {"jsonrpc":"2.0","id":1,"result":{"sessions":[],"_meta":{"a":"#;
+        format!("{text}{meta}}}}}}}").into_bytes()
+    };
+    check("too deep", &[ASK, &deep(200)], &["TR-03? 2"]);
+    holds("deep", &[ASK, &deep(100)], &["TR-03"]);
     check("an empty line", &[b"< "], &["TR-03? 1"]);
     check("stderr", &[b"! caf\xe9"], &["TR-04 1"]);
     holds("stderr", &["! café".as_bytes()], &["TR-04"]);

@@ -138,9 +138,8 @@ impl Terminals {
         let cwd = cwd
             .filter(|cwd| cwd.is_absolute())
             .unwrap_or_else(|| root.join("work"));
-        let path = env.iter().find(|(name, _)| name == "PATH");
         // Agents differ on whether a command is one word or a line for the shell.
-        let argv = match find(Path::new(command), path.map(|(_, path)| path)) {
+        let argv = match find(command.as_ref(), &env, &cwd) {
             Some(program) => [program.into_os_string()].into_iter().chain(args).collect(),
             None if args.is_empty() => {
                 vec!["/bin/sh".into(), "-c".into(), OsString::from(command)]

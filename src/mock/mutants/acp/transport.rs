@@ -80,6 +80,20 @@ pub static MUTANTS: &[Mutant] = &[
         }),
     },
     Mutant {
+        id: "acp-tr-03-duplicate-key",
+        requirement: "TR-03",
+        wrong: "Results of session/new have their `id` twice, first another one.",
+        scenario: "default",
+        tamper: Tamper::Out(|_, sent, message| match sent.answers("session/new") {
+            true => {
+                let text = message.to_string();
+                let rest = text.strip_prefix('{').unwrap_or_default();
+                vec![raw(format!("{{\"id\":\"twin\",{rest}\n"))]
+            }
+            false => send(message),
+        }),
+    },
+    Mutant {
         id: "acp-tr-05-no-jsonrpc",
         requirement: "TR-05",
         wrong: "Session updates lack `jsonrpc`.",

@@ -173,7 +173,7 @@ pub static MUTANTS: &[Mutant] = &[
         "AOI-01.schema-is-stream",
         "The schema comes as an event stream in place of one object.",
         SCHEMA,
-        Twist::Args(|args| match args.iter().any(|word| word == "schema") {
+        Twist::Args(|args| match args.iter().any(|word| is_schema(word)) {
             true => {
                 let mut args = without(args, "--output", true);
                 args.extend(["--output".to_owned(), "jsonl".to_owned()]);
@@ -325,6 +325,11 @@ pub static MUTANTS: &[Mutant] = &[
         }),
     ),
 ];
+
+/// The command by any of its names.
+fn is_schema(word: &str) -> bool {
+    matches!(word, "schema" | "aoi-schema" | "--schema")
+}
 
 /// Refuses a command to those who lack something.
 fn refuse(facts: &Facts, command: &str, has_it: bool) -> Option<u8> {

@@ -249,7 +249,7 @@ pub static MUTANTS: &[Mutant] = &[
     mutant(
         "aoi-12-long-lines-fail",
         "AOI-12.long-line",
-        "Lines of more than 64 KiB are bad.",
+        "Lines of more than 8 KiB are bad.",
         IMPORT,
         Twist::Quirk(Quirk::LongLinesFail),
     )
@@ -310,13 +310,13 @@ pub static MUTANTS: &[Mutant] = &[
     ),
 ];
 
-/// A hundred thousand letters in a name.
+/// Ten thousand letters in a name.
 static LONG: &str = {
-    const NAME: [u8; 100_000] = [b'x'; 100_000];
+    const NAME: [u8; 10_000] = [b'x'; 10_000];
     const HEAD: &[u8] = b"{\"name\":\"";
     const TAIL: &[u8] = b"\"}\n";
-    const WHOLE: [u8; 100_000 + HEAD.len() + TAIL.len()] = {
-        let mut whole = [0; 100_000 + HEAD.len() + TAIL.len()];
+    const WHOLE: [u8; 10_000 + HEAD.len() + TAIL.len()] = {
+        let mut whole = [0; 10_000 + HEAD.len() + TAIL.len()];
         let (head, rest) = whole.split_at_mut(HEAD.len());
         let (name, tail) = rest.split_at_mut(NAME.len());
         head.copy_from_slice(HEAD);

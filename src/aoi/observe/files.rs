@@ -1,0 +1,138 @@
+//! What stands in a directory, by content: enough to tell whether anything was changed there.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// So many entries are looked at; a tool that makes more is seen to have made these.
+const MOST_ENTRIES: usize = 20_000;
+/// So much of a file is read; beyond that its length counts.
+const MOST_BYTES: u64 = 1 << 20;
+/// So much of all files together is kept to look for ids in.
+const MOST_TEXT: usize = 8 << 20;
+const MOST_DEPTH: usize = 32;
+
+/// Names that are caches wherever they are.
+const CACHES: [&str; 4] = ["__pycache__", ".cache", ".pytest_cache", ".npm"];
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// By path from the root; what it is, and of what content.
+    entries: BTreeMap<PathBuf, String>,
+}
+
+impl Files {
+    /// `ignored` are places whose content means nothing.
+    pub fn of(root: &Path, ignored: &[PathBuf]) -> Files {
+        let mut files = Files::default();
+        files.walk(root, Path::new(""), ignored, 0);
+        files
+    }
+
+    fn walk(&mut self, root: &Path, below: &Path, ignored: &[PathBuf], depth: usize) {
+        let Ok(entries) = fs::read_dir(root.join(below)) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let path = below.join(&name);
+            let is_cache = name.to_str().is_some_and(|name| CACHES.contains(&name));
+            let full = root.join(&path);
+            if is_cache || ignored.contains(&full) || self.entries.len() >= MOST_ENTRIES {
+                continue;
+            }
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                self.entries.insert(path.clone(), "directory".to_owned());
+                if depth < MOST_DEPTH {
+                    self.walk(root, &path, ignored, depth + 1);
+                }
+            } else if kind.is_file() {
+                self.entries.insert(path, content(&full));
+            } else {
+                let target = fs::read_link(&full).unwrap_or_default();
+                self.entries.insert(path, format!("link {target:?}"));
+            }
+        }
+    }
+
+    /// Paths that are new, gone or other than before.
+    pub fn changed(&self, later: &Files) -> Vec<String> {
+        let all = self.entries.keys().chain(later.entries.keys());
+        let differs = |path: &&PathBuf| self.entries.get(*path) != later.entries.get(*path);
+        let mut paths: Vec<String> = all
+            .filter(differs)
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+
+    /// Names and contents, to look for an id in.
+    pub fn text(&self, root: &Path) -> Vec<u8> {
+        let mut text = Vec::new();
+        for path in self.entries.keys() {
+            text.extend_from_slice(path.to_string_lossy().as_bytes());
+            text.push(b'\n');
+            let full = root.join(path);
+            if text.len() < MOST_TEXT && is_plain(&full) {
+                text.extend(beginning(&full));
+                text.push(b'\n');
+            }
+        }
+        text
+    }
+}
+
+fn is_plain(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file())
+}
+
+fn beginning(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn content(path: &Path) -> String {
+    let length = fs::symlink_metadata(path).map_or(0, |meta| meta.len());
+    let hash = Sha256::digest(beginning(path));
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{length} {hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_seen_by_content_and_caches_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("a/__pycache__")).unwrap();
+        fs::create_dir_all(at("logs")).unwrap();
+        fs::write(at("a/kept"), "one").unwrap();
+        let ignored = [at("logs")];
+        let before = Files::of(dir.path(), &ignored);
+        fs::write(at("a/kept"), "one").unwrap();
+        fs::write(at("a/__pycache__/x.pyc"), "x").unwrap();
+        fs::write(at("logs/today"), "x").unwrap();
+        let same = Files::of(dir.path(), &ignored);
+        assert_eq!(before.changed(&same), Vec::<String>::new());
+        fs::write(at("a/kept"), "two").unwrap();
+        fs::write(at("new"), "id-7").unwrap();
+        std::os::unix::fs::symlink("nowhere", at("link")).unwrap();
+        let later = Files::of(dir.path(), &ignored);
+        assert_eq!(before.changed(&later), ["a/kept", "link", "new"]);
+        let text = String::from_utf8(later.text(dir.path())).unwrap();
+        assert!(text.contains("id-7") && text.contains("a/kept"));
+    }
+}

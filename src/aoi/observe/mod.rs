@@ -1,0 +1,445 @@
+//! Probes that change something: one at a time, each in a world of its own, between the probe
+//! file's `setup` and `teardown`, with a look at what is there before and after.
+
+mod files;
+mod state;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use files::Files;
+pub use state::{Effect, Seen, State, plain};
+
+use super::capture::{Capture, End};
+use super::model::{Finding, TOOL, Verdict};
+use super::probe::{Command, Observe};
+use super::rules::Rule;
+use super::run::{self, Input, Launch, Output, Reader, World};
+use super::session::{Declared, How, Session};
+use super::sheet::Sheet;
+use super::stream::{self, Stream};
+
+/// A target may need another target, but not without end.
+const MOST_TARGETS: usize = 4;
+
+/// Why a probe that changes something was not done.
+#[derive(Clone, Debug)]
+pub enum Blocked {
+    /// Nobody allowed it.
+    Skip(String),
+    /// It was allowed, and could not be done.
+    NotVerified(String),
+}
+
+impl Blocked {
+    pub fn tell(&self, sheet: &mut Sheet, rules: &[&'static Rule]) {
+        for rule in rules {
+            match self {
+                Blocked::Skip(why) => sheet.skip(rule, why.clone()),
+                Blocked::NotVerified(why) => sheet.not_verified(rule, why.clone()),
+            }
+        }
+    }
+}
+
+/// One turn of changing things. Made by `within`.
+pub struct Sequence<'s> {
+    pub session: &'s Session,
+    pub command: &'s Command,
+    pub world: World,
+}
+
+/// Does something in a world of its own when its turn has come; the teardown follows in any case.
+/// `rule` is what the report names where that fails.
+pub async fn within<'s, T>(
+    session: &'s Session,
+    command: &'s Command,
+    rule: &Rule,
+    body: impl AsyncFnOnce(&Sequence<'s>) -> T,
+) -> Result<T, Blocked> {
+    if !session.probe.sandbox {
+        let why = "the probe file does not say `sandbox: true`: nothing is changed";
+        return Err(Blocked::Skip(why.to_owned()));
+    }
+    let _turn = session.mutations.lock().await;
+    if session.is_stopped() {
+        return Err(Blocked::NotVerified("the run was interrupted".to_owned()));
+    }
+    let world = session
+        .world()
+        .map_err(|error| Blocked::NotVerified(format!("no world for the run: {error}")))?;
+    let sequence = Sequence {
+        session,
+        command,
+        world,
+    };
+    let done = match sequence.programs("setup", &session.probe.setup).await {
+        Ok(()) => Ok(body(&sequence).await),
+        Err(why) => Err(Blocked::NotVerified(why)),
+    };
+    let after = sequence.programs("teardown", &session.probe.teardown).await;
+    if let Err(why) = after {
+        let is_told = |f: &Finding| f.rule == rule.id && f.command == TOOL;
+        if !session.findings().iter().any(is_told) {
+            session.find(Finding::new(rule, TOOL, Verdict::Error, why));
+        }
+    }
+    done
+}
+
+/// One command line of the tool, with what it reads.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub words: Vec<String>,
+    pub input: Input,
+}
+
+impl Call {
+    pub fn with(&self, more: &[String]) -> Call {
+        let mut call = self.clone();
+        call.words.extend(more.iter().cloned());
+        call
+    }
+}
+
+impl<'s> Sequence<'s> {
+    async fn programs(&self, what: &str, lines: &[Vec<String>]) -> Result<(), String> {
+        for line in lines {
+            let run = self.program(what, line).await?;
+            if !run.end.is_success() {
+                let said = told(&run.stderr);
+                let name = line.first().map_or("", String::as_str);
+                return Err(format!("{what} `{name}`: {}{said}", run.end.told()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A program of the author's, named from the probe file, in the place where the tool runs.
+    async fn program(&self, what: &str, line: &[String]) -> Result<Capture, String> {
+        let session = self.session;
+        let line = session.fill(line, &[], &self.world);
+        let (first, rest) = line
+            .split_first()
+            .ok_or_else(|| format!("an empty line in `{what}`"))?;
+        let program = run::program(first, &session.probe.base)
+            .ok_or_else(|| format!("{what}: there is no program `{first}`"))?;
+        let root = self.world.root.to_string_lossy().into_owned();
+        let mut env: Vec<(String, String)> = session.probe.env.clone();
+        for (_, value) in &mut env {
+            *value = value.replace("{world}", &root);
+        }
+        env.push(("AOI_WORLD".to_owned(), root));
+        let rest = rest.iter().map(OsString::from);
+        let launch = Launch {
+            command: self.command.name.clone(),
+            probe: what.to_owned(),
+            argv: [program.into_os_string()].into_iter().chain(rest).collect(),
+            env,
+            input: Input::Null,
+            output: Output::Pipe,
+            stderr_closed: false,
+            reader: Reader::All,
+            walls: None,
+            limit: session.options.discovery_limit,
+            is_machine: false,
+            version: None,
+            canaries: false,
+        };
+        let ran = run::run(&launch, &self.world, &session.costs).await;
+        ran.map_err(|error| format!("{what} `{first}`: {error}"))
+    }
+
+    /// Runs the tool in this world.
+    pub async fn run(&self, probe: &str, call: &Call, how: How) -> Arc<Capture> {
+        self.run_as(&self.command.name, probe, call, how).await
+    }
+
+    /// A run of another command than the one that all of this is about.
+    async fn run_as(&self, name: &str, probe: &str, call: &Call, how: How) -> Arc<Capture> {
+        let how = How {
+            input: call.input.clone(),
+            world: Some(self.world.clone()),
+            ..how
+        };
+        self.session.run(name, probe, &call.words, how).await
+    }
+
+    /// What is there now.
+    pub async fn observe(&self) -> Result<State, String> {
+        let seen = match &self.session.probe.observe {
+            None => None,
+            Some(Observe::Command { args, id }) => Some(self.items(args, id).await?),
+            Some(Observe::Dir(dir)) => {
+                let dir = dir.replace("{world}", &self.world.root.to_string_lossy());
+                let dir = self.session.probe.base.join(dir);
+                let files = Files::of(&dir, &self.caches());
+                let text = files.text(&dir);
+                Some(Seen::Files(files, text))
+            }
+            Some(Observe::Exec(line)) => {
+                let run = self.program("observe", line).await?;
+                if !run.end.is_success() {
+                    let said = told(&run.stderr);
+                    return Err(format!("`observe`: {}{said}", run.end.told()));
+                }
+                Some(Seen::Text(run.stdout))
+            }
+        };
+        let files = Files::of(&self.world.root, &self.caches());
+        Ok(State { seen, files })
+    }
+
+    async fn items(&self, args: &[String], id: &str) -> Result<Seen, String> {
+        let call = Call {
+            words: self.session.fill(args, &[], &self.world),
+            input: Input::Null,
+        };
+        let first = args.first();
+        let mut commands = self.session.commands().iter();
+        let looked =
+            commands.find(|command| Some(&command.name) == first || command.ok.first() == first);
+        let name = looked.map_or(TOOL, |command| command.name.as_str());
+        let run = self.run_as(name, "observe", &call, How::default()).await;
+        if !run.end.is_success() {
+            let said = told(&run.stderr);
+            return Err(format!("`observe` failed: {}{said}", run.end.told()));
+        }
+        let stream = Stream::read(&run.stdout);
+        let mut items = Vec::new();
+        for line in stream.domain() {
+            let Some(event) = &line.json else {
+                continue;
+            };
+            if let Some(id) = stream::id(event, id) {
+                items.push((id, plain(event)));
+            }
+        }
+        items.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(Seen::Items(items))
+    }
+
+    /// Directories of the world in which writing is no side effect.
+    fn caches(&self) -> Vec<PathBuf> {
+        let home = self.world.home();
+        let usual = [".cache", ".local/state"].map(|name| home.join(name));
+        let root = self.world.root.to_string_lossy();
+        let named = self.session.probe.caches.iter().map(|text| {
+            let text = text.replace("{world}", &root);
+            match text.strip_prefix("~/") {
+                Some(rest) => home.join(rest),
+                None => self.world.cwd().join(text),
+            }
+        });
+        usual.into_iter().chain(named).collect()
+    }
+
+    /// Makes what the command works on, and says how it is called.
+    pub async fn target(&self) -> Result<Option<String>, String> {
+        self.made_for(self.command, MOST_TARGETS).await
+    }
+
+    async fn made_for(&self, command: &Command, left: usize) -> Result<Option<String>, String> {
+        let Some(from) = &command.target_from else {
+            let is_named = command.ok.iter().any(|word| word.contains("{id}"));
+            return match is_named {
+                true => Err("`ok` has an {id}, but no `target.from` makes one".to_owned()),
+                false => Ok(None),
+            };
+        };
+        let mut commands = self.session.commands().iter();
+        let maker = commands
+            .find(|other| other.name == *from)
+            .filter(|_| left > 0)
+            .ok_or_else(|| format!("`target.from` names `{from}`, which cannot make a target"))?;
+        let below = Box::pin(self.made_for(maker, left - 1)).await?;
+        let call = confirmed(self.session, maker, &self.world, below.as_deref());
+        let run = self
+            .run_as(&maker.name, "target", &call, How::default())
+            .await;
+        if !succeeded(&run) {
+            let end = run.end.told();
+            return Err(format!("`{from}`, which makes the target, fails: {end}"));
+        }
+        let stream = Stream::read(&run.stdout);
+        let id = ids(maker, &stream).into_iter().flatten().next();
+        id.map(Some)
+            .ok_or_else(|| format!("`{from}`, which makes the target, tells no id"))
+    }
+
+    /// The command without confirmation.
+    pub fn bare(&self, id: Option<&str>) -> Call {
+        bare(self.session, self.command, &self.world, id)
+    }
+
+    /// The command as it is meant to succeed.
+    pub fn confirmed(&self, id: Option<&str>) -> Call {
+        confirmed(self.session, self.command, &self.world, id)
+    }
+}
+
+/// The end of what a program said, for a message.
+fn told(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    match text.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => {
+            let line: String = line.trim().chars().take(200).collect();
+            format!(" ({})", super::canary::masked(&line))
+        }
+        None => String::new(),
+    }
+}
+
+/// The words that call a command, and the good lines that it reads.
+pub fn bare(session: &Session, command: &Command, world: &World, id: Option<&str>) -> Call {
+    let lines = command.input.as_ref().map(|input| input.good.as_slice());
+    call(session, command, world, id, lines.unwrap_or_default())
+}
+
+/// As `bare`, with other lines to read.
+pub fn call(
+    session: &Session,
+    command: &Command,
+    world: &World,
+    id: Option<&str>,
+    lines: &[String],
+) -> Call {
+    let mut words = match command.ok.is_empty() {
+        true => vec![command.name.clone()],
+        false => without(&command.ok, &command.confirm),
+    };
+    if let Some(input) = &command.input
+        && !input.flag.iter().all(|word| words.contains(word))
+    {
+        words.extend(input.flag.iter().cloned());
+    }
+    let count = words.len();
+    // Together, so that all of it has the same {uniq}.
+    words.extend(lines.iter().cloned());
+    let names: Vec<(&str, &str)> = id.map(|id| ("id", id)).into_iter().collect();
+    let mut words = session.fill(&words, &names, world);
+    let lines = words.split_off(count.min(words.len()));
+    let input = match command.input {
+        None => Input::Null,
+        Some(_) => Input::Bytes(joined(&lines)),
+    };
+    Call { words, input }
+}
+
+/// Lines as a stream of them.
+pub fn joined(lines: &[String]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for line in lines {
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+fn confirmed(session: &Session, command: &Command, world: &World, id: Option<&str>) -> Call {
+    let call = bare(session, command, world, id);
+    call.with(&confirmation(session, command))
+}
+
+/// What a destructive command wants to see; the text's own word where nothing is said.
+pub fn confirmation(session: &Session, command: &Command) -> Vec<String> {
+    match is_destructive(session, command) && command.confirm.is_empty() {
+        true => vec!["--confirm".to_owned()],
+        false => command.confirm.clone(),
+    }
+}
+
+/// The words without those of a part, which stand in it in a row.
+fn without(words: &[String], part: &[String]) -> Vec<String> {
+    let at = match part.is_empty() {
+        true => None,
+        false => words.windows(part.len()).position(|window| window == part),
+    };
+    let Some(at) = at else {
+        return words.to_vec();
+    };
+    let is_kept = |index: &usize| *index < at || *index >= at + part.len();
+    let kept = words.iter().enumerate().filter(|(i, _)| is_kept(i));
+    kept.map(|(_, word)| word.clone()).collect()
+}
+
+/// Exit 0, and a summary that says ok.
+pub fn succeeded(run: &Capture) -> bool {
+    run.end.is_success() && Stream::read(&run.stdout).ok() == Some(true)
+}
+
+/// It neither ended with a signal nor had to be ended, says that it failed, and nothing else.
+pub fn refused(run: &Capture) -> bool {
+    let said = Stream::read(&run.stdout);
+    let claims = said
+        .of("aoi:summary")
+        .any(|line| line.get("ok") == Some(&Value::Bool(true)));
+    matches!(run.end, End::Code(code) if code != 0) && !claims
+}
+
+/// The ids of the events that tell what was changed; `None` for one without.
+pub fn ids(command: &Command, stream: &Stream) -> Vec<Option<String>> {
+    let events = changes(command, stream);
+    events.iter().map(|event| id(command, event)).collect()
+}
+
+/// The events that tell what was changed.
+pub fn changes<'c>(command: &Command, stream: &'c Stream) -> Vec<&'c Value> {
+    let is_one = |kind: &str| match command.events.is_empty() {
+        true => !kind.starts_with("aoi:"),
+        false => command.events.iter().any(|name| name == kind),
+    };
+    let lines = stream.lines.iter();
+    let lines = lines.filter(|line| line.kind().is_some_and(is_one));
+    lines.filter_map(|line| line.json.as_ref()).collect()
+}
+
+/// What an event calls the resource: where the probe file says, or `id`, `path` or `url`.
+fn id(command: &Command, event: &Value) -> Option<String> {
+    match &command.id {
+        Some(pointer) => stream::id(event, pointer),
+        None => ["/id", "/path", "/url"]
+            .iter()
+            .find_map(|pointer| stream::id(event, pointer)),
+    }
+}
+
+fn flag(session: &Session, command: &Command, key: &str) -> Option<bool> {
+    let declared: &Declared = session.declared.get()?;
+    declared.flag(&command.name, key)
+}
+
+/// Whether the tool declares it.
+pub fn declares(session: &Session, command: &Command, key: &str) -> bool {
+    flag(session, command, key) == Some(true)
+}
+
+pub fn is_destructive(session: &Session, command: &Command) -> bool {
+    command.destructive || declares(session, command, "destructive")
+}
+
+/// Whether it changes something, by the probe file or by what the tool says of itself. A command
+/// that reads its input is taken to, unless somebody says that it does not.
+pub fn is_mutating(session: &Session, command: &Command) -> bool {
+    if command.mutating || is_destructive(session, command) {
+        return true;
+    }
+    match (command.read_only, flag(session, command, "read_only")) {
+        (Some(said), _) => !said,
+        (None, Some(declared)) => !declared,
+        (None, None) => command.input.is_some(),
+    }
+}
+
+/// The run that capabilities were read from.
+pub fn manifest_run(session: &Session) -> Option<Arc<Capture>> {
+    let is_one = |run: &&Arc<Capture>| {
+        let mut words = run.argv.iter().skip(1).filter_map(|word| word.to_str());
+        let is_asked = words.any(|word| matches!(word, "capabilities" | "--capabilities"));
+        is_asked && run.end.is_success()
+    };
+    session.captures().iter().find(is_one).cloned()
+}

@@ -1,0 +1,138 @@
+//! `agentproto aoi-lint --selftest`: how good the judge of tools is, in numbers.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::aoi_lint::AoiLint;
+use super::args::Global;
+use super::{Failure, Outcome, io_failure, signals};
+use crate::aoi::selftest;
+use crate::exit;
+use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::text::{plain, pretty};
+
+pub fn run(
+    args: &AoiLint,
+    global: &Global,
+    tokio: &tokio::runtime::Runtime,
+    out: &mut dyn Write,
+) -> Outcome {
+    let formats = ["human", "json", "jsonl"];
+    if !formats.contains(&args.output.as_str()) {
+        let message = format!("--selftest has no output `{}`", args.output);
+        return Err(Failure::new(exit::USAGE, message).hint("--output human, json or jsonl"));
+    }
+    let shows = std::io::stderr().is_terminal() && !global.quiet;
+    let heard = |name: &str| {
+        if shows {
+            eprint!("\r\x1b[K{name}");
+        }
+    };
+    let tried = selftest::run(&args.only, args.quick, &signals::STOP, &heard);
+    let outcome = tokio
+        .block_on(tried)
+        .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
+    heard("");
+    if outcome.mutants.is_empty() && outcome.variants.is_empty() && !outcome.partial {
+        let message = format!("--only {} selects nothing", args.only.join(","));
+        return Err(Failure::new(exit::USAGE, message)
+            .hint("`agentproto mock --list` names mutants and variants"));
+    }
+    print(&args.output, &outcome, out).map_err(io_failure)?;
+    if let Some(code) = signals::interrupted() {
+        return Ok(code);
+    }
+    // A selection has no repeats, and says nothing of the whole.
+    let good = outcome.is_sound() || (!args.only.is_empty() && outcome.is_clean());
+    Ok(match good {
+        true => exit::CLEAN,
+        false => exit::FINDINGS,
+    })
+}
+
+fn totals(outcome: &selftest::Outcome) -> Fields {
+    object(json!({
+        "mutants": outcome.mutants.len(),
+        "killed": outcome.killed(),
+        "attributed": outcome.attributed(),
+        "variants": outcome.variants.len(),
+        "false_findings": outcome.false_findings(),
+        "repeats": outcome.repeats,
+        "flakes": outcome.flakes,
+        "partial": outcome.partial,
+    }))
+}
+
+fn print(format: &str, outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
+    match format {
+        "json" => {
+            let value = json!({
+                "schema": "agentproto.aoi-selftest/v1",
+                "mutants": outcome.mutants,
+                "variants": outcome.variants,
+                "summary": Value::Object(totals(outcome)),
+                "wall_ms": outcome.wall_ms,
+            });
+            writeln!(out, "{}", pretty(&value)?)
+        }
+        "jsonl" => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("aoi-lint")?;
+            for mutant in &outcome.mutants {
+                emitter.event("aoi-mutant", &object(json!(mutant)))?;
+            }
+            for variant in &outcome.variants {
+                emitter.event("aoi-variant", &object(json!(variant)))?;
+            }
+            let took = Duration::from_secs_f64(outcome.wall_ms / 1000.0);
+            emitter.summary(outcome.is_sound(), took, totals(outcome))
+        }
+        _ => people(outcome, out),
+    }
+}
+
+fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
+    let all = outcome.mutants.len();
+    let rate = |part: usize| 100.0 * part as f64 / all.max(1) as f64;
+    let (killed, own) = (outcome.killed(), outcome.attributed());
+    writeln!(
+        out,
+        "{all} mutants: {killed} killed ({:.1} %), {own} by the right check ({:.1} %)",
+        rate(killed),
+        rate(own),
+    )?;
+    writeln!(
+        out,
+        "{} conforming tools: {} false findings",
+        outcome.variants.len(),
+        outcome.false_findings()
+    )?;
+    writeln!(
+        out,
+        "{} repeats of the checks of signals and pipes: {} flakes",
+        outcome.repeats, outcome.flakes
+    )?;
+    for mutant in outcome.mutants.iter().filter(|m| !m.attributed) {
+        let how = match mutant.killed {
+            true => format!("caught only as {}", mutant.found.join(", ")),
+            false => "SURVIVED".to_owned(),
+        };
+        writeln!(
+            out,
+            "  {}: {how}\n    {}",
+            mutant.mutant,
+            plain(&mutant.wrong)
+        )?;
+    }
+    for variant in &outcome.variants {
+        for blamed in &variant.blamed {
+            writeln!(out, "  {}: {}", variant.variant, plain(blamed))?;
+        }
+    }
+    if outcome.partial {
+        writeln!(out, "stopped before its end")?;
+    }
+    writeln!(out, "{:.1} s", outcome.wall_ms / 1000.0)
+}

@@ -1,0 +1,29 @@
+//! How far a long run is, for whoever sits before it.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+
+use super::args::Global;
+use crate::harness::run::Progress;
+
+/// A line that counts, where standard error is a terminal.
+pub fn shown(global: &Global) -> Arc<dyn Progress> {
+    match std::io::stderr().is_terminal() && !global.quiet {
+        true => Arc::new(Counter),
+        false => Arc::new(()),
+    }
+}
+
+struct Counter;
+
+impl Progress for Counter {
+    fn done(&self, what: &str, done: usize, all: usize) {
+        let mut err = std::io::stderr().lock();
+        let end = match done == all {
+            true => "\r\x1b[K",
+            false => "",
+        };
+        let _ = write!(err, "\r\x1b[K{done}/{all} {what}{end}");
+        let _ = err.flush();
+    }
+}

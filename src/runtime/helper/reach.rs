@@ -1,0 +1,72 @@
+//! What a process reaches from where it stands: tried out behind walls that shall keep it from
+//! all of it, and once without them.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The helper's second word.
+pub const WORD: &str = "reach";
+/// The variable that carries the task.
+pub const TASK: &str = "AGENTPROTO_REACH";
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// Ports on the loopback address.
+    pub tcp: u16,
+    pub udp: u16,
+    pub unix: Option<PathBuf>,
+    /// Files that hold something, and directories that do.
+    pub files: Vec<PathBuf>,
+}
+
+/// What was done; what arrived is for the other end to say.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Told {
+    pub tcp: bool,
+    pub unix: bool,
+    /// Those of the files that could be read.
+    pub read: Vec<PathBuf>,
+}
+
+/// Reads the task, answers with one line of JSON, and ends.
+pub fn run() {
+    let task = std::env::var(TASK).unwrap_or_default();
+    let Ok(task) = serde_json::from_str::<Task>(&task) else {
+        return;
+    };
+    let told = Told {
+        tcp: TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, task.tcp).into(), PATIENCE).is_ok(),
+        unix: task.unix.as_deref().is_some_and(connects),
+        read: task
+            .files
+            .into_iter()
+            .filter(|file| is_read(file))
+            .collect(),
+    };
+    if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) {
+        let _ = socket.send_to(b"reached", (Ipv4Addr::LOCALHOST, task.udp));
+    }
+    let mut out = std::io::stdout().lock();
+    if let Ok(text) = serde_json::to_string(&told) {
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+}
+
+fn connects(path: &Path) -> bool {
+    UnixStream::connect(path).is_ok()
+}
+
+fn is_read(path: &Path) -> bool {
+    if path.is_dir() {
+        return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+    }
+    let mut byte = [0];
+    std::fs::File::open(path).is_ok_and(|mut file| file.read(&mut byte).is_ok_and(|n| n == 1))
+}

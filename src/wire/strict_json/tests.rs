@@ -1,0 +1,175 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn odd(text: &str) -> Vec<(String, Odd)> {
+    let read = read(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let oddities = read.oddities.into_iter();
+    oddities
+        .map(|oddity| (oddity.pointer, oddity.kind))
+        .collect()
+}
+
+#[test]
+fn the_same_name_twice() {
+    let text = r#"{"a":[{"b~/":1,"c":2,"b~/":3}],"a":{"a":1}}"#;
+    let wanted = [("/a/0/b~0~1", Odd::DuplicateKey), ("/a", Odd::DuplicateKey)];
+    assert_eq!(odd(text), wanted.map(|(p, k)| (p.to_owned(), k)));
+    assert_eq!(read(text.as_bytes()).unwrap().value, json!({"a": {"a": 1}}));
+    let same = r#"{"a":1,"\u0061":2}"#;
+    assert_eq!(odd(same), [("/a".to_owned(), Odd::DuplicateKey)]);
+    assert_eq!(odd(r#"[{"a":1},{"a":1,"b":{"a":1}}]"#), []);
+}
+
+#[test]
+fn half_a_pair() {
+    for (text, value) in [
+        (r#""\ud800""#, "\u{fffd}"),
+        (r#""\udc00x""#, "\u{fffd}x"),
+        (r#""\ud800\n""#, "\u{fffd}\n"),
+        (r#""\ud800\u0041""#, "\u{fffd}A"),
+        (r#""\ud800\ud83d\ude00""#, "\u{fffd}\u{1f600}"),
+    ] {
+        let read = read(text.as_bytes()).unwrap();
+        assert_eq!(read.value, json!(value), "{text}");
+        assert_eq!(odd(text), [(String::new(), Odd::LoneSurrogate)], "{text}");
+    }
+    assert_eq!(odd(r#""\ud83d\ude00 \u00e9 é""#), []);
+    let name = r#"{"\ud800":1}"#;
+    assert_eq!(odd(name).len(), 1);
+}
+
+#[test]
+fn deep_nesting_costs_nothing() {
+    let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    assert_eq!(odd(&deep(DEEPEST)), []);
+    assert_eq!(odd(&deep(DEEPEST + 1)).len(), 1);
+    let million = deep(1_000_000);
+    let read = read(million.as_bytes()).unwrap();
+    assert_eq!(read.oddities.len(), 1);
+    assert_eq!(
+        read.value.to_string(),
+        deep(DEEPEST).replace("[]", "[null]")
+    );
+    assert!(super::read(&million.as_bytes()[1..]).is_err());
+    let mixed = format!("{}1,2]{}}}", "{\"a\":[".repeat(200), "}]".repeat(199));
+    assert!(super::read(mixed.as_bytes()).is_ok());
+    assert!(super::read(mixed.replace("1,2", "1,").as_bytes()).is_err());
+}
+
+#[test]
+fn large_integers() {
+    assert_eq!(
+        odd("[9007199254740991,-9007199254740991,1e300,9e99,1.5]"),
+        []
+    );
+    for text in [
+        "9007199254740992",
+        "-9007199254740993",
+        "18446744073709551616",
+    ] {
+        assert_eq!(odd(text), [(String::new(), Odd::BigInteger)], "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_json_is_told_with_its_place() {
+    for (text, at) in [
+        ("", 0),
+        ("{", 1),
+        ("[1,]", 3),
+        ("{\"a\":1,}", 7),
+        ("{\"a\" 1}", 5),
+        ("[1}", 2),
+        ("1 2", 2),
+        ("01", 2),
+        ("-", 1),
+        ("1.", 2),
+        ("1e", 2),
+        ("NaN", 0),
+        ("-Infinity", 1),
+        ("nul", 0),
+        ("\"a\nb\"", 2),
+        ("\"\\x\"", 2),
+        ("\"\\u12g4\"", 3),
+        ("\"\\ud800\\u12", 9),
+        ("\"abc", 4),
+        ("\u{feff}1", 0),
+        ("1e999", 5),
+    ] {
+        let error = read(text.as_bytes()).expect_err(text);
+        assert_eq!(error.at, at, "{text}: {error}");
+    }
+    assert_eq!(read(b"\"\xff\"").expect_err("no UTF-8").at, 1);
+}
+
+/// Any value.
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 60, 8, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+            prop::collection::vec((any::<String>(), inner), 0..8)
+                .prop_map(|members| members.into_iter().collect()),
+        ]
+    })
+}
+
+/// Texts that are nearly JSON, and often are.
+fn nearly() -> impl Strategy<Value = String> {
+    let pieces = prop_oneof![
+        "[\\[\\]{}:,\" ]",
+        Just("\"a\":".to_owned()),
+        Just("{\"a\":1,\"a\":".to_owned()),
+        "-?[0-9]{1,22}(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,3})?",
+        "\"(\\\\u[dD][89a-fA-F][0-9a-f]{2}|\\\\[nrtbf/u\"\\\\]|[a-z\u{7f}é]){0,4}\"",
+        Just("null".to_owned()),
+        Just("true,".to_owned()),
+        "\\PC{0,3}",
+    ];
+    prop::collection::vec(pieces, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+fn agrees(text: &str) -> Result<(), TestCaseError> {
+    let ours = read(text.as_bytes());
+    match (serde_json::from_str::<Value>(text), ours) {
+        (Ok(theirs), Ok(ours)) => {
+            prop_assert_eq!(theirs.to_string(), ours.value.to_string());
+            prop_assert_eq!(theirs, ours.value);
+        }
+        (Ok(_), Err(error)) => prop_assert!(false, "{error}: {text}"),
+        // More is read here than there, and told.
+        (Err(_), Ok(ours)) => prop_assert!(
+            ours.oddities
+                .iter()
+                .any(|o| matches!(o.kind, Odd::LoneSurrogate | Odd::TooDeep)),
+            "{text}"
+        ),
+        (Err(_), Err(_)) => {}
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn every_value_is_read_as_serde_json_reads_it(value in values()) {
+        agrees(&value.to_string())?;
+        agrees(&format!("{value:#}"))?;
+        let odd = read(value.to_string().as_bytes()).expect("JSON").oddities;
+        prop_assert!(odd.iter().all(|o| o.kind == Odd::BigInteger), "{odd:?}");
+    }
+
+    #[test]
+    fn nearly_json_is_read_as_serde_json_reads_it(text in nearly()) {
+        agrees(&text)?;
+        agrees(&format!("[{text}]"))?;
+        agrees(&format!("{{\"a\":{text}}}"))?;
+    }
+}

@@ -1,0 +1,159 @@
+# A small tool that keeps AOI-CLI, unless $WRONG names a mistake. $NOTES is where it keeps things.
+dir=$NOTES
+name= key= confirm= dry= limit=3 cursor= go= slow=
+wrong() { [ "$WRONG" = "$1" ]; }
+meta() { echo '{"type":"aoi:meta","tool":"notes","aoi_version":"0.2","schema_version":"1.0.0"}'; }
+event() { echo "{\"type\":\"$1\",\"id\":$2}"; }
+end() { echo "{\"type\":\"aoi:summary\",\"ok\":$1${2:+,$2}}"; }
+error() {
+    echo "{\"type\":\"aoi:error\",\"category\":\"$1\",\"code\":\"$2\",\"message\":\"no\",\"retryable\":false${3:+,$3}}"
+}
+fail() { meta; error "$1" "$2"; end false; exit 65; }
+lock() { mkdir -p "$dir/keys"; until mkdir "$dir/lock" 2>/dev/null; do sleep 0.01; done; }
+unlock() { rmdir "$dir/lock"; }
+make() {
+    mkdir -p "$dir/keys"
+    n=$(cat "$dir/next" 2>/dev/null || echo 1)
+    echo $((n + 1)) > "$dir/next"
+    id=note-$n
+    echo "$1" > "$dir/$id.note"
+}
+tell() {
+    meta
+    told="\"$2\""
+    wrong no-id && told=null
+    wrong other-id && told="\"request-$$\""
+    wrong no-event || event "$1" "$told"
+    end true
+}
+plan() {
+    wrong dry-run-acts && make planned
+    meta
+    wrong no-plan || echo '{"type":"aoi:plan","action":"change","target":"x"}'
+    end true
+    exit 0
+}
+# Whether the key was used before; then `id` is what it gave.
+known() {
+    [ -n "$key" ] && [ -f "$dir/keys/$key" ] || return 1
+    wrong key-ignored && return 1
+    [ "$(sed -n 1p "$dir/keys/$key")" = "$1" ] || { unlock; fail conflict KEY_REUSED; }
+    id=$(sed -n 2p "$dir/keys/$key")
+    wrong new-id && id=note-$$
+    return 0
+}
+keep() { [ -z "$key" ] || printf '%s\n%s\n' "$1" "$id" > "$dir/keys/$key"; }
+create() {
+    [ -n "$dry" ] && plan
+    wrong no-keys && [ -n "$key" ] && fail usage UNKNOWN_FLAG
+    lock
+    known "$name" || { make "$name"; keep "$name"; }
+    unlock
+    tell created "$id"
+}
+delete() {
+    [ -n "$dry" ] && plan
+    wrong asks && [ -z "$confirm" ] && { read -r confirm < /dev/tty; }
+    wrong piped && [ -z "$confirm" ] && read -r confirm
+    wrong ci && confirm=${confirm:-$CI}
+    wrong too-late && rm -f "$dir/$name.note"
+    [ -n "$confirm" ] || fail usage CONFIRMATION_REQUIRED
+    lock
+    if ! known "$name"; then
+        [ -f "$dir/$name.note" ] || { unlock; fail not_found NO_SUCH_NOTE; }
+        wrong lies || rm "$dir/$name.note"
+        id=$name
+        keep "$name"
+    fi
+    unlock
+    tell deleted "$id"
+}
+import() {
+    lines=$(tr -d ' \r' | sed '1s/^\xef\xbb\xbf//')
+    meta
+    at=0 bad=0
+    printf '%s' "${lines:+$lines
+}" > "$TMPDIR/in"
+    while IFS= read -r line; do
+        at=$((at + 1))
+        case $line in
+        '{"name":"'*'"}') ;;
+        *)
+            wrong silent && continue
+            bad=$((bad + 1))
+            [ -n "$go" ] || {
+                [ $bad = 1 ] || continue
+                wrong line-from-zero && at=$((at - 1))
+            }
+            error validation BAD_LINE "\"line_number\":$at"
+            ;;
+        esac
+    done < "$TMPDIR/in"
+    wrong stops-late || { [ $bad != 0 ] && [ -z "$go" ] && { end false; exit 65; }; }
+    while IFS= read -r line; do
+        case $line in '{"name":"'*'"}') make "$line"; event created "\"$id\"" ;; esac
+        wrong one-only && break
+    done < "$TMPDIR/in"
+    case $bad in 0) end true ;; *) end false '"partial":true'; exit 65 ;; esac
+}
+find() {
+    case $limit in '' | *[!0-9]* | 0) wrong odd-limit && limit=99 || fail usage LIMIT ;; esac
+    case $cursor in
+    '') from=1 ;;
+    c[1-5]) from=${cursor#c} ;;
+    *) wrong any-cursor && from=1 || fail validation CURSOR ;;
+    esac
+    wrong buffered && { exec 3>&1; exec > "$TMPDIR/out"; }
+    meta
+    at=$from last=$((from + limit - 1))
+    wrong one-more && last=$((last + 1))
+    while [ $at -le 5 ] && [ $at -le $last ]; do
+        [ -n "$slow" ] && sleep 0.2
+        event hit "\"d$at\""
+        at=$((at + 1))
+    done
+    wrong skips && at=$((at + 1))
+    more=false next=null
+    [ $at -le 5 ] && more=true next="\"c$at\""
+    wrong no-word && more=false
+    end true "\"truncated\":$more,\"next_cursor\":$next"
+    wrong buffered && cat "$TMPDIR/out" >&3
+    exit 0
+}
+login() {
+    wrong browser && xdg-open https://login.example
+    wrong prose && { echo 'please log in' >&2; exit 1; }
+    wrong waits && read -r answer < /dev/tty
+    fail authn INTERACTIVE_REQUIRED
+}
+list() {
+    wrong list-writes && make listed
+    meta
+    for file in "$dir"/*.note; do
+        [ -f "$file" ] || continue
+        id=${file##*/}
+        echo "{\"type\":\"entry\",\"id\":\"${id%.note}\",\"name\":\"$(tr -dc a-z0-9- < "$file")\"}"
+    done
+    end true
+}
+command=$1
+shift
+while [ $# -gt 0 ]; do
+    case $1 in
+    --output) shift ;;
+    --key) key=$2; shift ;;
+    --limit) limit=$2; shift ;;
+    --cursor) cursor=$2; shift ;;
+    --confirm) confirm=y ;;
+    --dry-run) dry=y ;;
+    --go-on) go=y ;;
+    --slow) slow=y ;;
+    -*) fail usage UNKNOWN_FLAG ;;
+    *) name=$1 ;;
+    esac
+    shift
+done
+case $command in
+create | delete | import | find | login | list) $command ;;
+*) fail usage UNKNOWN_COMMAND ;;
+esac

@@ -1,0 +1,241 @@
+//! The probe file: its reader and its schema say the same, and mistakes are told with their
+//! place.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use agentproto::aoi::probe::{self, KNOWN, Observe};
+use serde_json::Value;
+
+use crate::{Dir, repository, schema};
+
+/// Everything that a probe file can say.
+const FULL: &str = r#"aoi_probe: 1
+title: outline
+tool: [./outline]
+machine_args: [--output, jsonl]
+env: {OUTLINE_STATE: "{world}/state"}
+credentials: {env: [OUTLINE_TOKEN], files: [~/.config/outline]}
+sandbox: true
+setup: [["./seed.sh"]]
+teardown: [["./wipe.sh"]]
+observe: {command: [list], id: /id}
+local_only_schema: true
+caches: ["{world}/cache"]
+commands:
+  search:
+    title: find
+    ok: [search, agent]
+    read_only: true
+    malformed: [[search]]
+    limit: {flag: --limit, total: 25, page: 7, cursor_flag: --cursor, id: /id, unit: events}
+    slow: [search, agent, --delay-ms, "60"]
+    secrets: [["--token","{canary}"],["--header","Authorization: Bearer {canary}"]]
+  create: {mutating: true, ok: [create, "n-{uniq}"], idempotency: {flag: --idempotency-key}, events: [created], id: /id, dry_run: --dry-run}
+  delete: {destructive: true, target: {from: create}, ok: [delete, "{id}"], confirm: [--confirm], dry_run: --dry-run, events: [deleted]}
+  import:
+    input:
+      flag: [--input-jsonl, "-"]
+      good: ['{"name":"a"}','{"name":"b"}']
+      bad: ['not json','[1]','{"nmae":1}']
+      modes: {fail_fast: [], continue: [--continue-on-error]}
+      default: fail_fast
+      upstream: true
+  watch: {unbounded: true, ok: [watch]}
+  fetch: {needs_auth: true, ok: [fetch]}
+schema: {versions: {flag: --schema-version, accept_flag: --accept-schema, ok: ["1","2"], unsupported: "9999"}}
+"#;
+
+fn as_json(yaml: &str) -> Value {
+    let value: serde_yaml::Value = serde_yaml::from_str(yaml).expect("YAML");
+    serde_json::to_value(value).expect("JSON")
+}
+
+#[test]
+fn a_full_file_is_read_whole() {
+    let probe = probe::parse(FULL, Path::new("/base")).expect("no mistake");
+    assert_eq!(probe.tool, ["./outline"]);
+    assert_eq!(probe.commands.len(), 6);
+    assert!(matches!(&probe.observe, Some(Observe::Command { id, .. }) if id == "/id"));
+    let [search, create, delete, import, watch, fetch] = &probe.commands[..] else {
+        panic!("six commands");
+    };
+    assert_eq!(search.line, 15, "commands know their line");
+    assert_eq!(
+        search.limit.as_ref().map(|l| (l.total, l.page)),
+        Some((25, 7))
+    );
+    assert!(create.mutating && !create.destructive);
+    assert!(delete.mutating && delete.destructive);
+    assert_eq!(delete.target_from.as_deref(), Some("create"));
+    assert!(
+        import
+            .input
+            .as_ref()
+            .is_some_and(|i| i.upstream && i.tolerant.is_some())
+    );
+    assert!(watch.unbounded && fetch.needs_auth);
+    assert_eq!(probe.base, Path::new("/base"));
+}
+
+#[test]
+fn the_example_of_the_guide_is_a_probe_file() {
+    let guide = std::fs::read_to_string(repository().join("docs/aoi-lint.md")).expect("a guide");
+    let (_, rest) = guide.split_once("```yml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let read = probe::parse(example, Path::new("/"));
+    assert!(read.is_ok(), "{:?}", read.err());
+    assert!(schema("aoi-probe.schema.json").is_valid(&as_json(example)));
+}
+
+#[test]
+fn the_probe_files_of_this_repository_are_good() {
+    let validator = schema("aoi-probe.schema.json");
+    for file in ["fixtures/aoi/mock.yaml", "fixtures/demo/aoi/aoi-probe.yaml"] {
+        let text = std::fs::read_to_string(repository().join(file)).expect("a file");
+        let read = probe::parse(&text, Path::new("/"));
+        assert!(read.is_ok(), "{file}: {:?}", read.err());
+        assert!(validator.is_valid(&as_json(&text)), "{file}");
+    }
+}
+
+/// Line and column of every mistake in a text.
+fn mistakes(text: &str) -> Vec<(u32, u32, String)> {
+    let mistakes = probe::parse(text, Path::new("/")).expect_err("a mistake");
+    mistakes
+        .into_iter()
+        .map(|m| (m.line, m.column, m.message))
+        .collect()
+}
+
+const BAD: &[(&str, &[(u32, u32, &str)])] = &[
+    ("tool: [x]\n", &[(1, 1, "`aoi_probe: 1` is missing")]),
+    ("aoi_probe: 2\ntool: [x]\n", &[(1, 12, "from 1 to 1")]),
+    ("aoi_probe: 1\n", &[(1, 1, "`tool` is missing")]),
+    ("aoi_probe: 1\ntool: ./x y\n", &[(2, 7, "list of words")]),
+    (
+        "aoi_probe: 1\ntool: [x]\nsandbx: true\n",
+        &[(3, 1, "did you mean `sandbox`?")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\nsandbox: maybe\n",
+        &[(3, 10, "true or false")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands: [search]\n",
+        &[(3, 11, "is a mapping")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  search: {ok: [search, 5]}\n",
+        &[(4, 25, "`ok` is a list of strings")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  search: {ok: [a], limt: {}}\n  b: {}\n",
+        &[(4, 21, "did you mean `limit`?"), (5, 6, "has no `ok`")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], limit: {flag: --n, total: 0, page: 1}}\n",
+        &[(4, 42, "`total` must be a number from 1")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], id: id}\n",
+        &[(4, 20, "JSON Pointer")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], secrets: [[--token, hush]]}\n",
+        &[(4, 26, "{canary}")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], mutating: true, read_only: true}\n",
+        &[(4, 6, "cannot both")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\nobserve: {id: /id}\n",
+        &[(3, 10, "one of `command`")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {input: {default: tolerant}}\n",
+        &[(4, 24, "`default` must be")],
+    ),
+];
+
+#[test]
+fn every_mistake_has_its_place_and_the_schema_refuses_it_too() {
+    let validator = schema("aoi-probe.schema.json");
+    assert!(validator.is_valid(&as_json(FULL)));
+    for (text, expected) in BAD {
+        let found = mistakes(text);
+        assert_eq!(found.len(), expected.len(), "{text}\n{found:?}");
+        for ((line, column, message), (l, c, part)) in found.iter().zip(*expected) {
+            assert_eq!((line, column), (l, c), "{text}\n{found:?}");
+            assert!(message.contains(part), "{text}\n{message}");
+        }
+        assert!(
+            !validator.is_valid(&as_json(text)),
+            "the schema takes\n{text}"
+        );
+    }
+    // What only the reader sees.
+    let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], target: {from: b}}\n";
+    assert!(mistakes(text)[0].2.contains("`target.from` names `b`"));
+    assert!(!mistakes("tool: [x\n").is_empty());
+    assert!(!mistakes("- a\n").is_empty());
+    assert!(!mistakes("").is_empty());
+}
+
+#[test]
+fn reader_and_schema_know_the_same_keys() {
+    let path = repository().join("schemas/aoi-probe.schema.json");
+    let schema: Value =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("a schema")).expect("JSON");
+    let places = [
+        ("", ""),
+        ("credentials", "/properties/credentials"),
+        ("observe", "/properties/observe"),
+        ("command", "/$defs/command"),
+        ("limit", "/$defs/limit"),
+        ("idempotency", "/$defs/command/properties/idempotency"),
+        ("target", "/$defs/command/properties/target"),
+        ("input", "/$defs/input"),
+        ("modes", "/$defs/input/properties/modes"),
+        ("schema", "/properties/schema"),
+        ("versions", "/$defs/versions"),
+    ];
+    assert_eq!(places.len(), KNOWN.len());
+    for (what, keys) in KNOWN {
+        let (_, at) = places.iter().find(|(name, _)| name == what).expect(what);
+        let properties = schema.pointer(&format!("{at}/properties")).expect(at);
+        let known: BTreeSet<&str> = keys.iter().copied().collect();
+        let described: BTreeSet<&str> = properties
+            .as_object()
+            .expect("a mapping")
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(known, described, "{what}");
+        let closed = schema.pointer(&format!("{at}/additionalProperties"));
+        assert_eq!(closed, Some(&Value::Bool(false)), "{what}");
+    }
+}
+
+#[test]
+fn a_file_with_typos_is_told_line_by_line() {
+    let dir = Dir::new();
+    dir.write(
+        "probe.yaml",
+        "aoi_probe: 1\ntol: [x]\ncommands:\n  a: {okay: [a]}\n",
+    );
+    let ran = dir.lint(&["--probe", "probe.yaml"]).exits(65);
+    for part in [
+        "probe.yaml:2:1: a probe file has no key `tol`; did you mean `tool`?",
+        "probe.yaml:4:7: the command `a` has no key `okay`",
+        "agentproto schema --name aoi-probe",
+    ] {
+        assert!(ran.err.contains(part), "{part}\n{}", ran.err);
+    }
+    assert!(ran.out.is_empty());
+    dir.lint(&["--probe", "absent.yaml"]).exits(66);
+    std::fs::write(dir.at("bytes.yaml"), b"tool: \xff").expect("written");
+    dir.lint(&["--probe", "bytes.yaml"]).exits(65);
+    dir.lint(&["--probe", "/dev/zero"]).exits(65);
+}
