@@ -23,6 +23,7 @@ pub mod selftest;
 pub mod session;
 pub mod sheet;
 pub mod stream;
+mod streams;
 pub mod strict;
 pub mod trace;
 

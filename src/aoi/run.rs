@@ -2,8 +2,7 @@
 //! reader that does what the probe is about.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -18,9 +17,9 @@ use tokio::time::{sleep, timeout};
 
 use super::capture::{Capture, End};
 use super::isolation::Walls;
+use super::streams::{Ends, streams};
 use crate::runtime::command::unconfined;
-use crate::runtime::helper::sys;
-use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError, Streams, Terminal};
+use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError};
 
 /// Of standard output and standard error so much is kept; a target that prints more is ended.
 pub const KEPT: usize = 64 << 20;
@@ -78,6 +77,8 @@ pub enum Reader {
     All,
     /// Reads nothing until so much time has passed or the target has ended.
     Late(Duration),
+    /// Reads so many lines and a byte of the next one, and nothing more for a while.
+    Pause { lines: usize, time: Duration },
     /// Closes its end after the first line.
     OneLine,
     /// After the first line and a little while a signal; then reads the rest.
@@ -221,18 +222,6 @@ fn add(counter: &AtomicU64, time: Duration) {
     counter.fetch_add(us, Ordering::Relaxed);
 }
 
-/// Our ends of the target's streams.
-struct Ends {
-    stdin: Option<OwnedFd>,
-    stdout: Option<pipe::Receiver>,
-    terminal: Option<Terminal>,
-    stderr: Option<pipe::Receiver>,
-    /// Bytes of ours that stand in the pipe of standard output before the target's.
-    filler: usize,
-    /// Keeps the controlling terminal alive.
-    _control: Option<Terminal>,
-}
-
 /// Starts the target and stays with it to its end.
 pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Capture, SpawnError> {
     let mut env = world.environment();
@@ -337,7 +326,7 @@ async fn follow(
         terminal,
         stderr,
         filler,
-        _control: _kept,
+        control: _kept,
     } = ends;
     let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
     let flood = Arc::new(Notify::new());
@@ -427,6 +416,19 @@ async fn read(
             }
             seen.acted = child.is_running();
             costs.wait(waited.elapsed());
+        }
+        Reader::Pause { lines, time } => {
+            let mut left = lines;
+            while left > 0 && until_line(&mut pipe, seen, begun).await {
+                left -= 1;
+            }
+            let mut byte = [0; 1];
+            if left == 0 && matches!(pipe.read(&mut byte).await, Ok(1)) {
+                seen.take(&byte, begun);
+                sleep(time).await;
+                costs.wait(time);
+                seen.acted = child.is_running();
+            }
         }
         Reader::OneLine => {
             if until_line(&mut pipe, seen, begun).await {
@@ -557,93 +559,6 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
         out.push(*byte);
     }
     out
-}
-
-fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
-    let mut control = None;
-    let (stdin, to_stdin): (OwnedFd, _) = match &launch.input {
-        Input::Null | Input::Closed => (File::open("/dev/null")?.into(), None),
-        Input::Bytes(_) | Input::Silent => {
-            let (theirs, ours) = sys::pipe()?;
-            nonblocking(&ours)?;
-            (theirs, Some(ours))
-        }
-        Input::Terminal => {
-            let (outer, inner) = Terminal::open(24, 200)?;
-            control = Some(outer);
-            (inner, None)
-        }
-    };
-    let (mut from_stdout, mut terminal, mut filler) = (None, None, 0);
-    let stdout: OwnedFd = match launch.output {
-        Output::Full => File::options().write(true).open("/dev/full")?.into(),
-        Output::Terminal => {
-            let (outer, inner) = Terminal::open(24, 200)?;
-            terminal = Some(outer);
-            inner
-        }
-        Output::Closed => sys::pipe()?.1,
-        Output::Pipe | Output::Small | Output::Tight(_) | Output::Slot => {
-            let (ours, theirs) = sys::pipe()?;
-            let page = small_pipe();
-            match launch.output {
-                Output::Pipe => {}
-                Output::Slot => resize(&theirs, 2 * page)?,
-                _ => resize(&theirs, page)?,
-            }
-            filler = match launch.output {
-                Output::Tight(room) => page.saturating_sub(room.into()),
-                Output::Slot => page,
-                _ => 0,
-            };
-            File::from(theirs.try_clone()?).write_all(&vec![b'\n'; filler])?;
-            nonblocking(&ours)?;
-            from_stdout = Some(pipe::Receiver::from_owned_fd(ours)?);
-            theirs
-        }
-    };
-    let (ours, stderr) = sys::pipe()?;
-    let from_stderr = match launch.stderr_closed {
-        true => None,
-        false => {
-            nonblocking(&ours)?;
-            Some(pipe::Receiver::from_owned_fd(ours)?)
-        }
-    };
-    let streams = Streams {
-        stdin,
-        stdout,
-        stderr,
-    };
-    let ends = Ends {
-        stdin: to_stdin,
-        stdout: from_stdout,
-        terminal,
-        stderr: from_stderr,
-        filler,
-        _control: control,
-    };
-    Ok((streams, ends))
-}
-
-/// The smallest pipe that there is, in bytes: a page.
-pub fn small_pipe() -> usize {
-    // SAFETY: a plain number.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(page).unwrap_or(4096)
-}
-
-fn resize(pipe: &OwnedFd, size: usize) -> io::Result<()> {
-    let size = libc::c_int::try_from(size).map_err(io::Error::other)?;
-    // SAFETY: plain numbers.
-    match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, size) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
-}
-
-fn nonblocking(fd: &OwnedFd) -> io::Result<()> {
-    spawn::set_nonblocking(fd)
 }
 
 /// Where a program is, looked for as a shell would; a path is taken from `base`.

@@ -23,10 +23,13 @@ pub const RULES: &[&Rule] = rules::ALL;
 
 /// How long a slow reader reads nothing.
 const PAUSE: Duration = Duration::from_millis(1500);
+/// So much is read byte by byte.
+const MOST_TAKEN: usize = 64 << 10;
 
 /// Names of the runs, by which they are found again.
 const PLAIN: &str = "ok";
 const SLOW: &str = "slow reader";
+const LATE: &str = "slow reader of the summary";
 const DEVICE: &str = "output to a full device";
 const ABSENT: &str = "an operand that is not there";
 const WHOLE: &str = "whole input";
@@ -50,6 +53,12 @@ async fn start(session: &Session, command: &Command) {
         limit: Some(session.options.limit + PAUSE + run.elapsed),
         ..how.clone()
     };
+    let late = before_summary(&run.stdout).map(|lines| How {
+        output: Output::Small,
+        reader: Reader::Pause { lines, time: PAUSE },
+        limit: Some(session.options.limit + PAUSE),
+        ..how.clone()
+    });
     let full = How {
         output: Output::Full,
         ..how.clone()
@@ -60,6 +69,11 @@ async fn start(session: &Session, command: &Command) {
                 tokio::join!(
                     session.run(name, SLOW, &words, slow),
                     session.run(name, DEVICE, &words, full),
+                    async {
+                        if let Some(late) = late {
+                            session.run(name, LATE, &words, late).await;
+                        }
+                    },
                 );
             }
         },
@@ -70,6 +84,15 @@ async fn start(session: &Session, command: &Command) {
         },
         pipeline(session, command, &words),
     );
+}
+
+/// How many lines come before the one before the summary, where they are few enough to be taken
+/// byte by byte.
+fn before_summary(stdout: &[u8]) -> Option<usize> {
+    let lines = stdout.iter().filter(|byte| **byte == b'\n').count();
+    (stdout.len() <= MOST_TAKEN)
+        .then_some(lines)?
+        .checked_sub(2)
 }
 
 /// The same words with another last operand, which is most likely nowhere.
@@ -312,40 +335,45 @@ fn slow_reader(
     runs: &[&Arc<Capture>],
 ) {
     let rule = &SLOW_READER;
-    let Some(run) = runs.iter().find(|run| run.probe == SLOW) else {
-        return not_tried(judge, command, plain, rule);
-    };
-    let fits = plain.is_some_and(|plain| Stream::read(&plain.stdout).summary().is_some());
-    let stream = Stream::read(&run.stdout);
-    let kept = stream.summary().is_some_and(|line| line.complete);
-    let waited = run.elapsed.as_millis();
-    match (fits, kept, run.end) {
-        (false, ..) => judge.not_verified(rule, "the plain run has no summary that could be lost"),
-        (_, true, End::Code(0)) if run.acted => {
-            judge.pass(
-                rule,
-                format!("the summary came although nobody read for a while ({waited} ms in all)"),
-            );
-        }
-        (_, true, End::Code(0)) => {
-            judge.not_verified(rule, "it had ended before the reader was slow")
-        }
-        (_, true, end) => judge.broken(rule, format!("a slow reader, and: {}", end.told()), run),
-        (_, false, end) => {
-            let got = stream.lines.len();
-            let text = format!(
-                "nobody read for {} ms: {got} lines and no summary came, {}",
-                PAUSE.as_millis(),
-                end.told()
-            );
-            judge.broken(rule, text, run);
+    let mut tally = Tally::default();
+    for run in runs
+        .iter()
+        .filter(|run| [SLOW, LATE].contains(&run.probe.as_str()))
+    {
+        let stream = Stream::read(&run.stdout);
+        let kept = stream.summary().is_some_and(|line| line.complete);
+        let at = |what: String| format!("`{}`: {what}", run.probe);
+        match (kept, run.end) {
+            (true, End::Code(0)) if run.acted => {
+                tally.held("the summary came although nobody read for a while");
+            }
+            // Everything was written before the reader was slow.
+            (true, End::Code(0)) => {}
+            (true, end) => tally.wrong(run, || at(end.told())),
+            (false, end) => tally.wrong(run, || {
+                let (ms, got) = (PAUSE.as_millis(), stream.lines.len());
+                let end = end.told();
+                at(format!(
+                    "nobody read for {ms} ms: {got} lines and no summary came, {end}"
+                ))
+            }),
         }
     }
+    let had = plain.is_some_and(|plain| Stream::read(&plain.stdout).summary().is_some());
+    if plain.is_some_and(|plain| plain.end.is_success()) && !had {
+        return judge.not_verified(rule, "the plain run has no summary that could be lost");
+    }
+    tally.settle(judge, rule, |judge, rule| {
+        not_tried(judge, command, plain, rule)
+    });
 }
 
 fn not_tried(judge: Judge, command: &Command, plain: Option<&Arc<Capture>>, rule: &'static Rule) {
     match plain {
         Some(_) if lacks_login(command, plain) => judge.skip(rule, LOGIN),
+        Some(run) if run.end.is_success() => {
+            judge.not_verified(rule, "nothing could make it wait for its reader");
+        }
         Some(_) => judge.not_verified(rule, "the plain run does not succeed"),
         None => judge.not_applicable(rule, "not tried on a command that changes something"),
     }

@@ -13,9 +13,10 @@ use super::rules::{
 use super::{Plain, TRIES};
 use crate::aoi::capture::{Capture, End};
 use crate::aoi::checks::tally::Tally;
-use crate::aoi::run::{Output, Reader, small_pipe};
+use crate::aoi::run::{Output, Reader};
 use crate::aoi::session::How;
 use crate::aoi::stream::{Line, Stream};
+use crate::aoi::streams::small_pipe;
 use crate::aoi::trace;
 
 /// From the signal to the end.
@@ -128,10 +129,12 @@ async fn reach(
     None
 }
 
-/// The signal came before the end, beyond doubt. A run that looks untouched and was over at once
-/// may have ended by itself in that moment.
+/// The signal came before the end of the work, beyond doubt. A run that looks untouched may have
+/// ended by itself in that moment; one that prints little may have had nothing left to do but to
+/// print it.
 fn was_met(run: &Capture) -> bool {
-    run.acted && (run.outlived || !looks_done(run))
+    let prints_little = matches!(run.output, Output::Slot | Output::Tight(_));
+    run.acted && (!looks_done(run) || (run.outlived && !prints_little))
 }
 
 fn looks_done(run: &Capture) -> bool {
