@@ -210,6 +210,7 @@ impl Report {
             let known = failing.count() - new;
             Some(match known {
                 0 => format!("{new} failed"),
+                _ if new == 0 => format!("nothing new failed, {known} that the baseline knows do"),
                 _ => format!("{new} failed, and {known} that the baseline knows"),
             })
         } else if summary.error > 0 {
@@ -232,6 +233,13 @@ impl Report {
         } else {
             None
         };
+        // Whatever else is said: who reads it must know that much was not looked at.
+        let stopped = "the run was stopped before its end";
+        if let (true, Some(reason)) = (self.partial, &summary.reason)
+            && reason != stopped
+        {
+            summary.reason = Some(format!("{stopped}; until then: {reason}"));
+        }
         summary.certified = summary.reason.is_none();
         self.summary = summary;
     }

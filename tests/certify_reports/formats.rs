@@ -316,7 +316,7 @@ fn badges_say_what_is_the_case() {
     let cases = [
         (sample::clean(), "certified", "brightgreen"),
         (sample::vendor(), "3 failing", "red"),
-        (partial, "partial", "yellow"),
+        (partial, "stopped", "yellow"),
         (unjudged, "1 not judged", "yellow"),
         (unproven, "not certified", "lightgrey"),
     ];

@@ -61,9 +61,13 @@ pub fn badge(report: &Report) -> Badge {
     let summary = &report.summary;
     let (message, color) = if summary.certified {
         ("certified".to_owned(), Color::Green)
+    } else if summary.fail > 0 && report.partial {
+        (format!("stopped, {} failing", summary.fail), Color::Red)
     } else if summary.fail > 0 {
         (format!("{} failing", summary.fail), Color::Red)
-    } else if report.partial || report.shard.is_some() {
+    } else if report.partial {
+        ("stopped".to_owned(), Color::Yellow)
+    } else if report.shard.is_some() {
         ("partial".to_owned(), Color::Yellow)
     } else if summary.error > 0 {
         (format!("{} not judged", summary.error), Color::Yellow)

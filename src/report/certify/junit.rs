@@ -12,7 +12,12 @@ use crate::report::text::{clip, plain, plain_lines};
 const EVIDENCE_CHARACTERS: usize = 2000;
 
 pub fn render(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let name = format!("agentproto certify {}", plain(&report.target.name));
+    let stopped = if report.partial {
+        " (stopped before its end)"
+    } else {
+        ""
+    };
+    let name = format!("agentproto certify {}{stopped}", plain(&report.target.name));
     let mut document = quick_junit::Report::new(&*name);
     document.set_time(words::millis(report.timing.wall_ms));
     for section in words::sections(report) {
