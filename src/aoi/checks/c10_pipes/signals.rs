@@ -119,10 +119,7 @@ async fn reach(
         let run = session
             .run(&plain.command.name, name, &way.words, how)
             .await;
-        // What fits into a page may have been written in one go before the signal came: that it
-        // arrives whole afterwards says nothing.
-        let at_once = matches!(output, Output::Slot | Output::Tight(_));
-        if was_met(&run) && !(at_once && looks_done(&run)) {
+        if was_met(&run) {
             return Some(run);
         }
     }
