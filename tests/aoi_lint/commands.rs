@@ -10,10 +10,7 @@ fn the_matrix_stands_first_and_a_failure_can_be_run_again() {
     let args = ["--", "./hasty", "search", "it's", "--output", "jsonl"];
     let ran = dir.lint(&args).exits(1);
     let matrix = ran.out.find("Verif").expect("a matrix");
-    let failure = ran
-        .out
-        .find("FAIL AOI-02.prose search")
-        .expect("a failure");
+    let failure = ran.out.find("FAIL AOI-02.prose search").expect("a failure");
     assert!(matrix < failure, "{}", ran.out);
     for part in [
         "expected",
@@ -27,8 +24,8 @@ fn the_matrix_stands_first_and_a_failure_can_be_run_again() {
     ] {
         assert!(ran.out.contains(part), "{part}\n{}", ran.out);
     }
-    let line = ran
-        .out
+    let block = ran.out.get(failure..).expect("a block");
+    let line = block
         .lines()
         .find_map(|l| l.trim().strip_prefix("run "))
         .expect("a run");
@@ -288,7 +285,11 @@ fn rules_are_listed_explained_and_counted() {
         ran.out
     );
     let ran = dir.run(&["explain", "AOI-03.ok-not-tru"]).exits(64);
-    assert!(ran.err.contains("did you mean `AOI-03.ok-not-true`?"), "{}", ran.err);
+    assert!(
+        ran.err.contains("did you mean `AOI-03.ok-not-true`?"),
+        "{}",
+        ran.err
+    );
     let rules = dir
         .run(&["rules", "--kind", "aoi", "-o", "json"])
         .exits(0)
