@@ -119,7 +119,7 @@ async fn reach(
         let run = session
             .run(&plain.command.name, name, &way.words, how)
             .await;
-        if was_met(&run) {
+        if was_met(&run, plain.run.as_deref()) {
             return Some(run);
         }
     }
@@ -128,10 +128,13 @@ async fn reach(
 
 /// The signal came before the end of the work, beyond doubt. A run that looks untouched may have
 /// ended by itself in that moment; one that prints little may have had nothing left to do but to
-/// print it.
-fn was_met(run: &Capture) -> bool {
+/// print it. A tool without a summary looks untouched where all is as in `whole`, its run to the
+/// end.
+fn was_met(run: &Capture, whole: Option<&Capture>) -> bool {
+    let as_ever = whole.is_some_and(|whole| whole.end == run.end && whole.stdout == run.stdout);
     let prints_little = matches!(run.output, Output::Slot | Output::Tight(_));
-    run.acted && (!looks_done(run) || (run.outlived && !prints_little))
+    let untouched = as_ever || looks_done(run);
+    run.acted && (!untouched || (run.outlived && !prints_little))
 }
 
 fn looks_done(run: &Capture) -> bool {
