@@ -2,12 +2,15 @@
 //!
 //! Rooms and their doors: `manifest` depends on nothing; `lint` on `manifest`;
 //! `runtime` on `manifest`; `mock` on `manifest`, and on nothing that it proves; `wire` on
-//! nothing; `harness` on `runtime` and `wire`; `report` renders what was found; `cli` calls the
+//! nothing; `harness` on `runtime` and `wire`; `daemon` on
+//! `runtime`; `report` renders what was found; `cli` calls the
 //! rooms. `fields` reads the YAML files of our own making.
 
 #[cfg(target_os = "linux")]
 pub mod aoi;
 pub mod cli;
+#[cfg(target_os = "linux")]
+pub mod daemon;
 pub mod exit;
 pub mod fields;
 #[cfg(target_os = "linux")]

@@ -119,6 +119,13 @@ impl Agent {
     /// Everything up to an open session: install, version check, setup, auth, spawn,
     /// handshake, session (A45-SETUP-05).
     pub async fn start(&self, resume: Option<&str>) -> Result<Session, Fault> {
+        let ready = self.prepare().await?;
+        self.begin(&ready, resume).await
+    }
+
+    /// The first half of `start`: everything that can refuse before a process of the agent
+    /// exists, but for its sandbox.
+    pub async fn prepare(&self) -> Result<Ready, Fault> {
         let context = &self.context;
         let stage = |stage, detail: &str| context.observer.stage(stage, detail);
         stage(
@@ -132,10 +139,26 @@ impl Agent {
             );
             context.audit.record("sandbox.off", json!({}))?;
         }
-        let ready = self.ready().await?;
+        self.ready().await
+    }
+
+    /// Whether the sandbox would let it start, told before anything starts. What hosts a
+    /// proprietary adapter is another program, which tells it itself.
+    pub fn confinable(&self, ready: &Ready) -> Result<(), Fault> {
+        if self.protocol == Protocol::Proprietary {
+            return Ok(());
+        }
+        let spec = self.spec_of(ready);
+        self.context.prepare(&spec.argv, &spec.env).map(drop)
+    }
+
+    /// The second half of `start`.
+    pub async fn begin(&self, ready: &Ready, resume: Option<&str>) -> Result<Session, Fault> {
+        let context = &self.context;
+        let stage = |stage, detail: &str| context.observer.stage(stage, detail);
         stage(Stage::Spawn, &ready.bin.display().to_string());
         let desk = Desk::new(self.wishes.permissions.clone());
-        let arm = self.arm(&ready, &desk)?;
+        let arm = self.arm(ready, &desk)?;
         let opened = self.open(&*arm, resume, &stage).await;
         match opened {
             Ok((id, negotiated)) => {
@@ -322,7 +345,7 @@ impl Agent {
 }
 
 /// A program with what its environment gets.
-struct Ready {
+pub struct Ready {
     bin: PathBuf,
     env: Vec<(OsString, OsString)>,
 }

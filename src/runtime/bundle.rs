@@ -66,17 +66,10 @@ impl Bundle {
         if target.contains('/') || target.ends_with(".md") || target == "." || target == ".." {
             return Bundle::at(path);
         }
-        let own = home.path("adapters");
-        let places = adapters.iter().chain([&own]);
-        for dir in places {
-            let candidate = dir.join(target);
-            if candidate.is_dir() {
-                return Bundle::at(&candidate);
-            }
+        if let Some(bundle) = Bundle::installed(target, adapters, home)? {
+            return Ok(bundle);
         }
-        if let Some(dir) = super::built_in::unpack(target, home)? {
-            let mut bundle = Bundle::at(&dir)?;
-            bundle.built_in = true;
+        if let Some(bundle) = Bundle::bundled(target, home)? {
             return Ok(bundle);
         }
         if path.is_dir() {
@@ -85,10 +78,32 @@ impl Bundle {
         Err(
             Fault::new(Code::TargetUnknown, format!("there is no agent `{target}`")).hint(format!(
                 "looked in {}; give `--adapters DIR`, a path, or one of the bundled {}",
-                own.display(),
+                home.path("adapters").display(),
                 super::built_in::names().join(", ")
             )),
         )
+    }
+
+    /// An adapter by its slug, in the given directories and the home's own.
+    pub fn installed(
+        slug: &str,
+        adapters: &[PathBuf],
+        home: &Home,
+    ) -> Result<Option<Bundle>, Fault> {
+        let own = home.path("adapters");
+        let mut places = adapters.iter().chain([&own]).map(|dir| dir.join(slug));
+        let found = places.find(|candidate| candidate.is_dir());
+        found.map(|dir| Bundle::at(&dir)).transpose()
+    }
+
+    /// One of the bundles of this binary.
+    pub fn bundled(slug: &str, home: &Home) -> Result<Option<Bundle>, Fault> {
+        let Some(dir) = super::built_in::unpack(slug, home)? else {
+            return Ok(None);
+        };
+        let mut bundle = Bundle::at(&dir)?;
+        bundle.built_in = true;
+        Ok(Some(bundle))
     }
 
     /// A manifest file or a directory with one.

@@ -128,4 +128,8 @@ impl Observer for Masked {
     fn warning(&self, code: &str, message: &str) {
         self.inner.warning(code, &self.masks.mask(message));
     }
+
+    fn stderr(&self, line: &str) {
+        self.inner.stderr(&self.masks.mask_cut(line));
+    }
 }

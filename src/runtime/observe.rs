@@ -42,6 +42,8 @@ pub trait Observer: Send + Sync {
     fn progress(&self, stage: Stage, text: &str);
     /// Something is odd and the run goes on; `code` is stable.
     fn warning(&self, code: &str, message: &str);
+    /// A line that the agent wrote to standard error.
+    fn stderr(&self, _line: &str) {}
 }
 
 /// Nobody.

@@ -60,7 +60,8 @@ struct Inner {
     /// The newest turn.
     working: Mutex<Option<Working>>,
     /// One closes, others wait for it.
-    closing: tokio::sync::Mutex<Option<Closed>>,
+    closing: tokio::sync::Mutex<()>,
+    ended: watch::Sender<Option<Closed>>,
 }
 
 /// A turn's task, and the wish to end it: its own, so that a late one is not taken for the
@@ -93,9 +94,11 @@ impl Session {
             closed: AtomicBool::new(false),
             stirred: Mutex::new(Instant::now()),
             working: Mutex::new(None),
-            closing: tokio::sync::Mutex::new(None),
+            closing: tokio::sync::Mutex::default(),
+            ended: watch::Sender::new(None),
         });
         tokio::spawn(idle(Arc::downgrade(&inner), inner.rules.idle));
+        tokio::spawn(left(Arc::downgrade(&inner), inner.arm.gone()));
         Session { inner }
     }
 
@@ -109,6 +112,15 @@ impl Session {
 
     pub fn is_closed(&self) -> bool {
         self.inner.closed.load(Ordering::Acquire)
+    }
+
+    /// Waits for its end, whoever brought it about: a caller, idleness, or the agent itself.
+    pub fn ended(&self) -> impl Future<Output = Option<Closed>> + Send + 'static {
+        let mut ended = self.inner.ended.subscribe();
+        async move {
+            let ended = ended.wait_for(Option::is_some).await;
+            ended.ok().and_then(|closed| *closed)
+        }
     }
 
     /// Whether it has had all turns that it may have, and the last one is over.
@@ -348,8 +360,8 @@ impl Inner {
     }
 
     async fn close(&self, why: &str) -> Result<Closed, Fault> {
-        let mut closing = self.closing.lock().await;
-        if let Some(closed) = *closing {
+        let _closing = self.closing.lock().await;
+        if let Some(closed) = *self.ended.borrow() {
             return Ok(closed);
         }
         self.closed.store(true, Ordering::Release);
@@ -363,7 +375,7 @@ impl Inner {
         observer.stage(Stage::Teardown, why);
         let exit = self.arm.stop().await;
         let closed = Closed { exit };
-        *closing = Some(closed);
+        self.ended.send_replace(Some(closed));
         let survivors = exit.map(|e| e.usage.survivors);
         self.context.audit.record(
             "session.close",
@@ -402,6 +414,25 @@ async fn idle(session: Weak<Inner>, limit: Duration) {
             let _ = inner.close("idle").await;
             return;
         }
+    }
+}
+
+/// Closes a session whose agent left between turns; in a turn, the turn itself finds out.
+async fn left(session: Weak<Inner>, gone: impl Future<Output = ()>) {
+    gone.await;
+    let Some(inner) = session.upgrade() else {
+        return;
+    };
+    let between = {
+        let _held = inner.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let between = !inner.busy.load(Ordering::Acquire);
+        if between {
+            inner.closed.store(true, Ordering::Release);
+        }
+        between
+    };
+    if between {
+        let _ = inner.close("left").await;
     }
 }
 

@@ -81,6 +81,11 @@ pub trait Arm: Send + Sync {
     fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(std::future::ready(None))
     }
+    /// Waits until the agent has ended on its own; for ever where no process stays between
+    /// turns. Asked for once the session is open; holds nothing of the agent.
+    fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        Box::pin(std::future::pending())
+    }
     /// The sessions that the agent knows.
     fn list(&self) -> Doing<'_, Value> {
         let no = Fault::new(

@@ -13,11 +13,14 @@ use crate::runtime::auth;
 use crate::runtime::command::Started;
 use crate::runtime::context::Context;
 use crate::runtime::fault::{Code, Fault};
+use crate::runtime::observe::Observer;
 use crate::runtime::sandbox::Policy;
-use crate::runtime::spawn::{Bounds, Exit, Lines, Options};
+use crate::runtime::spawn::{Bounds, Exit, Lines, Listener, Options};
 
 /// So much of the agent's last words goes into an error.
 const LAST_WORDS: usize = 2000;
+/// So much of one line on standard error is told to who watches.
+const LONGEST_LINE: usize = 8 << 10;
 
 /// A started agent. Dropping it kills the agent and all that it started.
 pub struct Process {
@@ -54,6 +57,7 @@ impl Process {
         let (policy, cwd) = (launch.policy.take(), launch.cwd.clone());
         let options = Options {
             bounds,
+            stderr: listener(Arc::clone(&context.observer)),
             ..Options::default()
         };
         let mut started = context.launch(launch, options).await?;
@@ -123,6 +127,26 @@ impl Process {
         }
         masked.get(from..).unwrap_or_default().to_owned()
     }
+}
+
+/// Tells the observer of standard error line by line. Of a line without end only the first
+/// part is told, so that memory stays bounded.
+fn listener(observer: Arc<dyn Observer>) -> Listener {
+    let mut line: Vec<u8> = Vec::new();
+    Box::new(move |bytes| {
+        for byte in bytes {
+            match byte {
+                b'\n' => {
+                    let text = String::from_utf8_lossy(&line);
+                    let cut = if line.len() > LONGEST_LINE { "…" } else { "" };
+                    observer.stderr(&format!("{}{cut}", text.trim_end_matches('\r')));
+                    line.clear();
+                }
+                byte if line.len() <= LONGEST_LINE => line.push(*byte),
+                _ => {}
+            }
+        }
+    })
 }
 
 /// `exited with status 3`, `was ended by signal 9`.

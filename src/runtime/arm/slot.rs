@@ -51,15 +51,19 @@ pub enum End {
 }
 
 /// Room for one turn at a time.
-#[derive(Default)]
 pub struct Slot {
-    held: Mutex<Held>,
+    going: Mutex<Option<Arc<Going>>>,
+    /// The agent's output has ended. Set and looked at while `going` is held.
+    lost: watch::Sender<bool>,
 }
 
-#[derive(Default)]
-struct Held {
-    going: Option<Arc<Going>>,
-    lost: bool,
+impl Default for Slot {
+    fn default() -> Self {
+        Slot {
+            going: Mutex::default(),
+            lost: watch::Sender::new(false),
+        }
+    }
 }
 
 impl Slot {
@@ -71,10 +75,11 @@ impl Slot {
             over: watch::Sender::new(false),
         });
         let mut held = self.locked();
-        if held.lost {
+        if *self.lost.borrow() {
             going.finish(End::Lost);
         }
-        held.going = Some(Arc::clone(&going));
+        *held = Some(Arc::clone(&going));
+        drop(held);
         Turn {
             slot: Arc::clone(self),
             going,
@@ -83,20 +88,26 @@ impl Slot {
 
     /// The turn that is going on.
     pub fn going(&self) -> Option<Arc<Going>> {
-        self.locked().going.clone()
+        self.locked().clone()
     }
 
     /// The agent's output has ended: so has this turn, and every later one.
     pub fn lose(&self) {
-        let mut held = self.locked();
-        held.lost = true;
-        if let Some(going) = &held.going {
+        let held = self.locked();
+        self.lost.send_replace(true);
+        if let Some(going) = &*held {
             going.finish(End::Lost);
         }
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until the agent's output has ended, in a turn or between turns.
+    pub async fn lost(&self) {
+        let mut lost = self.lost.subscribe();
+        let _ = lost.wait_for(|lost| *lost).await;
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Option<Arc<Going>>> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,10 +180,10 @@ impl Drop for Turn {
     fn drop(&mut self) {
         self.going.over.send_replace(true);
         let mut held = self.slot.locked();
-        if let Some(going) = &held.going
+        if let Some(going) = &*held
             && Arc::ptr_eq(going, &self.going)
         {
-            held.going = None;
+            *held = None;
         }
     }
 }

@@ -9,7 +9,8 @@ mod spare;
 mod terminal;
 
 pub use child::{
-    AFTER_EOF, AFTER_TERM, Child, Exit, Options, Sockets, SpawnError, Stdio, set_nonblocking, spawn,
+    AFTER_EOF, AFTER_TERM, Child, Exit, Listener, Options, Sockets, SpawnError, Stdio,
+    set_nonblocking, spawn,
 };
 pub use launch::Streams;
 pub use output::{Bounds, Lines, Piece, Tail};

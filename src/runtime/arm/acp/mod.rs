@@ -340,6 +340,16 @@ impl Arm for Acp {
         })
     }
 
+    fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        let shared = self.live().map(|live| Arc::clone(&live.shared));
+        Box::pin(async move {
+            match shared {
+                Ok(shared) => drop(shared.over().await),
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+
     fn list(&self) -> Doing<'_, Value> {
         Box::pin(async {
             let live = self.live()?;

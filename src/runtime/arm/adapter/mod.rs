@@ -241,6 +241,11 @@ impl Arm for Executable {
         })
     }
 
+    fn gone(&self) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        let slot = Arc::clone(&self.shared.slot);
+        Box::pin(async move { slot.lost().await })
+    }
+
     fn cancel(&self) -> Doing<'_, ()> {
         Box::pin(async move {
             self.cancel.set();

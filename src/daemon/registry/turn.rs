@@ -1,0 +1,107 @@
+//! One turn, from its first event to its end.
+
+use std::sync::{Arc, PoisonError};
+
+use serde_json::json;
+
+use super::entry::Entry;
+use super::{is_fatal, line_data, status_data};
+use crate::daemon::model::{Permission, Status};
+use crate::daemon::ring::Kind;
+use crate::runtime::session::{Session, Turn};
+use crate::runtime::spawn::Exit;
+use crate::runtime::{StreamEvent, audit};
+
+/// Puts the events of a turn before all readers. Reads as fast as they come: no client slows
+/// the agent.
+pub async fn pump(entry: Arc<Entry>, session: Arc<Session>, mut turn: Turn) {
+    let mut fatal = None;
+    while let Some(event) = turn.next().await {
+        let data = serde_json::to_value(&event).unwrap_or_default();
+        let lines = {
+            let mut projector = entry
+                .projector
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            projector.event(&event)
+        };
+        if event.is_last() {
+            if let StreamEvent::Error { code, message, .. } = &event
+                && is_fatal(code)
+            {
+                fatal = Some(message.clone());
+            }
+            let mut items = vec![(Kind::Event, data)];
+            items.extend(lines.iter().map(|line| line_data(&line.text, line.stream)));
+            end(&entry, items).await;
+            break;
+        }
+        entry.channel.push(Kind::Event, &data);
+        entry.lines(&lines);
+        if let StreamEvent::AgentPrompt {
+            id,
+            message,
+            options,
+        } = event
+            && session.is_asked(&id)
+        {
+            let asked = Permission {
+                id,
+                message,
+                options,
+            };
+            let data = serde_json::to_value(&asked).unwrap_or_default();
+            entry.update(|record| record.pending_permissions.push(asked));
+            entry.channel.push(Kind::Permission, &data);
+        }
+    }
+    drop(turn);
+    if entry.doomed.borrow().is_some() || !session.is_closed() {
+        return;
+    }
+    // The agent went with its turn.
+    let exit = session.ended().await.and_then(|closed| closed.exit);
+    match fatal {
+        Some(message) => {
+            entry.become_(Status::Error, |record| {
+                record.reason = Some(message);
+                record.exit_code = exit_code(exit);
+            });
+        }
+        None => left(&entry, exit),
+    }
+    entry.release();
+}
+
+/// The end of the turn: in the log before anybody sees it, so that no finished turn is lost.
+async fn end(entry: &Arc<Entry>, mut items: Vec<(Kind, serde_json::Value)>) {
+    let open: Vec<String> = {
+        let now = entry.snapshot();
+        now.pending_permissions.into_iter().map(|p| p.id).collect()
+    };
+    items.extend(
+        open.iter()
+            .map(|id| (Kind::Permission, json!({ "id": id, "closed": true }))),
+    );
+    let now = entry.update(|record| {
+        record.busy = false;
+        record.pending_permissions.clear();
+        record.last_output_at = Some(audit::now());
+    });
+    items.push((Kind::Status, status_data(&now)));
+    entry.channel.push_durable(&items).await;
+}
+
+/// The agent ended between turns (A46-STATUS-03).
+pub fn left(entry: &Entry, exit: Option<Exit>) {
+    entry.become_(Status::Exited, |record| record.exit_code = exit_code(exit));
+}
+
+/// As a shell tells it, where a signal ended it.
+fn exit_code(exit: Option<Exit>) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    let status = exit?.status;
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+}

@@ -1,0 +1,8 @@
+//! What outlives the daemon: a log of every item, and the sessions' records. The log is the
+//! authority; `sessions.json` is what the seed names, for people and other programs.
+
+mod file;
+mod log;
+
+pub use file::{Saved, SessionsFile};
+pub use log::{Log, Row, Stored};
