@@ -140,7 +140,8 @@ impl Registry {
             let shared = weak.upgrade()?;
             Some(Registry { shared }.list(false))
         }));
-        registry.shared.file.touch();
+        // What was put right is written before anything else can happen to it.
+        registry.shared.file.write(&registry.list(false));
         Ok((registry, warnings))
     }
 

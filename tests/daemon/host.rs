@@ -1,0 +1,127 @@
+//! A host of its own for each test.
+
+use std::path::Path;
+use std::sync::Once;
+use std::time::Duration;
+
+use agentproto::daemon::model::Principal;
+use agentproto::daemon::ring::{Begin, Follower};
+use agentproto::daemon::{ApiError, Config, Registry, Session, SpawnRequest, Status};
+use agentproto::runtime::helper;
+use agentproto::runtime::home::Home;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Far beyond what anything takes; only a hang comes to it.
+const HANG: Duration = Duration::from_secs(60);
+
+pub struct Host {
+    pub dir: TempDir,
+    pub registry: Registry,
+    pub warnings: Vec<String>,
+}
+
+impl Host {
+    pub fn new() -> Host {
+        Host::in_dir(TempDir::new().expect("a directory"))
+    }
+
+    /// On what an earlier life left.
+    pub fn in_dir(dir: TempDir) -> Host {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| helper::use_binary(env!("CARGO_BIN_EXE_agentproto")));
+        std::fs::create_dir_all(dir.path().join("work")).expect("made");
+        let (registry, warnings) = Registry::open(config(dir.path())).expect("opened");
+        Host {
+            dir,
+            registry,
+            warnings,
+        }
+    }
+
+    pub fn request(&self, adapter: &str) -> SpawnRequest {
+        SpawnRequest {
+            adapter: adapter.to_owned(),
+            cwd: Some(self.dir.path().join("work").to_string_lossy().into_owned()),
+            ..SpawnRequest::default()
+        }
+    }
+
+    pub async fn spawn(&self, request: SpawnRequest) -> Result<Session, ApiError> {
+        self.registry.spawn(request, Principal::Local).await
+    }
+
+    /// A running session of the mock with one of its scenarios.
+    pub async fn running(&self, scenario: &str) -> Session {
+        let mut request = self.request("mock-acp");
+        let options = [("scenario".to_owned(), json!(scenario))];
+        request.options = Some(options.into_iter().collect());
+        let session = self.spawn(request).await.expect("spawned");
+        self.until(&session.id, |s| s.status != Status::Starting)
+            .await
+    }
+
+    /// Waits, by its events, until the record is as it should be.
+    pub async fn until(&self, id: &str, wanted: impl Fn(&Session) -> bool) -> Session {
+        let mut events = self.registry.follow(id, Begin::Start).await.expect("there");
+        let waiting = async {
+            loop {
+                let now = self.registry.get(id).expect("there");
+                if wanted(&now) {
+                    return now;
+                }
+                if events.next().await.is_none() {
+                    let now = self.registry.get(id).expect("there");
+                    assert!(wanted(&now), "ended as {now:?}");
+                    return now;
+                }
+            }
+        };
+        tokio::time::timeout(HANG, waiting).await.expect("in time")
+    }
+
+    /// One whole turn; the session after it.
+    pub async fn turn(&self, id: &str, prompt: &str) -> Session {
+        self.registry
+            .prompt(id, prompt.to_owned())
+            .await
+            .expect("taken");
+        self.until(id, |s| !s.busy).await
+    }
+
+    pub async fn lines(&self, id: &str) -> Vec<String> {
+        self.registry.output(id, None).await.expect("there").lines
+    }
+}
+
+pub fn config(dir: &Path) -> Config {
+    let mut config = Config::new(Home::new(dir.join("home")));
+    config.host_env = vec![
+        ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
+        ("HOME".into(), dir.join("user").into()),
+    ];
+    config.cwd = dir.to_owned();
+    config
+}
+
+/// Event name and data of every frame, up to the end of the session.
+pub async fn all(mut follower: Follower) -> Vec<(String, Value)> {
+    let mut seen = Vec::new();
+    let reading = async {
+        while let Some(frames) = follower.next().await {
+            seen.extend(frames.iter().map(|frame| parse(frame)));
+        }
+    };
+    tokio::time::timeout(HANG, reading).await.expect("in time");
+    seen
+}
+
+pub fn parse(frame: &[u8]) -> (String, Value) {
+    let text = std::str::from_utf8(frame).expect("text");
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {text:?}"))
+    };
+    let data = serde_json::from_str(field("data: ")).expect("JSON");
+    (field("event: ").to_owned(), data)
+}

@@ -1,0 +1,291 @@
+//! From the spawn to the end (A46-STATUS-01 to 09, A46-TURN-01 to 05).
+
+use super::host::{Host, all};
+use agentproto::daemon::Status;
+use agentproto::daemon::ring::Begin;
+use agentproto::runtime::arm::desk::Answer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_turns_on_one_process_and_one_at_a_time() {
+    let host = Host::new();
+    let mut request = host.request("mock-acp");
+    request.label = Some("a label".into());
+    let spawned = host.spawn(request).await.expect("spawned");
+    assert_eq!(spawned.status, Status::Starting);
+    assert_eq!(spawned.adapter_slug, "mock-acp");
+    assert_eq!(spawned.workspace_slug, "default");
+    assert_eq!(spawned.label.as_deref(), Some("a label"));
+    let id = spawned.id;
+    let running = host.until(&id, |s| s.status == Status::Running).await;
+    assert!(running.ended_at.is_none() && running.exit_code.is_none());
+    host.registry
+        .prompt(&id, "be slow".into())
+        .await
+        .expect("taken");
+    let refused = host
+        .registry
+        .prompt(&id, "again".into())
+        .await
+        .expect_err("one at a time");
+    assert_eq!((refused.status, refused.code), (409, "session_busy"));
+    assert!(host.registry.interrupt(&id).await.expect("there"));
+    host.until(&id, |s| !s.busy).await;
+    assert!(!host.registry.interrupt(&id).await.expect("idempotent"));
+    host.turn(&id, "apple").await;
+    let after = host.turn(&id, "what did I say before?").await;
+    assert_eq!((after.status, after.turns), (Status::Running, 3));
+    let lines = host.lines(&id).await;
+    assert!(lines.iter().any(|line| line.contains("apple")), "{lines:?}");
+    assert!(
+        lines.contains(&"── turn-end (cancelled) ──".to_owned()),
+        "{lines:?}"
+    );
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|l| l.as_str() == "── turn-end (end_turn) ──")
+            .count(),
+        2
+    );
+    assert!(host.registry.kill(&id).await.expect("there"));
+    assert!(
+        !host.registry.kill(&id).await.expect("there"),
+        "it had ended"
+    );
+    let killed = host.registry.get(&id).expect("there");
+    assert_eq!(killed.status, Status::Killed);
+    assert!(killed.ended_at.is_some());
+    let late = host
+        .registry
+        .prompt(&id, "x".into())
+        .await
+        .expect_err("ended");
+    assert_eq!((late.status, late.code), (409, "session_ended"));
+    assert!(host.registry.forget(&id).await.expect("there"));
+    assert_eq!(host.registry.get(&id).expect_err("forgotten").status, 404);
+    assert!(host.registry.list(false).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_prompt_waits_for_the_agent() {
+    let host = Host::new();
+    let mut request = host.request("mock-acp");
+    request.prompt = Some("hello there".into());
+    let spawned = host.spawn(request).await.expect("spawned");
+    assert!(spawned.busy);
+    let refused = host
+        .registry
+        .prompt(&spawned.id, "x".into())
+        .await
+        .expect_err("one at a time");
+    assert_eq!(refused.status, 409);
+    let after = host.until(&spawned.id, |s| s.turns == 1 && !s.busy).await;
+    assert_eq!(after.status, Status::Running);
+    let lines = host.lines(&spawned.id).await;
+    assert!(
+        lines.iter().any(|line| line.contains("hello there")),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_killed_has_one_end() {
+    let host = Host::new();
+    let session = host.running("default").await;
+    let follower = host
+        .registry
+        .follow(&session.id, Begin::Start)
+        .await
+        .expect("there");
+    host.registry
+        .prompt(&session.id, "be slow".into())
+        .await
+        .expect("taken");
+    host.registry.kill(&session.id).await.expect("there");
+    let seen = all(follower).await;
+    let ends = seen.iter().filter(|(kind, data)| {
+        kind == "line"
+            && data["line"]
+                .as_str()
+                .is_some_and(|l| l.starts_with("── turn-end"))
+    });
+    assert_eq!(ends.count(), 1, "{seen:?}");
+    let last = seen.last().expect("some");
+    assert_eq!(
+        (last.0.as_str(), last.1["status"].as_str()),
+        ("status", Some("killed"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_dies_in_a_turn_is_an_error() {
+    let host = Host::new();
+    let session = host.running("crash").await;
+    let follower = host
+        .registry
+        .follow(&session.id, Begin::Start)
+        .await
+        .expect("there");
+    host.registry
+        .prompt(&session.id, "crash".into())
+        .await
+        .expect("taken");
+    let seen = all(follower).await;
+    let ended = host.registry.get(&session.id).expect("there");
+    assert_eq!(ended.status, Status::Error, "{seen:?}");
+    assert!(
+        ended.exit_code.is_some() && ended.reason.is_some(),
+        "{ended:?}"
+    );
+    let lines = host.lines(&session.id).await;
+    let error = lines.iter().position(|line| line.starts_with("[error] "));
+    let end = lines
+        .iter()
+        .position(|line| line == "── turn-end (error) ──");
+    assert!(error < end && error.is_some(), "{lines:?}");
+    assert!(ended.last_output_at.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_cannot_start_is_an_error_after_the_spawn() {
+    let host = Host::new();
+    let session = host.running("exit-at-once").await;
+    assert_eq!(session.status, Status::Error);
+    let lines = host.lines(&session.id).await;
+    assert!(
+        lines.iter().any(|line| line.starts_with("[error] ")),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_killed_before_it_was_ready_never_ran() {
+    let host = Host::new();
+    let mut request = host.request("mock-acp");
+    let options = [("scenario".to_owned(), serde_json::json!("never-starts"))];
+    request.options = Some(options.into_iter().collect());
+    let spawned = host.spawn(request).await.expect("spawned");
+    assert!(host.registry.kill(&spawned.id).await.expect("there"));
+    let ended = host.registry.get(&spawned.id).expect("there");
+    assert_eq!(ended.status, Status::Error);
+    assert!(
+        ended
+            .reason
+            .expect("a reason")
+            .contains("before the agent was ready")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_before_a_process_exists() {
+    let host = Host::new();
+    let refused = async |change: &dyn Fn(&mut agentproto::daemon::SpawnRequest)| {
+        let mut request = host.request("mock-acp");
+        change(&mut request);
+        let error = host.spawn(request).await.expect_err("refused");
+        assert!(error.hint.is_some(), "{error:?}");
+        (error.status, error.code)
+    };
+    assert_eq!(
+        refused(&|r| r.adapter = "mock-acq".into()).await,
+        (404, "adapter_not_found")
+    );
+    assert_eq!(
+        refused(&|r| r.adapter = "../mock-acp".into()).await,
+        (400, "bad_request")
+    );
+    assert_eq!(
+        refused(&|r| r.cwd = Some("work".into())).await,
+        (400, "bad_request")
+    );
+    assert_eq!(
+        refused(&|r| r.cwd = Some("/nowhere/at/all".into())).await,
+        (422, "cwd_missing")
+    );
+    assert_eq!(
+        refused(&|r| r.mode = Some("odd".into())).await,
+        (400, "mode_unknown")
+    );
+    assert_eq!(
+        refused(&|r| r.resume = Some("ses_0".into())).await,
+        (404, "session_not_found")
+    );
+    assert!(host.registry.list(false).is_empty());
+}
+
+// A46-COMPAT-03.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_without_adapters_says_how_to_get_one() {
+    let mut host = Host::new();
+    let mut config = super::host::config(&host.dir.path().join("bare"));
+    config.bundled = false;
+    (host.registry, host.warnings) = agentproto::daemon::Registry::open(config).expect("opened");
+    let error = host
+        .spawn(host.request("mock-acp"))
+        .await
+        .expect_err("refused");
+    assert_eq!((error.status, error.code), (501, "no_adapters"));
+    assert!(error.hint.expect("a hint").contains("agentproto install"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_stays_open_until_it_is_answered() {
+    let host = Host::new();
+    let session = host.running("default").await;
+    let id = &session.id;
+    host.registry
+        .prompt(id, "ask for permission".into())
+        .await
+        .expect("taken");
+    let asked = host.until(id, |s| !s.pending_permissions.is_empty()).await;
+    let question = asked.pending_permissions.first().expect("one").clone();
+    let refused = host
+        .registry
+        .answer(id, &question.id, Answer::Choice("odd".into()));
+    assert_eq!(refused.expect_err("none of the options").status, 400);
+    let refused = host.registry.answer(id, "odd", Answer::Cancelled);
+    assert_eq!(refused.expect_err("no such question").status, 404);
+    let allow = question
+        .options
+        .iter()
+        .find(|o| o.kind.as_deref() == Some("allow_once"));
+    let allow = allow.expect("offered").id.clone();
+    host.registry
+        .answer(id, &question.id, Answer::Choice(allow))
+        .expect("taken");
+    let after = host.until(id, |s| !s.busy).await;
+    assert!(after.pending_permissions.is_empty());
+    let lines = host.lines(id).await;
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.starts_with("[awaiting input]")),
+        "{lines:?}"
+    );
+}
+
+// A46-SCOPE-03: adapters of every arm behind the same routes.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_arm() {
+    let host = Host::new();
+    for adapter in ["mock-acp", "mock-mcp", "mock-repl"] {
+        let session = host.spawn(host.request(adapter)).await.expect("spawned");
+        host.until(&session.id, |s| s.status == Status::Running)
+            .await;
+        host.turn(&session.id, "hello").await;
+        let lines = host.lines(&session.id).await;
+        assert!(
+            lines.iter().any(|line| line.contains("hello")),
+            "{adapter}: {lines:?}"
+        );
+    }
+    assert_eq!(host.registry.list(true).len(), 3);
+    host.registry.shutdown().await;
+    let all = host.registry.list(false);
+    assert!(all.iter().all(|s| s.status == Status::Killed), "{all:?}");
+    let refused = host
+        .spawn(host.request("mock-acp"))
+        .await
+        .expect_err("stopping");
+    assert_eq!(refused.status, 503);
+}

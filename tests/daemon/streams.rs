@@ -1,0 +1,118 @@
+//! Readers: replay, gaps, and many of them (A46-SSE-01 to 04, A46-PROJ-01).
+
+use super::host::{Host, all, parse};
+use agentproto::daemon::Status;
+use agentproto::daemon::ring::{Begin, Cursor};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_goes_on_where_it_was() {
+    let host = Host::new();
+    let session = host.running("default").await;
+    host.turn(&session.id, "one").await;
+    host.registry.kill(&session.id).await.expect("there");
+    let whole = host
+        .registry
+        .events(&session.id, None, 1000)
+        .await
+        .expect("there");
+    assert!(whole.next.is_none());
+    let ids: Vec<String> = whole.items.iter().map(|item| item.id()).collect();
+    assert!(ids.len() > 6, "{ids:?}");
+    for (n, id) in ids.iter().enumerate() {
+        let cursor = Cursor::parse(id).expect("ours");
+        let rest = host
+            .registry
+            .follow(&session.id, Begin::After(cursor))
+            .await
+            .expect("there");
+        assert_eq!(all(rest).await.len(), ids.len() - n - 1);
+        let page = host
+            .registry
+            .events(&session.id, Some(id), 2)
+            .await
+            .expect("there");
+        let got: Vec<String> = page.items.iter().map(|item| item.id()).collect();
+        assert_eq!(
+            got,
+            ids.iter().skip(n + 1).take(2).cloned().collect::<Vec<_>>()
+        );
+        assert_eq!(page.next.is_some(), ids.len() - n - 1 > 2);
+    }
+    for odd in [
+        "",
+        "x",
+        "1",
+        "-",
+        "ffffffffffffffffff-1",
+        "0-0",
+        "1-99999999999999999999",
+    ] {
+        let Some(cursor) = Cursor::parse(odd) else {
+            continue;
+        };
+        let rest = host
+            .registry
+            .follow(&session.id, Begin::After(cursor))
+            .await
+            .expect("there");
+        assert_eq!(all(rest).await.first().expect("some").0, "gap", "{odd}");
+    }
+    let refused = host
+        .registry
+        .events(&session.id, Some("0-0"), 2)
+        .await
+        .expect_err("not ours");
+    assert_eq!(refused.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_no_trouble_for_slow_readers() {
+    let host = Host::new();
+    let session = host.running("flood").await;
+    let mut slow = host
+        .registry
+        .follow(&session.id, Begin::Start)
+        .await
+        .expect("there");
+    let first = slow.next().await.expect("something");
+    host.turn(&session.id, "flood").await;
+    let after = host.registry.get(&session.id).expect("there");
+    assert_eq!(after.status, Status::Running);
+    host.registry.kill(&session.id).await.expect("there");
+    // Whatever the ring has dropped, the log has.
+    let mut seen: Vec<_> = first.iter().map(|frame| parse(frame)).collect();
+    seen.extend(all(slow).await);
+    assert!(seen.len() > 5000, "{}", seen.len());
+    assert!(!seen.iter().any(|(kind, _)| kind == "gap"));
+    let fast = host
+        .registry
+        .follow(&session.id, Begin::Start)
+        .await
+        .expect("there");
+    assert!(!all(fast).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_readers_see_the_same() {
+    let host = Host::new();
+    let session = host.running("default").await;
+    let mut readers = Vec::new();
+    for _ in 0..1000 {
+        let follower = host
+            .registry
+            .follow(&session.id, Begin::Start)
+            .await
+            .expect("there");
+        readers.push(tokio::spawn(all(follower)));
+    }
+    host.turn(&session.id, "hello").await;
+    host.registry.kill(&session.id).await.expect("there");
+    let whole = host
+        .registry
+        .events(&session.id, None, 1000)
+        .await
+        .expect("there");
+    for reader in readers {
+        assert_eq!(reader.await.expect("no panic").len(), whole.items.len());
+    }
+}
