@@ -170,8 +170,9 @@ impl Channel {
     }
 
     /// As `push`, for what must not be lost once somebody has seen it: readers see it, and
-    /// what comes after it, when it is in the log. One at a time: the session's own writer.
-    pub async fn push_durable(&self, items: &[(Kind, Value)]) {
+    /// what comes after it, when it is in the log; `before_shown` happens just before. One at
+    /// a time: the session's own writer.
+    pub async fn push_durable(&self, items: &[(Kind, Value)], before_shown: impl FnOnce()) {
         {
             let mut ring = self.ring();
             ring.held = Some(ring.next);
@@ -182,6 +183,7 @@ impl Channel {
         self.log.flush().await;
         let mut ring = self.ring();
         ring.held = None;
+        before_shown();
         let shown = ring.shown();
         drop(ring);
         self.show(shown);
@@ -241,7 +243,9 @@ impl Channel {
     pub async fn last_lines(&self, count: usize) -> Vec<Item> {
         let mut lines: Vec<Item> = {
             let ring = self.ring();
-            let lines = ring.items.iter().rev().filter(|i| i.kind == Kind::Line);
+            let shown = ring.shown();
+            let lines = ring.items.iter().rev();
+            let lines = lines.filter(|i| i.kind == Kind::Line && i.seq < shown);
             lines.take(count).cloned().collect()
         };
         lines.reverse();

@@ -96,8 +96,11 @@ impl Host {
 
 pub fn config(dir: &Path) -> Config {
     let mut config = Config::new(Home::new(dir.join("home")));
+    let bin = Path::new(env!("CARGO_BIN_EXE_agentproto")).parent();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", bin.expect("a directory").display());
     config.host_env = vec![
-        ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
+        ("PATH".into(), path.into()),
         ("HOME".into(), dir.join("user").into()),
     ];
     config.cwd = dir.to_owned();
@@ -124,4 +127,24 @@ pub fn parse(frame: &[u8]) -> (String, Value) {
     };
     let data = serde_json::from_str(field("data: ")).expect("JSON");
     (field("event: ").to_owned(), data)
+}
+
+/// An adapter of the home's own: the mock with its manifest changed.
+pub fn adapter(dir: &Path, name: &str, change: impl Fn(String) -> String) {
+    let bundle = dir.join("home/adapters").join(name);
+    std::fs::create_dir_all(&bundle).expect("made");
+    let bundles = agentproto::mock::bundles();
+    let mock = bundles
+        .iter()
+        .find(|b| b.name == "mock-acp")
+        .expect("there");
+    for (path, bytes, _) in mock.files {
+        let mut text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
+        if *path == "AGENT-CLI.md" {
+            let before = text.clone();
+            text = change(text.replace("mock-acp", name));
+            assert_ne!(text, before, "the change changes something");
+        }
+        std::fs::write(bundle.join(path), text).expect("written");
+    }
 }

@@ -289,3 +289,62 @@ async fn every_arm() {
         .expect_err("stopping");
     assert_eq!(refused.status, 503);
 }
+
+// A46-STATUS-03.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_ends_between_turns_has_exited() {
+    let host = Host::new();
+    super::host::adapter(host.dir.path(), "sleepy", |text| {
+        text.replace("idle_timeout_ms: 600000", "idle_timeout_ms: 200")
+    });
+    let session = host.spawn(host.request("sleepy")).await.expect("spawned");
+    let ended = host.until(&session.id, |s| !s.status.is_alive()).await;
+    assert_eq!(ended.status, Status::Exited, "{ended:?}");
+    assert_eq!(ended.exit_code, Some(0), "{ended:?}");
+    let seen = all(host
+        .registry
+        .follow(&session.id, Begin::Start)
+        .await
+        .expect("there"))
+    .await;
+    let statuses = seen.iter().filter(|(kind, _)| kind == "status");
+    let statuses: Vec<&str> = statuses
+        .filter_map(|(_, data)| data["status"].as_str())
+        .collect();
+    assert_eq!(statuses, ["starting", "running", "exited"]);
+}
+
+// A46-SEC-04: what was given to the agent as a secret does not come back out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_does_not_reach_the_ring() {
+    let mut host = Host::new();
+    super::host::adapter(host.dir.path(), "keyed", |text| {
+        text.replace(
+            "sandbox: ./SANDBOX.md",
+            "sandbox: ./SANDBOX.md\nauth:\n  state:\n    env: [MOCK_KEY]",
+        )
+    });
+    let mut config = super::host::config(host.dir.path());
+    config
+        .host_env
+        .push(("MOCK_KEY".into(), "hunter22-of-the-test".into()));
+    (host.registry, _) = agentproto::daemon::Registry::open(config).expect("opened");
+    let session = host.spawn(host.request("keyed")).await.expect("spawned");
+    host.until(&session.id, |s| s.status == Status::Running)
+        .await;
+    host.turn(&session.id, "show env MOCK_KEY").await;
+    let lines = host.lines(&session.id).await.join("\n");
+    assert!(
+        lines.contains("[secret]") && !lines.contains("hunter22"),
+        "{lines}"
+    );
+    host.registry.shutdown().await;
+    for entry in std::fs::read_dir(host.dir.path().join("home")).expect("there") {
+        let path = entry.expect("there").path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).expect("readable");
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            assert!(!text.contains("hunter22"), "{}", path.display());
+        }
+    }
+}

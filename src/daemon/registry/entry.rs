@@ -83,9 +83,18 @@ impl Entry {
         change(&mut record);
         let now = record.clone();
         drop(record);
-        self.log.record(&now);
-        self.file.touch();
+        self.keep(&now);
         now
+    }
+
+    /// Changes the record; what is kept of it is kept already, or soon.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Session)) {
+        change(&mut self.record());
+    }
+
+    pub(super) fn keep(&self, record: &Session) {
+        self.log.record(record);
+        self.file.touch();
     }
 
     /// One edge of the state machine; false where there is none.
@@ -103,8 +112,7 @@ impl Entry {
         change(&mut record);
         let now = record.clone();
         drop(record);
-        self.log.record(&now);
-        self.file.touch();
+        self.keep(&now);
         self.channel.push(Kind::Status, &status_data(&now));
         true
     }
@@ -192,8 +200,12 @@ impl Entry {
     /// The agent is ready: what came before goes to it.
     pub(super) fn ready(self: &Arc<Self>, session: Arc<runtime::session::Session>) {
         let first = {
+            // Nobody can come between the two: who sees it running can talk to it.
             let mut live = self.live();
             live.session = Some(Arc::clone(&session));
+            self.become_(Status::Running, |record| {
+                record.agent_session_id = Some(session.id());
+            });
             live.first.take()
         };
         if let Some(prompt) = first
@@ -215,6 +227,10 @@ impl Entry {
     pub(super) fn release(&self) {
         *self.live() = Live::default();
         self.channel.close();
+    }
+
+    pub(super) fn take_pump(&self) -> Option<JoinHandle<()>> {
+        self.live().pump.take()
     }
 
     pub(super) fn agent(&self) -> Option<Arc<runtime::session::Session>> {
@@ -298,8 +314,7 @@ impl Entry {
         });
         if let Some(session) = self.agent() {
             let closed = tokio::time::timeout(polite, session.close()).await;
-            let pump = self.live().pump.take();
-            if let Some(pump) = pump {
+            if let Some(pump) = self.take_pump() {
                 // The last words of a turn are worth a moment; an agent that says nothing is not.
                 let stuck = pump.abort_handle();
                 if tokio::time::timeout(LAST_WORDS, pump).await.is_err() {

@@ -255,7 +255,7 @@ impl Registry {
         Ok(known)
     }
 
-    /// The last lines; a last one without its end counts, too.
+    /// The last lines.
     pub async fn output(&self, id: &str, last: Option<usize>) -> Result<Output, ApiError> {
         let entry = self.entry(id)?;
         let items = entry.channel.last_lines(last.unwrap_or(LINES)).await;

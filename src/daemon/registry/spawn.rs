@@ -292,9 +292,6 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
             return entry.release();
         }
     };
-    entry.become_(Status::Running, |record| {
-        record.agent_session_id = Some(session.id());
-    });
     let ended = session.ended();
     entry.ready(Arc::clone(&session));
     if doomed.borrow().is_some() {
@@ -311,7 +308,11 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
     };
     let own = session.id();
     entry.update(|record| record.agent_session_id = Some(own));
-    if entry.doomed.borrow().is_none() && !entry.snapshot().busy {
+    // A turn that goes on tells its own end first, and whether it was the agent's, too.
+    if let Some(pump) = entry.take_pump() {
+        let _ = pump.await;
+    }
+    if entry.doomed.borrow().is_none() {
         super::turn::left(&entry, closed.and_then(|closed| closed.exit));
         entry.release();
     }

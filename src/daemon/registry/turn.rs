@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::entry::Entry;
 use super::{is_fatal, line_data, status_data};
-use crate::daemon::model::{Permission, Status};
+use crate::daemon::model::{Permission, Session as Record, Status};
 use crate::daemon::ring::Kind;
 use crate::runtime::session::{Session, Turn};
 use crate::runtime::spawn::Exit;
@@ -83,13 +83,20 @@ async fn end(entry: &Arc<Entry>, mut items: Vec<(Kind, serde_json::Value)>) {
         open.iter()
             .map(|id| (Kind::Permission, json!({ "id": id, "closed": true }))),
     );
-    let now = entry.update(|record| {
+    let over = |record: &mut Record| {
         record.busy = false;
         record.pending_permissions.clear();
         record.last_output_at = Some(audit::now());
-    });
-    items.push((Kind::Status, status_data(&now)));
-    entry.channel.push_durable(&items).await;
+    };
+    let mut after = entry.snapshot();
+    over(&mut after);
+    items.push((Kind::Status, status_data(&after)));
+    entry.keep(&after);
+    // Who has seen the end may prompt again at once; who sees no turn sees its end, too.
+    entry
+        .channel
+        .push_durable(&items, || entry.change(over))
+        .await;
 }
 
 /// The agent ended between turns (A46-STATUS-03).
