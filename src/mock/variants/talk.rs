@@ -84,8 +84,12 @@ pub static VARIANTS: &[Variant] = &[
     ),
     looks(
         "counts-tokens",
-        "Token counts, with their cost, come before the end of each turn.",
-        Tamper::Out(|_, sent, message| {
+        "Token counts, with their cost, come before the end of each turn, and with it.",
+        Tamper::Out(|_, sent, mut message| {
+            if message.pointer("/result/stopReason").is_some() {
+                let usage = json!({ "usage": { "totalTokens": 4_000_000_000_u64 } });
+                set(&mut message, "/result/_meta", usage);
+            }
             at_the_end(sent, message, |_| {
                 json!({
                     "sessionUpdate": "usage_update",
