@@ -1,0 +1,331 @@
+//! What the daemon costs, as ratios inside one run: a prompt's round trip over HTTP and SSE
+//! against a peer and against the agent's own pipes, many sessions, many readers, and idleness.
+//! `cargo bench --bench daemon` needs npm; it installs the peer below `target/bench-peer`.
+//! `-- --no-peer` measures only our own.
+
+mod http;
+mod peer;
+mod stdio;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use http::{Client, Events};
+use serde_json::{Value, json};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_agentproto");
+const TURNS: usize = 400;
+const WARM: usize = 50;
+const SESSIONS: usize = 500;
+const READERS: usize = 1000;
+
+fn main() {
+    let peers = !std::env::args().any(|arg| arg == "--no-peer");
+    let dir = tempfile::tempdir().expect("a directory");
+    let daemon = Daemon::start(dir.path());
+    let mut within = Vec::new();
+
+    let idle = daemon.idle();
+    within.push(at_most(
+        "processor ticks of an idle daemon in 3 s",
+        idle,
+        0.0,
+    ));
+
+    // Side by side, so that whatever else the machine does hits all alike.
+    let mut direct = stdio::Direct::start();
+    let mut ours = daemon.session();
+    let mut peer = peers.then(|| peer::Peer::start(dir.path()));
+    let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());
+    for n in 0..WARM + TURNS {
+        let direct = direct.turn();
+        let ours = ours.turn();
+        let peer = peer.as_mut().map(|peer| peer.turn());
+        if n >= WARM {
+            a.push(direct);
+            b.push(ours);
+            c.extend(peer);
+        }
+    }
+    let p50 = |values: &mut Vec<f64>| percentile(values, 0.5);
+    let (direct, ours) = (p50(&mut a), p50(&mut b));
+    println!("     round trip p50: pipes {direct:.2} ms, ours {ours:.2} ms");
+    within.push(at_most(
+        "ms over the agent's own pipes, p50",
+        ours - direct,
+        1.0,
+    ));
+    if peers {
+        let peer = p50(&mut c);
+        println!("     round trip p50 of the peer: {peer:.2} ms");
+        within.push(at_most(
+            "round trip against the peer, p50",
+            ours / peer,
+            1.0,
+        ));
+    }
+    drop(peer);
+
+    let (lost, gaps) = daemon.readers();
+    within.push(at_most(
+        "items lost by 1000 readers without a gap",
+        lost,
+        0.0,
+    ));
+    println!("     gaps announced: {gaps}");
+
+    within.extend(daemon.crowd());
+    drop(daemon);
+    if within.contains(&false) {
+        std::process::exit(1);
+    }
+}
+
+fn at_most(what: &str, value: f64, most: f64) -> bool {
+    let holds = value <= most;
+    let mark = if holds { "ok  " } else { "MISS" };
+    println!("{mark} {what}: {value:.2} (wanted <= {most})");
+    holds
+}
+
+fn percentile(values: &mut [f64], part: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = ((values.len() - 1) as f64 * part).round() as usize;
+    values[at]
+}
+
+struct Daemon {
+    child: Child,
+    home: PathBuf,
+    work: PathBuf,
+    address: String,
+    token: String,
+}
+
+impl Daemon {
+    fn start(dir: &Path) -> Daemon {
+        let (home, work) = (dir.join("home"), dir.join("work"));
+        std::fs::create_dir_all(&work).expect("made");
+        let child = Command::new(BINARY)
+            .args(["serve", "--port", "0", "--max-sessions", "2000"])
+            .env("AGENTPROTO_HOME", &home)
+            .current_dir(&work)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("started");
+        let began = Instant::now();
+        let file = loop {
+            match std::fs::read(home.join("runtime.json")) {
+                Ok(bytes) => break serde_json::from_slice::<Value>(&bytes).expect("JSON"),
+                Err(_) => assert!(began.elapsed() < Duration::from_secs(20), "it serves"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let url = file["url"].as_str().expect("a url");
+        Daemon {
+            child,
+            work,
+            home,
+            address: url
+                .trim_start_matches("http://")
+                .trim_end_matches('/')
+                .to_owned(),
+            token: file["token"].as_str().expect("a token").to_owned(),
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(&self.address, &self.token)
+    }
+
+    fn events(&self, id: &str) -> Events {
+        Events::open(
+            &self.address,
+            &self.token,
+            &format!("/sessions/{id}/stream?from=now"),
+        )
+    }
+
+    fn spawn(&self, client: &mut Client) -> String {
+        let body = json!({ "adapter": "mock-acp", "cwd": self.work });
+        let (status, session) = client.post("/sessions/agent", &body);
+        assert_eq!(status, 201, "{session}");
+        session["id"].as_str().expect("an id").to_owned()
+    }
+
+    fn running(&self, client: &mut Client, id: &str) {
+        let began = Instant::now();
+        loop {
+            let (_, session) = client.get(&format!("/sessions/{id}"));
+            match session["status"].as_str() {
+                Some("running") => return,
+                Some("starting") => {}
+                other => panic!("{other:?}: {session}"),
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "{session}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn session(&self) -> Ours {
+        let mut client = self.client();
+        let id = self.spawn(&mut client);
+        self.running(&mut client, &id);
+        Ours {
+            events: self.events(&id),
+            client,
+            id,
+        }
+    }
+
+    /// Of the daemon alone, in kB.
+    fn resident(&self) -> f64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).expect("readable");
+        let line = text
+            .lines()
+            .find(|l| l.starts_with("VmRSS:"))
+            .expect("there");
+        line.split_whitespace()
+            .nth(1)
+            .expect("a number")
+            .parse()
+            .expect("a number")
+    }
+
+    fn ticks(&self) -> f64 {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = std::fs::read_to_string(path).expect("readable");
+        let rest = text.rsplit_once(") ").expect("a name").1;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        let number = |n: usize| fields[n].parse::<f64>().expect("a number");
+        number(11) + number(12)
+    }
+
+    fn idle(&self) -> f64 {
+        std::thread::sleep(Duration::from_millis(700));
+        let before = self.ticks();
+        std::thread::sleep(Duration::from_secs(3));
+        self.ticks() - before
+    }
+
+    /// A thousand readers of one session: how many items are missing, and how many gaps told.
+    fn readers(&self) -> (f64, usize) {
+        let mut ours = self.session();
+        let mut readers: Vec<Events> = (0..READERS).map(|_| self.events(&ours.id)).collect();
+        // Each is there once the server has answered.
+        for reader in &mut readers {
+            reader.answered();
+        }
+        for _ in 0..20 {
+            ours.turn();
+        }
+        let (status, _) = ours
+            .client
+            .post(&format!("/sessions/{}/kill", ours.id), &json!({}));
+        assert_eq!(status, 200);
+        let counts: Vec<(usize, usize)> = readers.into_iter().map(Events::to_end).collect();
+        let most = counts.iter().map(|c| c.0).max().unwrap_or(0);
+        assert!(most > 100, "{most}");
+        let lost = counts
+            .iter()
+            .filter(|c| c.1 == 0)
+            .map(|c| most - c.0)
+            .sum::<usize>();
+        (lost as f64, counts.iter().map(|c| c.1).sum())
+    }
+
+    /// Five hundred living sessions.
+    fn crowd(&self) -> Vec<bool> {
+        let mut client = self.client();
+        let get = |client: &mut Client, id: &str, rounds: usize| {
+            let mut times = Vec::new();
+            for _ in 0..rounds {
+                let began = Instant::now();
+                let (status, _) = client.get(&format!("/sessions/{id}"));
+                times.push(began.elapsed().as_secs_f64() * 1000.0);
+                assert_eq!(status, 200);
+            }
+            percentile(&mut times, 0.99)
+        };
+        let ids: Vec<String> = (0..SESSIONS).map(|_| self.spawn(&mut client)).collect();
+        for id in &ids {
+            self.running(&mut client, id);
+        }
+        let still = get(&mut client, &ids[0], 2000);
+        for id in &ids {
+            let (status, body) = client.post(
+                &format!("/sessions/{id}/prompt"),
+                &json!({ "prompt": "hello" }),
+            );
+            assert_eq!(status, 200, "{body}");
+        }
+        let busy = get(&mut client, &ids[0], 2000);
+        let mut answered = 0;
+        let began = Instant::now();
+        for id in &ids {
+            loop {
+                let (_, session) = client.get(&format!("/sessions/{id}"));
+                if session["busy"] == false {
+                    answered +=
+                        usize::from(session["turns"] == 1 && session["status"] == "running");
+                    break;
+                }
+                assert!(began.elapsed() < Duration::from_secs(60), "{session}");
+            }
+        }
+        let memory = self.resident();
+        println!(
+            "     {SESSIONS} sessions: {:.1} MB; GET p99 {still:.2} ms still, {busy:.2} ms busy",
+            memory / 1024.0
+        );
+        let budget = 15.0 * 1024.0 + 100.0 * SESSIONS as f64;
+        let all = at_most(
+            "sessions of 500 that do not answer",
+            (SESSIONS - answered) as f64,
+            0.0,
+        );
+        let size = at_most(
+            "memory against 15 MB and 100 kB a session",
+            memory / budget,
+            1.0,
+        );
+        let quick = at_most("p99 of a GET under load against idle", busy / still, 5.0);
+        for id in &ids {
+            client.post(&format!("/sessions/{id}/kill"), &json!({}));
+        }
+        vec![all, size, quick]
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // SAFETY: a signal to a child of ours.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        let _ = self.child.wait();
+        let left = std::fs::read_dir(&self.home)
+            .map(|d| d.count())
+            .unwrap_or(0);
+        let _ = writeln!(std::io::stderr(), "     stopped; {left} files of state");
+    }
+}
+
+struct Ours {
+    client: Client,
+    events: Events,
+    id: String,
+}
+
+impl Ours {
+    /// From the prompt to its turn-end line, in ms.
+    fn turn(&mut self) -> f64 {
+        let began = Instant::now();
+        let path = format!("/sessions/{}/prompt", self.id);
+        let (status, body) = self.client.post(&path, &json!({ "prompt": "hello" }));
+        assert_eq!(status, 200, "{body}");
+        self.events.until("turn-end (");
+        began.elapsed().as_secs_f64() * 1000.0
+    }
+}

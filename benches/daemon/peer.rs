@@ -1,0 +1,144 @@
+//! The peer: a server that passes ACP on over HTTP and SSE, with the same agent behind it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::http::{Client, Events};
+
+const PACKAGE: &str = "sandbox-agent@0.4.2";
+
+pub struct Peer {
+    child: Child,
+    client: Client,
+    events: Events,
+    session: String,
+    next: u64,
+}
+
+impl Peer {
+    pub fn start(dir: &Path) -> Peer {
+        let program = install();
+        let home = dir.join("peer-home");
+        std::fs::create_dir_all(&home).expect("made");
+        let installed = Command::new(&program)
+            .args(["install-agent", "mock"])
+            .env("HOME", &home)
+            .stdout(Stdio::null())
+            .status();
+        assert!(
+            installed.expect("run").success(),
+            "the peer knows a mock agent"
+        );
+        let agent = home.join(".local/share/sandbox-agent/bin/agent_processes/mock-acp");
+        std::fs::write(
+            &agent,
+            format!("#!/bin/sh\nexec {} mock acp\n", super::BINARY),
+        )
+        .expect("written");
+        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).expect("set");
+        let port = free_port();
+        let child = Command::new(&program)
+            .args([
+                "server",
+                "--no-telemetry",
+                "--no-token",
+                "--port",
+                &port.to_string(),
+            ])
+            .env("HOME", &home)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        let address = format!("127.0.0.1:{port}");
+        let began = Instant::now();
+        while std::net::TcpStream::connect(&address).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the peer serves");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut peer = Peer {
+            child,
+            client: Client::new(&address, ""),
+            events: Events::open(&address, "", "/v1/acp/bench"),
+            session: String::new(),
+            next: 0,
+        };
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+        peer.ask("/v1/acp/bench?agent=mock", "initialize", hello);
+        peer.events = Events::open(&address, "", "/v1/acp/bench");
+        peer.events.answered();
+        let opened = peer.ask(
+            "/v1/acp/bench",
+            "session/new",
+            json!({ "cwd": dir, "mcpServers": [] }),
+        );
+        peer.session = opened["result"]["sessionId"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        peer
+    }
+
+    fn ask(&mut self, path: &str, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let request =
+            json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
+        let (status, answer) = self.client.post(path, &request);
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    /// From the prompt to its answer, and to the last chunk on the stream.
+    pub fn turn(&mut self) -> f64 {
+        let began = Instant::now();
+        let prompt =
+            json!({ "sessionId": self.session, "prompt": [{ "type": "text", "text": "hello" }] });
+        let answer = self.ask("/v1/acp/bench", "session/prompt", prompt);
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+        for _ in 0..3 {
+            self.events.until("agent_message_chunk");
+        }
+        began.elapsed().as_secs_f64() * 1000.0
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn install() -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench-peer/daemon");
+    let program = dir.join("node_modules/@sandbox-agent/cli-linux-x64/bin/sandbox-agent");
+    if !program.is_file() {
+        std::fs::create_dir_all(&dir).expect("made");
+        std::fs::write(dir.join("package.json"), "{\"private\":true}").expect("written");
+        let done = Command::new("npm")
+            .args([
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+                "--save-exact",
+                PACKAGE,
+            ])
+            .current_dir(&dir)
+            .status();
+        assert!(
+            done.expect("npm is installed").success(),
+            "the peer is installed"
+        );
+    }
+    program
+}
+
+fn free_port() -> u16 {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    socket.local_addr().expect("an address").port()
+}
