@@ -93,6 +93,9 @@ pub enum Command {
     /// Run an agent: one turn, from its manifest to its end
     #[cfg(target_os = "linux")]
     Run(super::run::Run),
+    /// Serve many agents on this host: HTTP, server-sent events, MCP, a dashboard
+    #[cfg(target_os = "linux")]
+    Serve(super::serve::Serve),
     /// Do what a bundle needs once before it is ready
     #[cfg(target_os = "linux")]
     Setup(super::setup::Setup),

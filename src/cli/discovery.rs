@@ -129,6 +129,12 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             "event_types": events,
         })
     };
+    // Until it is stopped.
+    let endless = |name: &str, domain: &[&str], writes: bool| {
+        let mut command = command(name, domain, writes);
+        command["bounded"] = json!(false);
+        command
+    };
     let value = json!({
         "tool": "agentproto",
         "tool_version": env!("CARGO_PKG_VERSION"),
@@ -158,6 +164,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
                 ],
                 true,
             ),
+            endless("serve", &["aoi:warning", "listening"], true),
             command("audit verify", &["audit-log"], false),
             command("mock", &["scenario", "variant", "mutant"], true),
             command("certify", &["result", "mutant", "variant"], true),

@@ -18,6 +18,8 @@ mod auth;
 mod bridge;
 #[cfg(target_os = "linux")]
 mod certify;
+#[cfg(target_os = "linux")]
+mod client;
 mod completions;
 mod config;
 mod coverage;
@@ -55,6 +57,8 @@ mod run;
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod selftest;
+#[cfg(target_os = "linux")]
+mod serve;
 #[cfg(target_os = "linux")]
 mod setup;
 mod signals;
@@ -190,6 +194,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         #[cfg(target_os = "linux")]
         Command::Run(args) => run::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
+        Command::Serve(args) => serve::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
         Command::Audit { action } => audit::run(action, out),
         #[cfg(target_os = "linux")]
         Command::Setup(args) => setup::run(args, &cli.global, out),
@@ -300,6 +306,8 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         },
         #[cfg(target_os = "linux")]
         Command::Run(args) => ("run", &args.output),
+        #[cfg(target_os = "linux")]
+        Command::Serve(args) => ("serve", &args.output),
         #[cfg(target_os = "linux")]
         Command::Setup(args) => ("setup", &args.common.output),
         #[cfg(target_os = "linux")]

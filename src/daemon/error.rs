@@ -13,7 +13,8 @@ pub struct ApiError {
     pub code: &'static str,
     pub message: String,
     pub hint: Option<String>,
-    pub details: Value,
+    /// Boxed: most errors have none.
+    pub details: Box<Value>,
 }
 
 impl ApiError {
@@ -23,7 +24,7 @@ impl ApiError {
             code,
             message: message.into(),
             hint: None,
-            details: Value::Null,
+            details: Box::default(),
         }
     }
 
@@ -33,7 +34,7 @@ impl ApiError {
     }
 
     pub fn details(mut self, details: Value) -> Self {
-        self.details = details;
+        self.details = Box::new(details);
         self
     }
 
@@ -43,7 +44,7 @@ impl ApiError {
             error["hint"] = json!(hint);
         }
         if !self.details.is_null() {
-            error["details"] = self.details.clone();
+            error["details"] = (*self.details).clone();
         }
         json!({ "error": error })
     }
@@ -83,7 +84,7 @@ impl From<Fault> for ApiError {
             code: fault.code.as_str(),
             message: fault.message,
             hint: fault.hint,
-            details: *fault.details,
+            details: fault.details,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! are doors to it.
 
 pub mod error;
+pub mod http;
 pub mod model;
 pub mod project;
 pub mod registry;

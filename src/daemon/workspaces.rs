@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
@@ -16,7 +17,7 @@ const LOCK: &str = "workspaces";
 pub const DEFAULT: &str = "default";
 
 /// The stored file (A46-WS-02, 03). What we do not know in it is kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workspaces {
     pub version: u64,
     #[serde(default)]
@@ -27,7 +28,7 @@ pub struct Workspaces {
     rest: serde_json::Map<String, serde_json::Value>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Workspace {
     pub slug: String,

@@ -69,7 +69,15 @@ impl Home {
     pub fn lock(&self, name: &str) -> Result<Lock, Fault> {
         let dir = self.dir("locks")?;
         let path = dir.join(format!("{name}.lock"));
-        lock_file(&path).map_err(|e| unwritable(&path, &e))
+        let held = lock_file(&path, libc::LOCK_EX).map_err(|e| unwritable(&path, &e))?;
+        held.ok_or_else(|| unwritable(&path, &io::Error::from(io::ErrorKind::WouldBlock)))
+    }
+
+    /// As `lock`, without waiting: `None` while another process holds it.
+    pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, Fault> {
+        let dir = self.dir("locks")?;
+        let path = dir.join(format!("{name}.lock"));
+        lock_file(&path, libc::LOCK_EX | libc::LOCK_NB).map_err(|e| unwritable(&path, &e))
     }
 }
 
@@ -78,7 +86,8 @@ pub struct Lock {
     _file: File,
 }
 
-fn lock_file(path: &Path) -> io::Result<Lock> {
+/// `None` where it is held, and the caller does not want to wait.
+fn lock_file(path: &Path, how: libc::c_int) -> io::Result<Option<Lock>> {
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -87,12 +96,14 @@ fn lock_file(path: &Path) -> io::Result<Lock> {
         .open(path)?;
     loop {
         // SAFETY: a descriptor of ours.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
-            return Ok(Lock { _file: file });
+        if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
+            return Ok(Some(Lock { _file: file }));
         }
         let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => return Ok(None),
+            _ => return Err(error),
         }
     }
 }
@@ -167,6 +178,18 @@ mod tests {
         assert_eq!(mode(home.path("a/b.json")), 0o600);
         assert_eq!(mode(home.path("a")), 0o700);
         assert_eq!(fs::read_dir(home.path("a")).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_not_given_twice() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path());
+        let held = home.try_lock("x").expect("usable");
+        assert!(held.is_some());
+        assert!(home.try_lock("x").expect("usable").is_none());
+        assert!(home.try_lock("y").expect("usable").is_some());
+        drop(held);
+        assert!(home.try_lock("x").expect("usable").is_some());
     }
 
     #[test]

@@ -13,6 +13,7 @@ fn help_and_version() {
         "explain",
         "rules",
         "coverage",
+        "serve",
         "schema",
         "capabilities",
         "completions",
@@ -179,6 +180,7 @@ fn the_manual_has_every_command() {
         "lint",
         "explain",
         "coverage",
+        "serve",
         "write\\-baseline",
         "stdin\\-filename",
     ] {
