@@ -28,10 +28,18 @@ pub enum Kind {
     Event,
     /// A question was put or closed.
     Permission,
+    /// A turn begins, with what the agent was told.
+    Prompt,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Line, Kind::Status, Kind::Event, Kind::Permission];
+    pub const ALL: [Kind; 5] = [
+        Kind::Line,
+        Kind::Status,
+        Kind::Event,
+        Kind::Permission,
+        Kind::Prompt,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +47,7 @@ impl Kind {
             Kind::Status => "status",
             Kind::Event => "event",
             Kind::Permission => "permission",
+            Kind::Prompt => "prompt",
         }
     }
 

@@ -1,5 +1,6 @@
 //! A session: turns one after the other on one agent, then nothing.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -190,6 +191,11 @@ impl Session {
             }
         }
         Ok(busy)
+    }
+
+    /// Text of others, as it may be shown and kept: without the secrets of this session.
+    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.inner.context.masks.mask(text)
     }
 
     /// Answers a question that came as `agent-prompt`; false where none of that id is open.

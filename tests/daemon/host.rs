@@ -51,6 +51,19 @@ impl Host {
         self.registry.spawn(request, Principal::Local).await
     }
 
+    /// With an adapter `keyed`, the mock that is given this secret as MOCK_KEY.
+    pub fn with_secret(&mut self, secret: &str) {
+        adapter(self.dir.path(), "keyed", |text| {
+            text.replace(
+                "sandbox: ./SANDBOX.md",
+                "sandbox: ./SANDBOX.md\nauth:\n  state:\n    env: [MOCK_KEY]",
+            )
+        });
+        let mut config = config(self.dir.path());
+        config.host_env.push(("MOCK_KEY".into(), secret.into()));
+        (self.registry, self.warnings) = Registry::open(config).expect("opened");
+    }
+
     /// A running session of the mock with one of its scenarios.
     pub async fn running(&self, scenario: &str) -> Session {
         let mut request = self.request("mock-acp");

@@ -318,17 +318,7 @@ async fn an_agent_that_ends_between_turns_has_exited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_does_not_reach_the_ring() {
     let mut host = Host::new();
-    super::host::adapter(host.dir.path(), "keyed", |text| {
-        text.replace(
-            "sandbox: ./SANDBOX.md",
-            "sandbox: ./SANDBOX.md\nauth:\n  state:\n    env: [MOCK_KEY]",
-        )
-    });
-    let mut config = super::host::config(host.dir.path());
-    config
-        .host_env
-        .push(("MOCK_KEY".into(), "hunter22-of-the-test".into()));
-    (host.registry, _) = agentproto::daemon::Registry::open(config).expect("opened");
+    host.with_secret("hunter22-of-the-test");
     let session = host.spawn(host.request("keyed")).await.expect("spawned");
     host.until(&session.id, |s| s.status == Status::Running)
         .await;

@@ -116,3 +116,28 @@ async fn a_thousand_readers_see_the_same() {
         assert_eq!(reader.await.expect("no panic").len(), whole.items.len());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_stands_before_its_answer_without_secrets_and_bounded() {
+    let mut host = Host::new();
+    host.with_secret("hunter22-of-the-test");
+    let session = host.spawn(host.request("keyed")).await.expect("spawned");
+    let id = &session.id;
+    host.until(id, |s| s.status == Status::Running).await;
+    host.turn(id, "say hunter22-of-the-test").await;
+    host.turn(id, &"ä".repeat(100_000)).await;
+    host.registry.kill(id).await.expect("there");
+    let seen = all(host.registry.follow(id, Begin::Start).await.expect("there")).await;
+    let place = |from: usize, kind: &str| {
+        let rest = seen.iter().skip(from);
+        from + rest.map(|(k, _)| k).take_while(|k| *k != kind).count()
+    };
+    let first = place(0, "prompt");
+    assert_eq!(seen[first].1["prompt"], "say [secret]", "{seen:?}");
+    assert!(seen[first].1["at"].is_string() && seen[first].1.get("cut").is_none());
+    assert!(first < place(0, "event"), "before its answer");
+    let second = &seen[place(first + 1, "prompt")].1;
+    let shown = second["prompt"].as_str().expect("text");
+    assert_eq!(shown, "ä".repeat(16 << 10));
+    assert_eq!(second["cut"], true);
+}

@@ -23,6 +23,8 @@ use crate::runtime::spawn::Exit;
 const MOST_WARNINGS: usize = 20;
 /// From the end of the agent to the end of its turn.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Characters of a prompt that readers see: one that fills the ring would drive out all else.
+const SHOWN_OF_A_PROMPT: usize = 16 << 10;
 
 pub struct Entry {
     pub id: String,
@@ -177,9 +179,11 @@ impl Entry {
         session: &Arc<runtime::session::Session>,
         prompt: String,
     ) -> Result<(), ApiError> {
+        let shown = prompt_data(&session.masked(&prompt));
         match session.send(prompt) {
             Ok(turn) => {
                 self.update(|record| record.turns += 1);
+                self.channel.push(Kind::Prompt, &shown);
                 self.tell_busy();
                 let pump = super::turn::pump(Arc::clone(self), Arc::clone(session), turn);
                 self.live().pump = Some(tokio::spawn(pump));
@@ -365,6 +369,17 @@ impl Entry {
             stream: Stream::Stderr,
         }]);
     }
+}
+
+/// What the agent was told, for readers that show both sides of the talk.
+fn prompt_data(prompt: &str) -> Value {
+    let end = prompt.char_indices().nth(SHOWN_OF_A_PROMPT);
+    let shown = end.and_then(|(end, _)| prompt.get(..end));
+    let mut data = json!({ "prompt": shown.unwrap_or(prompt), "at": audit::now() });
+    if shown.is_some() {
+        data["cut"] = json!(true);
+    }
+    data
 }
 
 /// Hears what happens around the turns. Weak: the agent's context must not keep its session.
