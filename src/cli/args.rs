@@ -135,6 +135,9 @@ pub enum Command {
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
     Mock(Mock),
+    /// Serve agent sessions to an MCP client on standard input and output
+    #[cfg(target_os = "linux")]
+    Mcp(super::mcp::Mcp),
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
     /// Print what this binary can do, as JSON

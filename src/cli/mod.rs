@@ -35,6 +35,8 @@ mod git;
 mod install;
 mod lint;
 mod man;
+#[cfg(target_os = "linux")]
+mod mcp;
 #[cfg(unix)]
 mod mistakes;
 #[cfg(unix)]
@@ -214,6 +216,8 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Report { action } => report::run(action, &cli.global, out),
         #[cfg(unix)]
         Command::Mock(args) => mock::run(args, out),
+        #[cfg(target_os = "linux")]
+        Command::Mcp(args) => mcp::run(args, &cli.global),
         Command::Schema(args) => discovery::schema(args, out),
         Command::Capabilities(args) => discovery::capabilities(args, out),
         Command::Completions { shell } => completions::run(*shell, out),
@@ -325,7 +329,7 @@ fn machine_mode(command: &Command) -> Option<&'static str> {
         #[cfg(target_os = "linux")]
         Command::Diff(args) => ("diff", &args.output),
         #[cfg(target_os = "linux")]
-        Command::Record(_) | Command::Replay(_) => return None,
+        Command::Record(_) | Command::Replay(_) | Command::Mcp(_) => return None,
         Command::Report { action } => {
             let (name, output) = action.said();
             return (output == "jsonl").then_some(name);

@@ -3,6 +3,7 @@
 
 pub mod error;
 pub mod http;
+pub mod mcp;
 pub mod model;
 pub mod project;
 pub mod registry;

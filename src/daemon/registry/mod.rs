@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -37,6 +38,8 @@ const POLITE: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub struct Config {
     pub home: Home,
+    /// Where the sessions themselves are kept: the home, unless others keep theirs there.
+    pub state: Home,
     /// Where slugs are looked up before the home's own adapters.
     pub adapters: Vec<PathBuf>,
     /// Whether the mock agents of this binary are offered, too.
@@ -55,6 +58,7 @@ pub struct Config {
 impl Config {
     pub fn new(home: Home) -> Self {
         Config {
+            state: home.clone(),
             home,
             adapters: Vec::new(),
             bundled: true,
@@ -91,7 +95,7 @@ struct Sessions {
 }
 
 /// The last lines of a session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Output {
     pub session_id: String,
@@ -111,8 +115,8 @@ impl Registry {
     /// Reads what an earlier life left, puts it right, and is ready. What is odd about it
     /// comes back as sentences for whoever starts the host.
     pub fn open(config: Config) -> Result<(Registry, Vec<String>), Fault> {
-        let path = config.home.path(LOG);
-        config.home.dir("")?;
+        let path = config.state.path(LOG);
+        config.state.dir("")?;
         let (log, aside) = Log::open(&path)?;
         let mut warnings: Vec<String> = Vec::new();
         if let Some(aside) = aside {
@@ -121,7 +125,7 @@ impl Registry {
                 aside.display()
             ));
         }
-        let (file, saved) = SessionsFile::open(&config.home);
+        let (file, saved) = SessionsFile::open(&config.state);
         warnings.extend(saved.warning);
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let registry = Registry {

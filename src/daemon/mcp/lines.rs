@@ -1,0 +1,315 @@
+//! MCP over standard input and output: one message a line, each line bounded, every line that is
+//! no message answered as JSON-RPC 2.0 says, and nothing else on standard output.
+//!
+//! Reading and writing have a thread each: standard streams may be files and terminals as well as
+//! pipes, and no async task ever waits for a client that does not read.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+/// As large as a body over HTTP.
+const LONGEST: usize = super::LARGEST_BODY;
+/// Messages that wait on either side.
+const WAITING: usize = 64;
+/// Requests that are not answered yet; a client that asks on and does not read waits then.
+const MOST_REQUESTS: usize = 64;
+
+type Message = RxJsonRpcMessage<RoleServer>;
+
+/// rmcp's side of the pipes. A clone reads on where the former stopped.
+#[derive(Clone)]
+pub struct Lines {
+    messages: Arc<tokio::sync::Mutex<mpsc::Receiver<Message>>>,
+    out: Out,
+    open: Open,
+}
+
+/// Requests under way, each with its place among the few that may be.
+#[derive(Clone, Default)]
+struct Open(Arc<Mutex<HashMap<RequestId, OwnedSemaphorePermit>>>);
+
+impl Open {
+    fn add(&self, id: RequestId, permit: OwnedSemaphorePermit) {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.insert(id, permit);
+    }
+
+    /// Answered, or cancelled and never answered.
+    fn close(&self, id: &RequestId) {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.remove(id);
+    }
+}
+
+impl Lines {
+    /// Takes this process's standard streams.
+    pub fn stdio() -> io::Result<Lines> {
+        // Copies of our own: nobody else's lock or buffer is in the way.
+        let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Lines::over(input, output)
+    }
+
+    fn over(
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) -> io::Result<Lines> {
+        let (to, messages) = mpsc::channel(WAITING);
+        let out = Out::start(output)?;
+        let open = Open::default();
+        let reader = Reader {
+            out: out.clone(),
+            open: open.clone(),
+            room: Arc::new(Semaphore::new(MOST_REQUESTS)),
+            to,
+            runtime: tokio::runtime::Handle::current(),
+        };
+        std::thread::Builder::new()
+            .name("mcp-in".to_owned())
+            .spawn(move || reader.read(BufReader::new(input)))?;
+        Ok(Lines {
+            messages: Arc::new(tokio::sync::Mutex::new(messages)),
+            out,
+            open,
+        })
+    }
+
+    /// Comes back once the client does not read any more.
+    pub async fn unread(&self) {
+        self.out.0.closed().await;
+    }
+}
+
+impl Transport<RoleServer> for Lines {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let answered = match &item {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        let (out, open) = (self.out.clone(), self.open.clone());
+        async move {
+            let written = out.write(serde_json::to_vec(&item)?).await;
+            if let Some(id) = answered {
+                open.close(&id);
+            }
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<Message> {
+        self.messages.lock().await.recv().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        // A later clone may go on; the streams close with the process.
+        Ok(())
+    }
+}
+
+/// The writer's side: whole lines, one after the other.
+#[derive(Clone)]
+struct Out(mpsc::Sender<(Vec<u8>, oneshot::Sender<io::Result<()>>)>);
+
+impl Out {
+    fn start(mut output: impl Write + Send + 'static) -> io::Result<Out> {
+        let (to, mut lines) = mpsc::channel::<(Vec<u8>, oneshot::Sender<io::Result<()>>)>(WAITING);
+        std::thread::Builder::new()
+            .name("mcp-out".to_owned())
+            .spawn(move || {
+                while let Some((mut line, done)) = lines.blocking_recv() {
+                    line.push(b'\n');
+                    let written = output.write_all(&line).and_then(|()| output.flush());
+                    let is_broken = written.is_err();
+                    let _ = done.send(written);
+                    if is_broken {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Out(to))
+    }
+
+    async fn write(&self, line: Vec<u8>) -> io::Result<()> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let (done, written) = oneshot::channel();
+        self.0.send((line, done)).await.map_err(|_| gone())?;
+        written.await.map_err(|_| gone())?
+    }
+}
+
+/// What of a message can be known before it is read as one.
+#[derive(Deserialize)]
+struct Envelope<'l> {
+    #[serde(borrow, default)]
+    id: Option<&'l RawValue>,
+}
+
+struct Reader {
+    out: Out,
+    open: Open,
+    room: Arc<Semaphore>,
+    to: mpsc::Sender<Message>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Reader {
+    /// Until the client closes its side, or nobody listens any more.
+    fn read(self, mut input: impl BufRead) {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let goes_on = match next_line(&mut input, &mut line) {
+                Ok(Next::Line) => self.line(&line),
+                Ok(Next::TooLong) => self.refuse(
+                    "null",
+                    -32600,
+                    &format!("a message is longer than {} MiB", LONGEST >> 20),
+                ),
+                // What has no line feed is no message.
+                Ok(Next::End) | Err(_) => return,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn line(&self, line: &[u8]) -> bool {
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return true;
+        }
+        match serde_json::from_slice::<Message>(line) {
+            Ok(message) => self.pass_on(message),
+            Err(_) => self.unreadable(line),
+        }
+    }
+
+    fn pass_on(&self, message: Message) -> bool {
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                let permit = self.runtime.block_on(self.room.clone().acquire_owned());
+                let Ok(permit) = permit else { return false };
+                self.open.add(request.id.clone(), permit);
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.open.close(id);
+                }
+            }
+            _ => {}
+        }
+        self.to.blocking_send(message).is_ok()
+    }
+
+    /// No message of MCP: the client is told, so that it does not wait for an answer in vain.
+    fn unreadable(&self, line: &[u8]) -> bool {
+        let Ok(value) = serde_json::from_slice::<Value>(line) else {
+            return self.refuse("null", -32700, "the line is no JSON");
+        };
+        if value.is_array() {
+            return self.refuse("null", -32600, "batches are not taken: one message a line");
+        }
+        let envelope = serde_json::from_slice::<Envelope>(line).ok();
+        match envelope.and_then(|envelope| envelope.id) {
+            Some(id) if value["id"].is_string() || value["id"].is_number() => {
+                self.refuse(id.get(), -32600, "this is no request of JSON-RPC 2.0")
+            }
+            None if value["method"].is_string() => true,
+            _ => self.refuse("null", -32600, "this is no message of JSON-RPC 2.0"),
+        }
+    }
+
+    fn refuse(&self, id: &str, code: i32, message: &str) -> bool {
+        let error = json!({ "code": code, "message": message });
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+        let written = self.runtime.block_on(self.out.write(answer.into_bytes()));
+        written.is_ok()
+    }
+}
+
+enum Next {
+    Line,
+    TooLong,
+    End,
+}
+
+/// One line without its end; of one that is too long, nothing is kept.
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Next> {
+    let mut is_too_long = false;
+    loop {
+        let available = match input.fill_buf() {
+            Ok([]) => return Ok(Next::End),
+            Ok(available) => available,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let end = memchr::memchr(b'\n', available);
+        let part = available.get(..end.unwrap_or(available.len()));
+        let part = part.unwrap_or_default();
+        is_too_long = is_too_long || line.len() + part.len() > LONGEST;
+        match is_too_long {
+            true => line.clear(),
+            false => line.extend_from_slice(part),
+        }
+        let taken = part.len() + usize::from(end.is_some());
+        input.consume(taken);
+        if end.is_some() {
+            return Ok(if is_too_long {
+                Next::TooLong
+            } else {
+                Next::Line
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &[u8]) -> Vec<String> {
+        let mut input = BufReader::with_capacity(7, text);
+        let (mut line, mut seen) = (Vec::new(), Vec::new());
+        loop {
+            line.clear();
+            match next_line(&mut input, &mut line).expect("readable") {
+                Next::Line => seen.push(String::from_utf8_lossy(&line).into_owned()),
+                Next::TooLong => seen.push("too long".to_owned()),
+                Next::End => return seen,
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_whole_or_nothing() {
+        assert_eq!(all(b"one\n\ntwo two two\nrest"), ["one", "", "two two two"]);
+        let mut long = vec![b'x'; LONGEST + 1];
+        long.extend_from_slice(b"\nnext\n");
+        assert_eq!(all(&long), ["too long", "next"]);
+        let mut most = vec![b'y'; LONGEST];
+        most.push(b'\n');
+        assert_eq!(all(&most).first().map(String::len), Some(LONGEST));
+    }
+}
