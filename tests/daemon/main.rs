@@ -4,5 +4,8 @@
 
 mod host;
 mod life;
+mod mcp_client;
+mod mcp_scenes;
+mod mcp_stdio;
 mod memory;
 mod streams;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -157,8 +157,19 @@ impl Out {
 /// What of a message can be known before it is read as one.
 #[derive(Deserialize)]
 struct Envelope<'l> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'l RawValue>,
+}
+
+/// A null is there, too.
+fn present<'l, D: Deserializer<'l>>(value: D) -> Result<Option<&'l RawValue>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
+impl<'l> Envelope<'l> {
+    fn id(line: &'l [u8]) -> Option<&'l RawValue> {
+        serde_json::from_slice::<Envelope>(line).ok()?.id
+    }
 }
 
 struct Reader {
@@ -198,6 +209,10 @@ impl Reader {
             return true;
         }
         match serde_json::from_slice::<Message>(line) {
+            // With an id that is none, it is a request that nobody could answer.
+            Ok(JsonRpcMessage::Notification(_)) if Envelope::id(line).is_some() => {
+                self.unreadable(line)
+            }
             Ok(message) => self.pass_on(message),
             Err(_) => self.unreadable(line),
         }
@@ -231,8 +246,7 @@ impl Reader {
         if value.is_array() {
             return self.refuse("null", -32600, "batches are not taken: one message a line");
         }
-        let envelope = serde_json::from_slice::<Envelope>(line).ok();
-        match envelope.and_then(|envelope| envelope.id) {
+        match Envelope::id(line) {
             Some(id) if value["id"].is_string() || value["id"].is_number() => {
                 self.refuse(id.get(), -32600, "this is no request of JSON-RPC 2.0")
             }

@@ -1,0 +1,321 @@
+//! What holds over every door to the tools (A46-MCP-01 to 07, A46-TURN-01 to 06).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::mcp_client::{Door, Place};
+
+pub const TOOLS: [&str; 5] = [
+    "start_agent_session",
+    "prompt_agent_session",
+    "list_agent_sessions",
+    "get_agent_session_output",
+    "kill_agent_session",
+];
+
+pub const ALIASES: [&str; 5] = [
+    "agent_start",
+    "agent_prompt",
+    "agent_sessions_list",
+    "agent_output",
+    "agent_kill",
+];
+
+/// Every tool by its name.
+pub fn listed(door: &mut impl Door) -> BTreeMap<String, Value> {
+    let answer = door.request("tools/list", json!({}));
+    let tools = answer["result"]["tools"]
+        .as_array()
+        .expect("a list")
+        .clone();
+    let named = tools.into_iter().map(|tool| {
+        let name = tool["name"].as_str().expect("a name").to_owned();
+        (name, tool)
+    });
+    named.collect()
+}
+
+/// A46-MCP-01 to 06: their names, and what they take.
+pub fn the_tools(door: &mut impl Door) {
+    let tools = listed(door);
+    let mut names: Vec<&str> = tools.keys().map(String::as_str).collect();
+    let mut wanted = TOOLS;
+    wanted.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(names, wanted);
+    let inputs: [(&str, &[&str], &[&str]); 5] = [
+        (
+            "start_agent_session",
+            &["adapter", "cwd", "label", "prompt", "workspaceSlug"],
+            &["adapter"],
+        ),
+        (
+            "prompt_agent_session",
+            &["prompt", "sessionId"],
+            &["sessionId", "prompt"],
+        ),
+        ("list_agent_sessions", &["onlyAlive"], &[]),
+        (
+            "get_agent_session_output",
+            &["lastN", "sessionId"],
+            &["sessionId"],
+        ),
+        ("kill_agent_session", &["sessionId"], &["sessionId"]),
+    ];
+    for (name, all, required) in inputs {
+        let tool = &tools[name];
+        let schema = &tool["inputSchema"];
+        let properties = schema["properties"].as_object().expect("properties");
+        let mut given: Vec<&str> = properties.keys().map(String::as_str).collect();
+        given.sort_unstable();
+        assert_eq!(given, all, "{name}");
+        let needed = schema["required"].as_array().cloned().unwrap_or_default();
+        assert_eq!(needed, required, "{name}");
+        for schema in [schema, &tool["outputSchema"]] {
+            assert_eq!(schema["type"], "object", "{name}");
+            jsonschema::validator_for(schema).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+        let hints = &tool["annotations"];
+        let reads = matches!(name, "list_agent_sessions" | "get_agent_session_output");
+        assert_eq!(hints["readOnlyHint"], reads, "{name}");
+        assert_eq!(hints["destructiveHint"], !reads, "{name}");
+        assert!(tool["description"].as_str().is_some_and(|d| d.len() > 40));
+    }
+}
+
+/// Whether a result is as the tool's own schema says.
+fn fits(tools: &BTreeMap<String, Value>, tool: &str, result: &Value) {
+    let schema = jsonschema::validator_for(&tools[tool]["outputSchema"]).expect("a schema");
+    let wrong: Vec<String> = schema.iter_errors(result).map(|e| e.to_string()).collect();
+    assert!(wrong.is_empty(), "{tool}: {wrong:?} in {result}");
+}
+
+/// A46-MCP-02 to 06, A46-TURN-01, 02, 03, 05, 06: a session from its start to its end. Its id.
+pub fn a_life(door: &mut impl Door, place: &Place) -> String {
+    let tools = listed(door);
+    let started = door.done(
+        "start_agent_session",
+        json!({
+            "adapter": "mock-acp", "cwd": place.work(), "label": "a label",
+            "prompt": "apple", "later": ["unknown", "is", "ignored"], "workspaceSlug": null,
+        }),
+    );
+    fits(&tools, "start_agent_session", &started);
+    assert_eq!(started["status"], "starting");
+    assert_eq!(started["adapterSlug"], "mock-acp");
+    assert_eq!(started["workspaceSlug"], "default");
+    assert_eq!(started["cwd"], place.work().as_str());
+    assert_eq!(started["label"], "a label");
+    let id = started["id"].as_str().expect("an id").to_owned();
+    let lines = door.turns(&id, 1);
+    assert!(lines.iter().any(|l| l.contains("apple")), "{lines:?}");
+    // It lives on, and remembers: the same agent.
+    let alive = door.done("list_agent_sessions", json!({ "onlyAlive": true }));
+    fits(&tools, "list_agent_sessions", &alive);
+    assert!(has(&alive, &id), "{alive}");
+    let taken = door.done(
+        "prompt_agent_session",
+        json!({ "sessionId": id, "prompt": "what did I say before?" }),
+    );
+    fits(&tools, "prompt_agent_session", &taken);
+    assert_eq!(taken, json!({ "ok": true, "sessionId": id }));
+    let lines = door.turns(&id, 2);
+    let second = lines.iter().skip_while(|l| !l.starts_with("── turn-end"));
+    assert!(
+        second.skip(1).any(|l| l.contains("apple")),
+        "it forgot: {lines:?}"
+    );
+    // One turn at a time.
+    door.done(
+        "prompt_agent_session",
+        json!({ "sessionId": id, "prompt": "be slow" }),
+    );
+    let busy = door.refused(
+        "prompt_agent_session",
+        json!({ "sessionId": id, "prompt": "and now?" }),
+    );
+    assert_eq!(busy["code"], "session_busy");
+    assert!(busy["message"].as_str().is_some_and(|m| m.contains(&id)));
+    assert!(busy["hint"].is_string());
+    // The last lines only.
+    let output = door.done(
+        "get_agent_session_output",
+        json!({ "sessionId": id, "lastN": 2 }),
+    );
+    fits(&tools, "get_agent_session_output", &output);
+    assert_eq!(output["sessionId"], id.as_str());
+    assert_eq!(output["status"], "running");
+    assert_eq!(output["lines"].as_array().map(Vec::len), Some(2));
+    // In the middle of the turn.
+    let killed = door.done("kill_agent_session", json!({ "sessionId": id }));
+    fits(&tools, "kill_agent_session", &killed);
+    assert_eq!(killed, json!({ "ok": true, "sessionId": id }));
+    let again = door.done("kill_agent_session", json!({ "sessionId": id }));
+    assert_eq!(again, json!({ "ok": false, "sessionId": id }));
+    let late = door.refused(
+        "prompt_agent_session",
+        json!({ "sessionId": id, "prompt": "hello?" }),
+    );
+    assert_eq!(late["code"], "session_ended");
+    let alive = door.done("list_agent_sessions", json!({ "onlyAlive": true }));
+    assert!(!has(&alive, &id), "{alive}");
+    let all = door.done("list_agent_sessions", json!({}));
+    fits(&tools, "list_agent_sessions", &all);
+    assert!(has(&all, &id), "{all}");
+    let output = door.done("get_agent_session_output", json!({ "sessionId": id }));
+    assert_eq!(output["status"], "killed");
+    let ends = output["lines"].as_array().expect("lines").iter();
+    let ends = ends.filter(|l| l.as_str().is_some_and(|l| l.starts_with("── turn-end")));
+    assert_eq!(ends.count(), 3, "{output}");
+    id
+}
+
+fn has(list: &Value, id: &str) -> bool {
+    let sessions = list["sessions"].as_array().expect("a list");
+    sessions.iter().any(|session| session["id"] == id)
+}
+
+/// Wrong arguments are told by name; what cannot be done is refused as over HTTP.
+pub fn wrong_calls(door: &mut impl Door, place: &Place) {
+    let wrong = [
+        ("start_agent_session", json!({}), "adapter"),
+        ("start_agent_session", json!({ "adapter": 5 }), "adapter"),
+        ("start_agent_session", json!({ "adapter": null }), "adapter"),
+        (
+            "start_agent_session",
+            json!({ "adapter": "mock-acp", "cwd": [] }),
+            "cwd",
+        ),
+        (
+            "start_agent_session",
+            json!({ "adapter": "mock-acp", "workspaceSlug": {} }),
+            "workspaceSlug",
+        ),
+        (
+            "start_agent_session",
+            json!({ "adapter": "mock-acp", "prompt": true }),
+            "prompt",
+        ),
+        (
+            "start_agent_session",
+            json!({ "adapter": "mock-acp", "label": 1 }),
+            "label",
+        ),
+        (
+            "prompt_agent_session",
+            json!({ "prompt": "x" }),
+            "sessionId",
+        ),
+        (
+            "prompt_agent_session",
+            json!({ "sessionId": "x" }),
+            "prompt",
+        ),
+        (
+            "prompt_agent_session",
+            json!({ "sessionId": "x", "prompt": 7 }),
+            "prompt",
+        ),
+        (
+            "list_agent_sessions",
+            json!({ "onlyAlive": "true" }),
+            "onlyAlive",
+        ),
+        ("get_agent_session_output", json!({}), "sessionId"),
+        (
+            "get_agent_session_output",
+            json!({ "sessionId": "x", "lastN": "5" }),
+            "lastN",
+        ),
+        (
+            "get_agent_session_output",
+            json!({ "sessionId": "x", "lastN": 0 }),
+            "lastN",
+        ),
+        (
+            "get_agent_session_output",
+            json!({ "sessionId": "x", "lastN": -1 }),
+            "lastN",
+        ),
+        (
+            "get_agent_session_output",
+            json!({ "sessionId": "x", "lastN": 1.5 }),
+            "lastN",
+        ),
+        (
+            "get_agent_session_output",
+            json!({ "sessionId": "x", "lastN": 1e300 }),
+            "lastN",
+        ),
+        (
+            "kill_agent_session",
+            json!({ "sessionId": ["x"] }),
+            "sessionId",
+        ),
+    ];
+    let tools = listed(door);
+    for (tool, arguments, field) in wrong {
+        let told = door.refused(tool, arguments.clone());
+        assert_eq!(told["code"], "bad_request", "{tool} {arguments}");
+        assert_eq!(told["details"]["field"], field, "{tool} {arguments}");
+        let message = told["message"].as_str().expect("a message");
+        assert!(message.contains(&format!("`{field}`")), "{message}");
+        // The schema says so, too, except that null stands for nothing.
+        let schema = jsonschema::validator_for(&tools[tool]["inputSchema"]).expect("a schema");
+        assert!(!schema.is_valid(&arguments), "{tool} {arguments}");
+    }
+    let unknown = json!({ "sessionId": "ses_0" });
+    for (tool, arguments) in [
+        (
+            "prompt_agent_session",
+            json!({ "sessionId": "ses_0", "prompt": "x" }),
+        ),
+        ("get_agent_session_output", unknown.clone()),
+        ("kill_agent_session", unknown),
+    ] {
+        let told = door.refused(tool, arguments);
+        assert_eq!(told["code"], "session_not_found", "{tool}");
+    }
+    let start = |change: (&str, Value)| {
+        let mut whole = json!({ "adapter": "mock-acp", "cwd": place.work() });
+        whole[change.0] = change.1;
+        whole
+    };
+    for (change, code) in [
+        (("adapter", json!("mock-acq")), "adapter_not_found"),
+        (("adapter", json!("../mock-acp")), "bad_request"),
+        (("cwd", json!("work")), "bad_request"),
+        (("cwd", json!("/nowhere/at/all")), "cwd_missing"),
+        (("label", json!("x".repeat(2000))), "bad_request"),
+    ] {
+        let told = door.refused("start_agent_session", start(change.clone()));
+        assert_eq!(told["code"], code, "{change:?}");
+        assert!(told["message"].is_string(), "{told}");
+    }
+    // What is no call of a tool at all.
+    let code = |answer: Value| answer["error"]["code"].as_i64().expect("an error");
+    assert_eq!(code(door.call("agent_start", json!({}))), -32602);
+    assert_eq!(code(door.call("no_such_tool", json!({}))), -32602);
+    let call = |params: Value| ("tools/call", params);
+    for (method, params) in [
+        call(json!({})),
+        call(json!({ "name": 5 })),
+        call(json!({ "name": "list_agent_sessions", "arguments": [] })),
+        call(json!({ "name": "list_agent_sessions", "arguments": "x" })),
+        ("tools/list", json!({ "cursor": "none of ours" })),
+    ] {
+        let answer = door.request(method, params.clone());
+        assert_eq!(code(answer), -32602, "{method} {params}");
+    }
+    for method in [
+        "resources/list",
+        "prompts/list",
+        "sessions/list",
+        "tools/odd",
+    ] {
+        assert_eq!(code(door.request(method, json!({}))), -32601, "{method}");
+    }
+    let nothing = door.done("list_agent_sessions", json!({}));
+    assert_eq!(nothing["sessions"], json!([]), "nothing was started");
+}
