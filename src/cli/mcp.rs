@@ -6,8 +6,9 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::Global;
+use super::client::Runtime;
 use super::{Failure, Outcome, io_failure};
-use crate::daemon::mcp::{self, End, Offer, Own, Relay, Server};
+use crate::daemon::mcp::{self, Daemon, End, Offer, Own, Relay, Server};
 use crate::daemon::{Config, Registry};
 use crate::exit;
 use crate::report::text::plain;
@@ -53,7 +54,7 @@ async fn serve(args: &Mcp, global: &Global, home: &Home) -> Outcome {
         }
     };
     if !args.own
-        && let Some(relay) = Relay::find(home)?
+        && let Some(relay) = daemon(home).await
     {
         say(&format!("serving the sessions of {}", relay.url()));
         if !args.adapters.is_empty() {
@@ -78,6 +79,21 @@ async fn serve(args: &Mcp, global: &Global, home: &Home) -> Outcome {
     }
     drop(own);
     ended
+}
+
+/// The daemon of this home, where one answers.
+async fn daemon(home: &Home) -> Option<Relay> {
+    let home = home.clone();
+    let found = tokio::task::spawn_blocking(|| {
+        Relay::find(move || {
+            let told = Runtime::read(&home).ok().flatten()?;
+            Some(Daemon {
+                url: told.url.trim_end_matches('/').to_owned(),
+                token: told.token,
+            })
+        })
+    });
+    found.await.ok().flatten()
 }
 
 /// Until the client or whoever sends signals has had enough.

@@ -17,6 +17,7 @@ use super::args::Global;
 use super::{Failure, Outcome, io_failure};
 use crate::daemon::http::server::{self, Limits};
 use crate::daemon::http::{self, Door, Names, tls};
+use crate::daemon::mcp::{self, Offer};
 use crate::daemon::{Config, Registry};
 use crate::exit;
 use crate::report::aoi::{self, Category, Emitter, object};
@@ -68,6 +69,10 @@ pub struct Serve {
     /// Listen beyond this machine without TLS: the token and all output travel readable
     #[arg(long)]
     pub insecure_bind: bool,
+    /// Offer the MCP tools under their later names, too: agent_start, agent_prompt,
+    /// agent_sessions_list, agent_output, agent_kill
+    #[arg(long)]
+    pub mcp_aliases: bool,
     /// Output format: sentences, or events until it is stopped
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "jsonl"])]
     pub output: String,
@@ -184,7 +189,12 @@ async fn serve(
         ..Limits::default()
     };
     let url = url(bound, tls.is_some());
-    let app = http::router(door, mcp(&registry));
+    let offer = Offer {
+        aliases: args.mcp_aliases,
+    };
+    let mcp = mcp::service(registry.clone(), offer);
+    let mcp_stop = mcp.config.cancellation_token.clone();
+    let app = http::router(door, Router::new().fallback_service(mcp));
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(server::serve(listener, app, tls, limits, stopped));
     let told = json!({ "url": url, "pid": std::process::id(), "token": token });
@@ -204,6 +214,7 @@ async fn serve(
     let _ = std::fs::remove_file(home.path(RUNTIME));
     let leaving = async {
         registry.shutdown().await;
+        mcp_stop.cancel();
         let _ = stop.send(true);
         let _ = serving.await;
     };
@@ -212,11 +223,6 @@ async fn serve(
         again = signals.next() => return Ok(again),
     }
     code
-}
-
-/// What answers below `/mcp`.
-fn mcp(_registry: &Registry) -> Router {
-    Router::new()
 }
 
 fn url(bound: SocketAddr, over_tls: bool) -> String {

@@ -33,7 +33,7 @@ use super::model::Principal;
 use super::registry::Registry;
 
 pub use self::own::Own;
-pub use self::relay::Relay;
+pub use self::relay::{Daemon, Relay};
 pub use self::serve::{End, stdio};
 
 /// A client may be quiet for as long as a working day; what it left is forgotten then.

@@ -5,17 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{CallToolResult, ErrorData, ProtocolVersion};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::refused;
 use crate::daemon::error::ApiError;
-use crate::runtime::Fault;
-use crate::runtime::home::Home;
 
-/// Where a daemon says how it is reached.
-const RUNTIME: &str = "runtime.json";
 /// A kill waits for an agent that takes its time; nothing else takes any.
 const TIME_TO_ANSWER: Duration = Duration::from_secs(60);
 const TIME_TO_CONNECT: Duration = Duration::from_secs(5);
@@ -24,16 +19,19 @@ const LONGEST_ANSWER: u64 = 64 << 20;
 
 #[derive(Clone)]
 pub struct Relay {
-    home: Home,
+    look: Arc<Look>,
     daemon: Arc<Mutex<Daemon>>,
     agent: ureq::Agent,
 }
 
-/// What `runtime.json` says.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-struct Daemon {
-    url: String,
-    token: String,
+/// Finds the daemon of this user as it is reached now.
+pub type Look = dyn Fn() -> Option<Daemon> + Send + Sync;
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Daemon {
+    /// Without a slash at its end.
+    pub url: String,
+    pub token: String,
 }
 
 /// Why there is no answer, and whether the daemon may have heard the question.
@@ -43,11 +41,9 @@ struct Lost {
 }
 
 impl Relay {
-    /// To the daemon of this home, where one answers.
-    pub fn find(home: &Home) -> Result<Option<Relay>, Fault> {
-        let Some(daemon) = told(home)? else {
-            return Ok(None);
-        };
+    /// To the daemon that is found, where it answers.
+    pub fn find(look: impl Fn() -> Option<Daemon> + Send + Sync + 'static) -> Option<Relay> {
+        let daemon = look()?;
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .timeout_global(Some(TIME_TO_ANSWER))
             .timeout_connect(Some(TIME_TO_CONNECT))
@@ -60,14 +56,12 @@ impl Relay {
             .build()
             .into();
         let asked = agent.get(format!("{}/healthz", daemon.url)).call();
-        if !asked.is_ok_and(|answer| answer.status().is_success()) {
-            return Ok(None);
-        }
-        Ok(Some(Relay {
-            home: home.clone(),
+        let answers = asked.is_ok_and(|answer| answer.status().is_success());
+        answers.then(|| Relay {
+            look: Arc::new(look),
             daemon: Arc::new(Mutex::new(daemon)),
             agent,
-        }))
+        })
     }
 
     pub fn url(&self) -> String {
@@ -81,7 +75,7 @@ impl Relay {
 
     /// Another daemon than the one that was asked, in the meantime.
     fn another(&self, than: &Daemon) -> Option<Daemon> {
-        let now = told(&self.home).ok().flatten().filter(|now| now != than)?;
+        let now = (self.look)().filter(|now| now != than)?;
         let mut daemon = self.daemon.lock().unwrap_or_else(PoisonError::into_inner);
         *daemon = now.clone();
         Some(now)
@@ -177,15 +171,6 @@ fn was_refused(error: &ureq::Error) -> bool {
         ureq::Error::Timeout(ureq::Timeout::Connect) => true,
         _ => false,
     }
-}
-
-fn told(home: &Home) -> Result<Option<Daemon>, Fault> {
-    let told = home.read(RUNTIME)?;
-    let told = told.and_then(|bytes| serde_json::from_slice::<Daemon>(&bytes).ok());
-    Ok(told.map(|daemon| Daemon {
-        url: daemon.url.trim_end_matches('/').to_owned(),
-        ..daemon
-    }))
 }
 
 /// A refusal of the daemon's door, before any tool was called.
