@@ -5,6 +5,7 @@
 mod host;
 mod life;
 mod mcp_client;
+mod mcp_http;
 mod mcp_scenes;
 mod mcp_stdio;
 mod memory;
