@@ -1,16 +1,20 @@
 //! What comes in: JSON of a known type, bounded in size and in time. A wrong type names its
 //! field; nothing is dropped silently.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
 use super::super::error::ApiError;
+use super::Door;
 
 /// Of one body.
 pub const MOST_BYTES: usize = 4 << 20;
@@ -28,16 +32,28 @@ pub async fn read<T: DeserializeOwned>(request: Request, within: Duration) -> Re
                 .hint("send the header `Content-Type: application/json`"),
         );
     }
-    let bytes = tokio::time::timeout(within, bytes(&parts.headers, body));
-    let bytes = bytes.await.map_err(|_| {
+    parse(&bytes(&parts.headers, body, within).await?)
+}
+
+/// For those behind us who read bodies themselves: they get them whole, within our limits.
+pub async fn whole(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match bytes(&parts.headers, body, door.times.body).await {
+        Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn bytes(headers: &HeaderMap, body: Body, within: Duration) -> Result<Bytes, ApiError> {
+    let bytes = tokio::time::timeout(within, collect(headers, body));
+    bytes.await.map_err(|_| {
         ApiError::new(
             408,
             "body_timeout",
             format!("the body did not come within {} s", within.as_secs()),
         )
         .hint("send it again, whole")
-    })??;
-    parse(&bytes)
+    })?
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -49,7 +65,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-async fn bytes(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError> {
+async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok());
     let announced = announced.and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
     if announced > MOST_BYTES as u64 {

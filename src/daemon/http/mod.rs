@@ -84,6 +84,7 @@ impl Door {
 /// Everything under one guard. `mcp` is what answers below `/mcp`, on the same registry; the
 /// `Principal` stands in the extensions of each request.
 pub fn router(door: Arc<Door>, mcp: Router) -> Router {
+    let mcp = mcp.layer(from_fn_with_state(Arc::clone(&door), body::whole));
     routes::all(Arc::clone(&door))
         .nest("/mcp", mcp)
         .layer(from_fn_with_state(door, guard::guard))

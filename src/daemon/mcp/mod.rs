@@ -14,12 +14,9 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
-    ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -108,18 +105,23 @@ pub fn service(
     registry: Registry,
     offer: Offer,
 ) -> StreamableHttpService<Server, LocalSessionManager> {
+    let door = Door::Http(registry);
+    let server = Server { door, offer };
+    over_http(move || server.clone())
+}
+
+/// Any handler, set up for our router as the tools are.
+pub fn over_http<S: ServerHandler>(
+    make: impl Fn() -> S + Send + Sync + 'static,
+) -> StreamableHttpService<S, LocalSessionManager> {
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(IDLE);
-    let server = Server {
-        door: Door::Http(registry),
-        offer,
-    };
     // The router checks Host and Origin for all routes, with what the host is bound to.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_json_response(true)
         .with_max_request_body_bytes(LARGEST_BODY);
-    StreamableHttpService::new(move || Ok(server.clone()), Arc::new(sessions), config)
+    StreamableHttpService::new(move || Ok(make()), Arc::new(sessions), config)
 }
 
 /// How a host introduces itself.
@@ -237,42 +239,6 @@ impl ServerHandler for Server {
             _ => call.await,
         };
         Ok(done?.into())
-    }
-
-    // What this server does not have is told as such, not answered with an empty list.
-
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
-    }
-
-    async fn list_resources(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<
-            ListResourceTemplatesRequestMethod,
-        >())
-    }
-
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
     async fn on_custom_request(
