@@ -135,6 +135,10 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
         command["bounded"] = json!(false);
         command
     };
+    #[cfg(target_os = "linux")]
+    let tools: &[&str] = &crate::daemon::mcp::TOOL_NAMES;
+    #[cfg(not(target_os = "linux"))]
+    let tools: &[&str] = &[];
     let value = json!({
         "tool": "agentproto",
         "tool_version": env!("CARGO_PKG_VERSION"),
@@ -142,6 +146,11 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
         "outputs": ["jsonl"],
         "schemas": [{ "name": SCHEMA_NAME, "versions": [SCHEMA_VERSION], "default": SCHEMA_VERSION }],
         "input_modes": ["operands", "stdin-text"],
+        "mcp": {
+            "stdio": "agentproto mcp",
+            "streamable_http": "agentproto serve",
+            "tools": tools,
+        },
         "commands": [
             command("lint", &["finding"], true),
             command("explain", &["doc"], false),

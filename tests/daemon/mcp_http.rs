@@ -27,15 +27,20 @@ impl Daemon {
             .stderr(Stdio::null())
             .spawn()
             .expect("started");
+        let mut daemon = Daemon {
+            child,
+            url: String::new(),
+            token: String::new(),
+        };
         let begun = Instant::now();
         loop {
             let told = std::fs::read(place.path("home/runtime.json")).unwrap_or_default();
             if let Ok(told) = serde_json::from_slice::<Value>(&told)
-                && told["pid"] == child.id()
+                && told["pid"] == daemon.child.id()
             {
                 let text = |key: &str| told[key].as_str().expect("a text").to_owned();
-                let (url, token) = (text("url"), text("token"));
-                return Daemon { child, url, token };
+                (daemon.url, daemon.token) = (text("url"), text("token"));
+                return daemon;
             }
             assert!(begun.elapsed() < HANG, "it does not come up");
             std::thread::sleep(Duration::from_millis(10));
@@ -176,7 +181,7 @@ fn message(body: &str) -> Value {
         return value;
     }
     let data = body.lines().filter_map(|line| line.strip_prefix("data: "));
-    let last = data.filter(|data| !data.trim().is_empty()).last();
+    let last = data.filter(|data| !data.trim().is_empty()).next_back();
     let last = last.unwrap_or_else(|| panic!("no message in {body:?}"));
     serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {last}"))
 }

@@ -32,6 +32,7 @@ use super::registry::Registry;
 pub use self::own::Own;
 pub use self::relay::{Daemon, Relay};
 pub use self::serve::{End, stdio};
+pub use self::tools::TOOL_NAMES;
 
 /// A client may be quiet for as long as a working day; what it left is forgotten then.
 const IDLE: Duration = Duration::from_secs(12 * 60 * 60);
@@ -193,13 +194,8 @@ impl ServerHandler for Server {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let face = Face::find(name, self.offer.aliases)?;
-        let name = if face.name == name {
-            face.name
-        } else {
-            face.alias
-        };
-        Some(face.tool(name))
+        let mut offered = tools::all(self.offer.aliases).iter();
+        offered.find(|tool| tool.name == name).cloned()
     }
 
     async fn list_tools(
@@ -208,9 +204,8 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         first_page(page.as_ref())?;
-        Ok(ListToolsResult::with_all_items(tools::all(
-            self.offer.aliases,
-        )))
+        let offered = tools::all(self.offer.aliases);
+        Ok(ListToolsResult::with_all_items(offered.to_vec()))
     }
 
     async fn call_tool(

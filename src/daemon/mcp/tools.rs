@@ -1,7 +1,7 @@
 //! The five tools of AIP-46 (A46-MCP-01 to 06): what they are called, what they take, and what
 //! they do to the registry.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -86,6 +86,15 @@ pub const FACES: [Face; 5] = [
     },
 ];
 
+/// As AIP-46 has them.
+pub const TOOL_NAMES: [&str; 5] = [
+    FACES[0].name,
+    FACES[1].name,
+    FACES[2].name,
+    FACES[3].name,
+    FACES[4].name,
+];
+
 impl Face {
     /// The verb behind a name of a tool.
     pub fn find(name: &str, aliases: bool) -> Option<&'static Face> {
@@ -94,7 +103,7 @@ impl Face {
             .find(|face| face.name == name || (aliases && face.alias == name))
     }
 
-    pub fn tool(&self, name: &'static str) -> Tool {
+    fn tool(&self, name: &'static str) -> Tool {
         Tool::new(name, self.description, Arc::new(self.verb.input()))
             .with_title(self.title)
             .with_raw_output_schema(self.verb.output())
@@ -102,13 +111,18 @@ impl Face {
     }
 }
 
-/// All tools, in the order of the spec; the aliases after them.
-pub fn all(aliases: bool) -> Vec<Tool> {
-    let mut tools: Vec<Tool> = FACES.iter().map(|face| face.tool(face.name)).collect();
-    if aliases {
-        tools.extend(FACES.iter().map(|face| face.tool(face.alias)));
-    }
-    tools
+/// Made once: the tools of the spec in its order, and as many aliases after them.
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let names = FACES.iter().map(|face| face.tool(face.name));
+    names
+        .chain(FACES.iter().map(|face| face.tool(face.alias)))
+        .collect()
+});
+
+/// All tools that are offered.
+pub fn all(aliases: bool) -> &'static [Tool] {
+    let offered = if aliases { TOOLS.len() } else { FACES.len() };
+    TOOLS.get(..offered).unwrap_or_default()
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -122,6 +136,20 @@ struct Sessions {
 struct Done {
     ok: bool,
     session_id: String,
+}
+
+/// `uint64` and the like are Rust's; clients warn of formats that JSON Schema does not have.
+fn without_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("format").is_some_and(Value::is_string) {
+                members.remove("format");
+            }
+            members.values_mut().for_each(without_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_formats),
+        _ => {}
+    }
 }
 
 impl Verb {
@@ -176,11 +204,17 @@ impl Verb {
     }
 
     fn output(self) -> Arc<JsonObject> {
-        match self {
+        let schema = match self {
             Verb::Start => schema_for_output::<Session>(),
             Verb::List => schema_for_output::<Sessions>(),
             Verb::Output => schema_for_output::<Output>(),
             Verb::Prompt | Verb::Kill => schema_for_output::<Done>(),
+        };
+        let mut schema = Value::Object(schema.as_ref().clone());
+        without_formats(&mut schema);
+        match schema {
+            Value::Object(schema) => Arc::new(schema),
+            _ => Arc::default(),
         }
     }
 
