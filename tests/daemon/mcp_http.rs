@@ -180,8 +180,8 @@ fn message(body: &str) -> Value {
     if let Ok(value) = serde_json::from_str(body) {
         return value;
     }
-    let data = body.lines().filter_map(|line| line.strip_prefix("data: "));
-    let last = data.filter(|data| !data.trim().is_empty()).next_back();
+    let mut data = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let last = data.rfind(|data| !data.trim().is_empty());
     let last = last.unwrap_or_else(|| panic!("no message in {body:?}"));
     serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {last}"))
 }
