@@ -1,0 +1,86 @@
+// Making and finding elements. Text goes in as text: there is no way from a string to markup.
+
+const $ = id => document.getElementById(id);
+
+/** An element with properties (`class`, `aria-…`, `data-…`, `on…`, DOM properties) and children. */
+function el(tag, props, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "class") node.className = value;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name.includes("-") || name === "role") node.setAttribute(name, value);
+    else node[name] = value;
+  }
+  node.append(...children.filter(child => child !== undefined && child !== null));
+  return node;
+}
+
+function show(node, visible) {
+  node.hidden = !visible;
+}
+
+/** Sets text only where it changes: screen readers hear every change of a live region. */
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Says something to a screen reader. */
+function say(text) {
+  const region = $("said");
+  // The same sentence twice is two events.
+  region.textContent = region.textContent === text ? text + "\u00a0" : text;
+}
+
+/** What went wrong and what to do, in a paragraph of class `problem`; nothing clears it. */
+function problem(node, error) {
+  show(node, Boolean(error));
+  if (!error) {
+    node.replaceChildren();
+    return;
+  }
+  const parts = [el("strong", {}, clean(error.message))];
+  if (error.hint) parts.push(" ", el("span", {}, sentence(clean(error.hint))));
+  node.replaceChildren(...parts);
+}
+
+function sentence(text) {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…`)]$/.test(first) ? first : first + ".";
+}
+
+/** How long ago, in the largest unit that says something. */
+function age(iso, now = Date.now()) {
+  const seconds = Math.max(0, Math.round((now - Date.parse(iso)) / 1000));
+  if (Number.isNaN(seconds)) return "";
+  if (seconds < 60) return seconds + " s";
+  if (seconds < 3600) return Math.floor(seconds / 60) + " min";
+  if (seconds < 86400) return Math.floor(seconds / 3600) + " h";
+  return Math.floor(seconds / 86400) + " d";
+}
+
+function clock(iso) {
+  const at = new Date(iso);
+  return Number.isNaN(at.getTime()) ? "" : at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+const plural = (count, one, many = one + "s") => count + " " + (count === 1 ? one : many);
+
+/** Kept over reloads where the browser lets us; without it everything works, once. */
+const kept = {
+  get(store, name) {
+    try {
+      return window[store].getItem("agentproto." + name) || "";
+    } catch {
+      return "";
+    }
+  },
+  set(store, name, value) {
+    try {
+      if (value) window[store].setItem("agentproto." + name, value);
+      else window[store].removeItem("agentproto." + name);
+    } catch {
+      // A browser that keeps nothing is no reason to stop.
+    }
+  },
+};

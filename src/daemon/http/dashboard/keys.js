@@ -1,0 +1,76 @@
+// Single keys. They do nothing while somebody writes, and can be turned off: speech input and
+// trembling hands make keys that nobody meant.
+
+/** Somebody who was writing when the box closed may still be typing. */
+const STRAY = 1500;
+
+const keys = {
+  on: kept.get("localStorage", "keys") !== "off",
+  heldUntil: 0,
+
+  begin() {
+    document.addEventListener("keydown", event => this.pressed(event));
+  },
+
+  set(on) {
+    this.on = on;
+    kept.set("localStorage", "keys", on ? "" : "off");
+  },
+
+  /** The prompt was taken away under somebody's hands. */
+  holdBack() {
+    this.heldUntil = Date.now() + STRAY;
+  },
+
+  pressed(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if ($("app").hidden || document.querySelector("dialog[open]")) return;
+    const action = isWriting() ? this.whileWriting(event) : this.chosen(event);
+    if (!action) return;
+    event.preventDefault();
+    action();
+  },
+
+  whileWriting(event) {
+    if (event.key !== "Escape") {
+      // From the filter straight into the list.
+      if (document.activeElement === $("filter") && ["ArrowDown", "Enter"].includes(event.key)) return () => list.move(list.order.includes(detail.id) ? 0 : 1);
+      return null;
+    }
+    return () => {
+      const box = document.activeElement;
+      if (box === $("filter") && box.value) {
+        box.value = "";
+        box.dispatchEvent(new Event("input"));
+      } else {
+        (list.rows.get(detail.id) ?? $("transcript")).focus({ preventScroll: true });
+      }
+    };
+  },
+
+  chosen(event) {
+    const { key } = event;
+    if (key === "Escape") {
+      return () => questions.cancel() || detail.interrupt();
+    }
+    const inTranscript = document.activeElement === $("transcript");
+    if ((key === "ArrowDown" || key === "ArrowUp") && !inTranscript) return () => list.move(key === "ArrowDown" ? 1 : -1);
+    if (key === "Enter") {
+      const onRow = document.activeElement?.dataset?.id === detail.id && detail.id;
+      const nowhere = document.activeElement === document.body || inTranscript;
+      return (onRow || nowhere) && !$("prompt").disabled && detail.id ? () => $("prompt").focus() : null;
+    }
+    if (!this.on || Date.now() < this.heldUntil) return null;
+    if (/^[1-9]$/.test(key) && questions.open.length) return () => questions.choose(Number(key));
+    return {
+      j: () => list.move(1),
+      k: () => list.move(-1),
+      "/": () => $("filter").focus(),
+      n: () => newSession.open(),
+      i: () => detail.interrupt(),
+      t: () => detail.id && detail.look(detail.view === "talk" ? "raw" : "talk"),
+      G: () => detail.pane.toEnd(),
+      "?": () => help.open(),
+    }[key];
+  },
+};

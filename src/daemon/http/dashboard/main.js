@@ -1,0 +1,131 @@
+// How it begins: the token, then the list; the address says which session is chosen.
+
+/** Chooses a session, or none. The address keeps it, so that Back and a reload work. */
+function go(id, replace = false) {
+  const hash = id ? "#s=" + encodeURIComponent(id) : "";
+  if (location.hash === hash) return;
+  if (replace && location.hash) history.replaceState(null, "", location.pathname + hash);
+  else history.pushState(null, "", location.pathname + hash);
+  follow();
+}
+
+function fragment(name) {
+  return new URLSearchParams(location.hash.slice(1)).get(name) || "";
+}
+
+function follow() {
+  detail.open(fragment("s"));
+}
+
+/** Takes the one-time code out of the address before anything else happens. */
+function takeCode() {
+  const code = fragment("code");
+  if (code) history.replaceState(null, "", location.pathname);
+  return code;
+}
+
+function askForToken(why, error) {
+  sessions.stop();
+  show($("app"), false);
+  show($("login"), true);
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+  if (why) setText($("login-why"), why);
+  problem($("login-error"), error);
+  $("login-token").focus();
+}
+
+async function tryToken(token) {
+  const before = api.token;
+  api.setToken(token);
+  try {
+    await sessions.load(true);
+  } catch (error) {
+    api.setToken(error.status === 401 ? "" : before);
+    askForToken("", error);
+    return;
+  }
+  enter();
+}
+
+function enter() {
+  $("login-token").value = "";
+  problem($("login-error"), null);
+  show($("login"), false);
+  show($("app"), true);
+  sessions.start();
+  detail.stream?.again();
+  follow();
+}
+
+function signOut(why) {
+  api.setToken("");
+  askForToken(why, null);
+}
+
+function banner() {
+  const isDown = !connection.up;
+  show($("banner"), isDown);
+  setText($("link-state"), isDown ? "Not connected" : "Connected");
+  $("link-state").className = isDown ? "down" : "up";
+  if (!isDown) {
+    say("The daemon answers again");
+    if (api.token && !$("app").hidden) sessions.refresh(true);
+    detail.stream?.again();
+    detail.refresh();
+    return;
+  }
+  const seconds = Math.max(1, Math.round((connection.nextTry - Date.now()) / 1000));
+  setText($("banner-text"), `The daemon does not answer. Next try in ${seconds} s.`);
+}
+
+async function main() {
+  const code = takeCode();
+  keys.begin();
+  help.begin();
+  list.begin();
+  detail.begin();
+  newSession.begin();
+  $("login-form").addEventListener("submit", event => {
+    event.preventDefault();
+    tryToken($("login-token").value.trim());
+  });
+  $("forget-token").addEventListener("click", () => {
+    detail.leave();
+    sessions.all.clear();
+    sessions.isLoaded = false;
+    signOut("The token is forgotten.");
+  });
+  $("skip").addEventListener("click", event => {
+    event.preventDefault();
+    $("transcript").focus();
+  });
+  $("banner-retry").addEventListener("click", () => connection.probe());
+  connection.changed.on(banner);
+  signedOut.on(used => {
+    // The answer to a request with an older token says nothing about this one.
+    if (used === "Bearer " + api.token && api.token && $("login").hidden) {
+      signOut("The daemon does not know this token any more; it may have been started anew.");
+    }
+  });
+  window.addEventListener("popstate", follow);
+  window.addEventListener("hashchange", async () => {
+    const again = takeCode();
+    if (again) await redeem(again);
+    else follow();
+  });
+  setText($("link-state"), "Connected");
+  if (code) await redeem(code);
+  else if (api.token) await tryToken(api.token);
+  else askForToken("", null);
+}
+
+async function redeem(code) {
+  try {
+    await tryToken(await api.login(code));
+  } catch (error) {
+    if (api.token) await tryToken(api.token);
+    else askForToken("", error);
+  }
+}
+
+main();

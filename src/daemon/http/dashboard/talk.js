@@ -1,0 +1,280 @@
+// The transcript as a conversation, made of the structured events: what was asked, what was
+// thought, done and said, and how each turn ended.
+
+const MOST_SHOWN = 100000;
+
+class TalkWriter {
+  #pane;
+  #context;
+  #text = null;
+  #thought = null;
+  #stderr = null;
+  #tools = new Map();
+  #asked = new Map();
+  #turn = false;
+  #echo = false;
+  #lastWords = "";
+
+  /** `context.isWatching()`: whether what comes is news, and not history. */
+  constructor(pane, context) {
+    this.#pane = pane;
+    this.#context = context;
+  }
+
+  frame(event, data) {
+    switch (event) {
+      case "prompt": return this.#prompt(data);
+      case "event": return this.#event(data);
+      case "line": return this.#line(data);
+      case "status": return this.#status(data);
+      case "permission": return data.closed ? this.#closed(data.id) : this.#opened(data.id);
+      case "gap": return this.#gap(data);
+      default: return undefined;
+    }
+  }
+
+  #event(data) {
+    this.#echo = data.type === "error";
+    switch (data.type) {
+      case "text-delta": return this.#say(data.text);
+      case "thought": return this.#think(data.text);
+      case "tool-call": return this.#call(data);
+      case "tool-result": return this.#result(data);
+      case "agent-prompt": return this.#ask(data);
+      case "turn-end": return this.#end(data.reason);
+      case "error": return this.#error(data);
+      default: return undefined;
+    }
+  }
+
+  /** What follows does not belong to the message or thought before. */
+  #close() {
+    this.#text?.end();
+    this.#thought?.prose.end();
+    this.#text = this.#thought = this.#stderr = null;
+  }
+
+  #prompt({ prompt, at, cut }) {
+    this.#close();
+    this.#turn = true;
+    this.#lastWords = "";
+    const body = el("div", { class: "said" });
+    const time = at ? el("time", { dateTime: at, title: new Date(at).toLocaleString() }, clock(at)) : null;
+    this.#pane.hold(el("article", { class: "block you", "aria-label": "You" }, body, time));
+    for (const piece of pieces(clean(prompt) + (cut ? " …" : ""))) {
+      const node = el("div", { class: "text", dir: "auto" }, piece);
+      body.append(node);
+      this.#pane.track(node);
+    }
+  }
+
+  #say(text) {
+    this.#turn = true;
+    if (!this.#text) {
+      this.#close();
+      const body = el("div", { class: "said" });
+      this.#pane.hold(el("article", { class: "block agent", "aria-label": "Agent" }, body));
+      this.#text = new Prose(body, piece => this.#pane.track(piece));
+    }
+    this.#text.take(text);
+    this.#lastWords = (this.#lastWords + text).slice(-400);
+  }
+
+  #think(text) {
+    this.#turn = true;
+    if (!this.#thought) {
+      this.#close();
+      const preview = el("span", { class: "preview" });
+      const body = el("div", { class: "said" });
+      const node = el("details", { class: "block thought" }, el("summary", {}, el("span", { class: "kind" }, "Thought"), preview), body);
+      this.#pane.hold(node);
+      this.#thought = { prose: new Prose(body, piece => this.#pane.track(piece)), preview, begin: "" };
+    }
+    const thought = this.#thought;
+    thought.prose.take(text);
+    if (thought.begin.length < 160) {
+      thought.begin += text;
+      thought.preview.textContent = oneLine(thought.begin).slice(0, 160);
+    }
+  }
+
+  #call({ id, name, kind, args }) {
+    this.#turn = true;
+    this.#close();
+    const known = this.#tools.get(id);
+    if (known && !known.isDone) {
+      // The same call, told again with more of it.
+      known.rename(name, kind, args);
+      return;
+    }
+    this.#tools.set(id, new ToolCall(this.#pane, name, kind, args));
+  }
+
+  #result({ id, ok, content }) {
+    this.#close();
+    const call = this.#tools.get(id) ?? new ToolCall(this.#pane, "A tool", "", null);
+    call.done(ok, content);
+    this.#tools.delete(id);
+  }
+
+  #ask({ id, message, options }) {
+    this.#close();
+    const offered = (options || []).map(option => oneLine(option.label || option.id)).join(" · ");
+    const node = el("div", { class: "block asked" },
+      el("span", { class: "kind" }, "Question"), el("span", { dir: "auto" }, clean(message)),
+      offered ? el("span", { class: "offered", dir: "auto" }, offered) : null);
+    this.#pane.add(node);
+    this.#asked.set(id, node);
+  }
+
+  /** While it waits it stands above the prompt, with its buttons. */
+  #opened(id) {
+    this.#asked.get(id)?.classList.add("open");
+  }
+
+  #closed(id) {
+    this.#asked.get(id)?.classList.remove("open");
+    this.#asked.delete(id);
+  }
+
+  #end(reason) {
+    this.#close();
+    this.#turn = false;
+    for (const id of [...this.#asked.keys()]) this.#closed(id);
+    for (const call of this.#tools.values()) call.abandoned();
+    this.#tools.clear();
+    const text = TURN_ENDS[reason] ?? "Turn ended: " + oneLine(reason);
+    this.#pane.add(el("div", { class: "mark turn-end " + (reason === "end_turn" ? "" : "odd"), "data-reason": oneLine(reason) }, text));
+    if (this.#context.isWatching()) say(text + ". " + oneLine(this.#lastWords));
+  }
+
+  #error({ code, message, hint, details }) {
+    this.#close();
+    const more = details && Object.keys(details).length ? lazy("Details", () => pretty(details)) : null;
+    this.#pane.add(el("div", { class: "block failure", role: "group", "aria-label": "Error" },
+      el("div", { dir: "auto" }, el("strong", {}, clean(message)), " ", el("code", { class: "quiet" }, clean(code))),
+      hint ? el("div", { dir: "auto" }, sentence(clean(hint))) : null, more));
+    if (this.#context.isWatching()) say("Error: " + oneLine(message));
+    this.#end("error");
+  }
+
+  /** Standard output is what the events say already; standard error stands nowhere else. */
+  #line({ line, stream }) {
+    if (stream !== "stderr") {
+      this.#echo = false;
+      return;
+    }
+    // After an error its message and the tail of standard error follow as lines.
+    if (this.#echo) return;
+    if (!this.#stderr || this.#stderr.count >= 500) {
+      this.#close();
+      const count = el("span", { class: "preview" });
+      const body = el("pre", { class: "lines" });
+      const node = el("details", { class: "block stderr" }, el("summary", {}, el("span", { class: "kind" }, "stderr"), count), body);
+      this.#pane.add(node);
+      this.#stderr = { count: 0, label: count, body };
+    }
+    const group = this.#stderr;
+    group.count += 1;
+    const text = clean(line);
+    group.body.append(text + "\n");
+    group.label.textContent = (group.count > 1 ? `${group.count} lines, last: ` : "") + text.slice(0, 160);
+  }
+
+  #status(data) {
+    if (this.#turn && data.busy === false) this.#end(ENDED.has(data.status) ? "gone" : "over");
+    if (!ENDED.has(data.status)) return;
+    this.#close();
+    this.#pane.add(el("div", { class: "mark ended " + data.status }, endText(data)));
+  }
+
+  #gap(data) {
+    this.#close();
+    // Tools and questions of what was missed may have ended meanwhile.
+    this.#tools.clear();
+    this.#pane.add(el("div", { class: "mark gap" }, gapText(data)));
+  }
+}
+
+const TURN_ENDS = {
+  end_turn: "Turn ended",
+  max_tokens: "Turn ended: no tokens left",
+  max_turn_requests: "Turn ended: too many requests in one turn",
+  refusal: "Turn ended: the agent refused",
+  cancelled: "Turn interrupted",
+  error: "Turn ended with an error",
+  gone: "Turn ended with the session",
+  over: "Turn ended",
+};
+
+/** A text in parts of a bounded size. */
+function* pieces(text) {
+  for (let at = 0; at < text.length; at += PIECE_CHARS) yield text.slice(at, at + PIECE_CHARS);
+}
+
+/** A part that is made when somebody opens it. */
+function lazy(title, content, props) {
+  const node = el("details", props || { class: "more" }, el("summary", {}, title));
+  node.addEventListener("toggle", () => {
+    if (node.open && node.childElementCount === 1) {
+      node.append(el("pre", { class: "code", dir: "auto" }, bounded(content(), MOST_SHOWN)));
+    }
+  });
+  return node;
+}
+
+class ToolCall {
+  #node;
+  #mark = el("span", { class: "state", role: "img", "aria-label": "running" });
+  #name = el("span", { class: "name", dir: "auto" });
+  #kind = el("span", { class: "kind" });
+  #preview = el("span", { class: "preview", dir: "auto" });
+  #body = el("div", { class: "parts" });
+  #args;
+  #content;
+  isDone = false;
+
+  constructor(pane, name, kind, args) {
+    const summary = el("summary", {}, this.#mark, this.#name, this.#kind, this.#preview);
+    this.#node = el("details", { class: "block tool running" }, summary, this.#body);
+    this.#node.addEventListener("toggle", () => this.#fill());
+    this.rename(name, kind, args);
+    pane.add(this.#node);
+  }
+
+  rename(name, kind, args) {
+    this.#name.textContent = oneLine(name) || "A tool";
+    this.#kind.textContent = oneLine(kind ?? "");
+    this.#args = args;
+    this.#fill();
+  }
+
+  done(ok, content) {
+    this.isDone = true;
+    this.#content = content;
+    this.#state(ok ? "ok" : "failed", ok ? "done" : "failed");
+    this.#preview.textContent = oneLine(contentText(content)).slice(0, 160);
+    this.#fill();
+  }
+
+  /** The turn ended without a result. */
+  abandoned() {
+    this.#state("none", "no result");
+  }
+
+  #state(name, label) {
+    this.#node.className = "block tool " + name;
+    this.#mark.setAttribute("aria-label", label);
+  }
+
+  #fill() {
+    if (!this.#node?.open) return;
+    const part = (title, text) => [el("h3", {}, title), el("pre", { class: "code", dir: "auto" }, bounded(text, MOST_SHOWN))];
+    const parts = [];
+    if (this.#args !== null && this.#args !== undefined) parts.push(...part("Arguments", pretty(this.#args)));
+    const result = this.isDone ? contentText(this.#content) : "";
+    if (result) parts.push(...part("Result", result));
+    if (!parts.length) parts.push(el("p", { class: "quiet" }, this.isDone ? "No arguments, no result." : "No arguments."));
+    this.#body.replaceChildren(...parts);
+  }
+}

@@ -1,0 +1,89 @@
+// What agents say is text of strangers. Here it loses what could deceive the eye: escape
+// sequences of terminals, control characters, and marks that turn the order of letters around.
+
+const ESCAPES = new RegExp(
+  "\\x1b(?:\\[[0-?]*[ -/]*[@-~]" + // CSI: colours, cursor
+  "|\\][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)" + // OSC: titles, links
+  "|[PX^_][^\\x1b]*\\x1b\\\\" + // DCS, SOS, PM, APC
+  "|[ -/]*[0-Z\\\\^-~])" + // two letters
+  "|\\x9b[0-?]*[ -/]*[@-~]", "g");
+/** The begin of an escape sequence whose rest may still come. */
+const OPEN_ESCAPE = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,2000}\x1b?|[PX^_][^\x1b]{0,2000}\x1b?)?$/;
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+
+const visible = char => {
+  const code = char.charCodeAt(0);
+  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  return code === 0x7f ? "\u2421" : "\ufffd";
+};
+const named = char => "⟨U+" + char.charCodeAt(0).toString(16).toUpperCase() + "⟩";
+
+/** One piece of text, whole. */
+function clean(value) {
+  const text = typeof value === "string" ? value : String(value ?? "");
+  return text
+    .replace(ESCAPES, "")
+    .replace(/\r\n?/g, "\n")
+    .replace(CONTROLS, visible)
+    .replace(TURNING, named);
+}
+
+const oneLine = value => clean(value).replace(/\s*\n\s*/g, " ");
+
+/** Pieces of one text, as they come: an escape sequence may be cut in two. */
+class Cleaner {
+  #held = "";
+
+  take(piece) {
+    let text = this.#held + (typeof piece === "string" ? piece : String(piece ?? ""));
+    this.#held = "";
+    const open = OPEN_ESCAPE.exec(text) || /\r$/.exec(text);
+    if (open) {
+      this.#held = text.slice(open.index);
+      text = text.slice(0, open.index);
+    }
+    return clean(text);
+  }
+
+  rest() {
+    const text = clean(this.#held);
+    this.#held = "";
+    return text;
+  }
+}
+
+/** JSON as a person reads it; strings alone are themselves. */
+function pretty(value) {
+  if (typeof value === "string") return clean(value);
+  try {
+    return clean(JSON.stringify(value, null, 2) ?? "");
+  } catch {
+    return clean(String(value));
+  }
+}
+
+/** A long text, cut for display; the rest is a word. */
+function bounded(text, most) {
+  return text.length <= most ? text : text.slice(0, most) + `\n… ${text.length - most} more characters`;
+}
+
+/** The text in a tool's content, whatever shape the agent's protocol gave it. */
+function contentText(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "string") return clean(value);
+  if (Array.isArray(value)) {
+    const parts = value.map(contentText).filter(part => part !== "");
+    return parts.join("\n");
+  }
+  if (typeof value.text === "string") return clean(value.text);
+  if (value.type === "content" && value.content) return contentText(value.content);
+  if (value.type === "diff" && typeof value.path === "string") return difference(value);
+  return pretty(value);
+}
+
+function difference({ path, oldText, newText }) {
+  const lines = (mark, text) =>
+    text ? clean(text).split("\n").map(line => mark + line).join("\n") + "\n" : "";
+  return clean(path) + "\n" + lines("- ", oldText) + lines("+ ", newText);
+}

@@ -1,0 +1,225 @@
+// The pane of a session's output. Frames wait in a queue and are shown once per frame of the
+// screen; what is shown is bounded, the oldest goes first. It stays at its end unless somebody
+// has scrolled up.
+
+/** Pieces (paragraphs, calls, marks) that stay in the page. */
+const MOST_PIECES = 1000;
+/** Frames that may wait; then the stream is read no further for a while. */
+const MOST_WAITING = 4000;
+/** Work in one frame of the screen, in milliseconds. */
+const BUDGET = 10;
+
+class Transcript {
+  #root;
+  #onEarlier;
+  #queue = [];
+  #at = 0;
+  #scheduled = false;
+  #pieces = [];
+  #first = 0;
+  #writer = null;
+  #pinned = true;
+  #drained = [];
+  #begun = false;
+  #foot = null;
+
+  constructor(root, onEarlier) {
+    this.#root = root;
+    this.#onEarlier = onEarlier;
+    root.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    $("to-end").addEventListener("click", () => this.toEnd());
+    new ResizeObserver(() => this.#settle()).observe(root);
+  }
+
+  /** Empties it for another session or view; `Writer` makes elements of frames. */
+  begin(Writer, context) {
+    this.#queue = [];
+    this.#at = 0;
+    this.#pieces = [];
+    this.#first = 0;
+    this.#begun = false;
+    this.#pinned = true;
+    this.#foot = null;
+    this.#root.replaceChildren();
+    this.#writer = new Writer(this, context);
+    this.#release();
+    show($("to-end"), false);
+  }
+
+  take(event, data) {
+    this.#queue.push([event, data]);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // A hidden page gets no frames of the screen.
+    if (document.hidden) setTimeout(() => this.#flush(), 200);
+    else requestAnimationFrame(() => this.#flush());
+  }
+
+  /** Resolves once there is room for more. */
+  room() {
+    if (this.#queue.length - this.#at < MOST_WAITING) return undefined;
+    return new Promise(resolve => this.#drained.push(resolve));
+  }
+
+  toEnd() {
+    this.#pinned = true;
+    this.#settle();
+  }
+
+  /** What comes is read from its begin: do not run to its end. */
+  stay() {
+    this.#pinned = false;
+  }
+
+  /** Something that stays behind everything else; in the place of what was there. */
+  foot(node) {
+    this.#foot?.remove();
+    this.#foot = node;
+    this.take("foot", null);
+  }
+
+  /** For the writer: a new element at the end. */
+  add(node) {
+    this.#root.append(node);
+    this.track(node);
+    return node;
+  }
+
+  /** For the writer: a new element for pieces; it goes with the last of them. */
+  hold(node) {
+    this.#root.append(node);
+    return node;
+  }
+
+  /** For the writer: counts an element, here or inside of another one. */
+  track(node) {
+    this.#pieces.push(node);
+  }
+
+  #flush() {
+    this.#scheduled = false;
+    const until = performance.now() + BUDGET;
+    while (this.#at < this.#queue.length) {
+      const [event, data] = this.#queue[this.#at++];
+      if (!this.#begun) {
+        this.#begun = true;
+        // A history from its begin starts with the begin.
+        if (!(event === "status" && data.status === "starting") && event !== "gap") this.#earlier();
+      }
+      this.#writer.frame(event, data);
+      if ((this.#at & 15) === 0 && performance.now() > until) break;
+    }
+    // Where it belongs only now: behind everything.
+    if (this.#foot && this.#at >= this.#queue.length) this.#root.append(this.#foot);
+    this.#trim();
+    this.#settle();
+    if (this.#at < this.#queue.length) {
+      if (this.#at > MOST_WAITING) {
+        this.#queue = this.#queue.slice(this.#at);
+        this.#at = 0;
+      }
+      this.#scheduled = true;
+      if (document.hidden) setTimeout(() => this.#flush(), 50);
+      else requestAnimationFrame(() => this.#flush());
+    } else {
+      this.#queue = [];
+      this.#at = 0;
+    }
+    if (this.#queue.length - this.#at < MOST_WAITING / 2) this.#release();
+  }
+
+  #release() {
+    for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  #trim() {
+    // Who reads further up keeps the ground under the feet, for a while.
+    const most = this.#pinned ? MOST_PIECES : MOST_PIECES * 2;
+    let over = this.#pieces.length - this.#first - most;
+    if (over <= 0) return;
+    this.#earlier();
+    for (; over > 0; over--) {
+      const node = this.#pieces[this.#first];
+      this.#pieces[this.#first++] = null;
+      const holder = node.parentElement;
+      node.remove();
+      // A message whose pieces are all gone goes, too, unless it is still being written.
+      const block = holder?.closest(".block");
+      const isOver = block && block !== this.#root.lastElementChild;
+      if (isOver && !block.querySelector(".text, .code, .heading, .line")) block.remove();
+    }
+    if (this.#first > MOST_PIECES * 4) {
+      this.#pieces = this.#pieces.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  #earlier() {
+    if (this.#root.firstElementChild?.classList.contains("earlier")) return;
+    const button = el("button", { type: "button", class: "plain", onclick: () => this.#onEarlier() }, "Read from the beginning");
+    this.#root.prepend(el("div", { class: "earlier" }, "Earlier output is not shown. ", button));
+  }
+
+  #scrolled() {
+    const { scrollTop, clientHeight, scrollHeight } = this.#root;
+    this.#pinned = scrollTop + clientHeight >= scrollHeight - 48;
+    show($("to-end"), !this.#pinned);
+  }
+
+  #settle() {
+    if (this.#pinned) this.#root.scrollTop = this.#root.scrollHeight;
+    else show($("to-end"), true);
+  }
+}
+
+/** The raw lines, as every client of the protocol gets them. */
+class LineWriter {
+  #pane;
+  #block = null;
+  #count = 0;
+
+  constructor(pane) {
+    this.#pane = pane;
+  }
+
+  frame(event, data) {
+    if (event === "line") this.#line(data);
+    else if (event === "gap") this.#mark(gapText(data), "gap");
+    else if (event === "status" && ENDED.has(data.status)) this.#mark(endText(data), "ended " + data.status);
+  }
+
+  #line({ line, stream }) {
+    if (!this.#block || this.#count >= 200) {
+      this.#block = el("div", { class: "block raw" });
+      this.#pane.hold(this.#block);
+      this.#count = 0;
+    }
+    this.#count += 1;
+    const node = el("div", { class: "line " + (stream === "stderr" ? "stderr" : kindOfLine(line)), dir: "auto" }, clean(line) || "\u00a0");
+    this.#block.append(node);
+    this.#pane.track(node);
+  }
+
+  #mark(text, kind) {
+    this.#block = null;
+    this.#pane.add(el("div", { class: "mark " + kind }, text));
+  }
+}
+
+/** By the prefixes of the protocol's table. */
+function kindOfLine(line) {
+  const prefix = /^(?:\[(thought|tool|tool-error|awaiting input|error)\]|── (turn-end) )/.exec(line);
+  return prefix ? "is-" + (prefix[1] || prefix[2]).replace(" ", "-") : "";
+}
+
+const ENDED = new Set(["exited", "killed", "error"]);
+
+function gapText({ missed }) {
+  return typeof missed === "number" ? plural(missed, "event") + " were missed here" : "Something is missing before this";
+}
+
+function endText({ status, exitCode, reason }) {
+  const how = { exited: "The agent has exited", killed: "The session was killed", error: "The session ended with an error" }[status];
+  const code = typeof exitCode === "number" ? ` (exit code ${exitCode})` : "";
+  return how + code + (reason ? ": " + oneLine(reason) : "");
+}

@@ -1,0 +1,138 @@
+// What the agent wants to know.
+
+const MARK = ".mark.turn-end";
+
+/** A card that takes answers; one that has just come does not. */
+const OPEN = ".question:not(.fresh)";
+
+async function asked(host, open, scenario = "permission") {
+  const { id } = await host.session(scenario);
+  const tab = await open(id);
+  await tab.page.getByLabel("Prompt", { exact: true }).fill("go");
+  await tab.page.keyboard.press("Enter");
+  await tab.page.locator(OPEN).waitFor();
+  return { id, ...tab, tab };
+}
+
+export default [
+  {
+    name: "a question is answered by a click",
+    async run({ assert, host, page: open }) {
+      const { page, id } = await asked(host, open);
+      assert.equal(await page.locator("#pill").textContent(), "needs an answer");
+      assert.match(await page.title(), /^\(\d+\)/);
+      const { pendingPermissions: [question] } = await host.ask("GET", `/sessions/${id}`);
+      assert.match(await page.locator(".question-text").textContent(), new RegExp(question.message));
+      const labels = await page.locator(".question bdi").allTextContents();
+      assert.deepEqual(labels, question.options.map(option => option.label));
+      await page.locator(".question .allow").first().click();
+      await page.locator(MARK).waitFor();
+      await page.locator(".tool.ok").waitFor();
+      assert.equal(await page.locator("#questions").isVisible(), false);
+    },
+  },
+  {
+    name: "a stray Enter, or a key in the moment it comes, allows nothing",
+    async run({ assert, host, page: open }) {
+      const { id } = await host.session("permission");
+      const { page } = await open(id);
+      const sent = [];
+      page.on("request", request => request.url().includes("/permissions/") && sent.push(request.postData()));
+      // Pressed in the very moment in which the card comes.
+      await page.evaluate(() => {
+        const root = document.getElementById("questions");
+        new MutationObserver(() => {
+          if (!root.childElementCount) return;
+          document.dispatchEvent(new KeyboardEvent("keydown", { key: "1", bubbles: true }));
+          root.querySelector("button").click();
+        }).observe(root, { childList: true });
+      });
+      await page.locator("#prompt").fill("go");
+      await page.keyboard.press("Enter");
+      await page.locator(OPEN).waitFor();
+      await page.keyboard.press("Enter");
+      await page.keyboard.press("Space");
+      assert.deepEqual(sent, []);
+      await page.keyboard.press("Escape");
+      await page.locator(MARK).waitFor();
+      assert.deepEqual(sent, ['{"cancelled":true}']);
+    },
+  },
+  {
+    name: "two questions in a turn are answered by keys",
+    async run({ assert, host, page: open }) {
+      const { page, id } = await asked(host, open, "permission-twice");
+      const first = await page.locator(".question").getAttribute("data-question");
+      await page.keyboard.press("9");
+      assert.equal(await page.locator(".question").count(), 1, "there is no ninth option");
+      await page.keyboard.press("1");
+      await page.waitForFunction(old => {
+        const card = document.querySelector(".question:not(.fresh)");
+        return card && card.dataset.question !== old;
+      }, first);
+      const { pendingPermissions: [question] } = await host.ask("GET", `/sessions/${id}`);
+      const no = question.options.findIndex(option => option.kind.startsWith("reject"));
+      await page.keyboard.press(String(no + 1));
+      await page.locator(MARK).waitFor();
+      assert.match(await page.locator(".agent").last().textContent(), /You did not allow it/);
+    },
+  },
+  {
+    name: "Escape cancels the question, not the session",
+    async run({ assert, host, page: open }) {
+      const { page, id } = await asked(host, open);
+      const sent = page.waitForRequest(request => request.url().includes("/permissions/"));
+      await page.keyboard.press("Escape");
+      assert.deepEqual(JSON.parse((await sent).postData()), { cancelled: true });
+      await page.locator(MARK).waitFor();
+      const { status, pendingPermissions } = await host.ask("GET", `/sessions/${id}`);
+      assert.equal(status, "running");
+      assert.equal(pendingPermissions, undefined);
+    },
+  },
+  {
+    name: "several open questions stand together, the keys belong to the first",
+    async run({ assert, host, page: open }) {
+      const { id } = await host.session("permission");
+      const tab = await open(id);
+      const { page } = tab;
+      // No mock asks twice at once; the record says that one does.
+      const extra = { id: "other", message: "And may I this?", options: [{ id: "y", label: "Yes, this" }] };
+      const answered = [];
+      const more = session => session.pendingPermissions && !answered.includes("other") ? { ...session, pendingPermissions: [...session.pendingPermissions, extra] } : session;
+      await page.route(url => /^\/sessions(\/[^/]+)?$/.test(url.pathname), async route => {
+        const answer = await route.fetch();
+        const json = await answer.json();
+        const body = json.sessions ? { sessions: json.sessions.map(more) } : more(json);
+        await route.fulfill({ response: answer, json: body });
+      });
+      await page.route("**/permissions/other", route => {
+        answered.push("other");
+        return route.fulfill({ json: { ok: true, id } });
+      });
+      await page.getByLabel("Prompt", { exact: true }).fill("go");
+      await page.keyboard.press("Enter");
+      await page.locator(OPEN).nth(1).waitFor();
+      assert.match(await page.locator(".question").nth(0).innerText(), /Question 1 of 2/);
+      assert.equal(await page.locator(".question").nth(1).locator("kbd").count(), 0);
+      await page.getByRole("button", { name: "Yes, this" }).click();
+      await page.waitForFunction(() => document.querySelectorAll(".question").length === 1);
+      await page.keyboard.press("1");
+      await page.locator(MARK).waitFor();
+      assert.deepEqual(answered, ["other"]);
+    },
+  },
+  {
+    name: "a question of another session is seen in the list",
+    async run({ assert, host, page: open }) {
+      const { id } = await host.session("permission", { label: "asks elsewhere" });
+      const { page } = await open();
+      await host.ask("POST", `/sessions/${id}/prompt`, { prompt: "go" });
+      await page.locator(`.row.asks[data-id=${id}]`).waitFor();
+      assert.match(await page.locator("#chips .calls").textContent(), /Asks\s*[1-9]/);
+      await page.locator(`.row[data-id=${id}]`).click();
+      await page.locator(`${OPEN} .reject`).first().click();
+      await page.locator(MARK).waitFor();
+    },
+  },
+];
