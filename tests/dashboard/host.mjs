@@ -94,6 +94,16 @@ export class Host {
     return this.until(id, session => !session.busy);
   }
 
+  /** A registered workspace; the daemon reads the file anew each time. */
+  workspace(slug) {
+    const directory = path.join(this.dir, slug);
+    mkdirSync(directory, { recursive: true });
+    const now = new Date().toISOString();
+    const workspaces = [{ slug, path: directory, addedAt: now, updatedAt: now }];
+    writeFileSync(path.join(this.home, "workspaces.json"), JSON.stringify({ version: 1, active: null, workspaces }));
+    return workspaces[0];
+  }
+
   /** A scenario of our own, for the mock in the working directory. */
   scenario(name, yaml) {
     writeFileSync(path.join(this.work, name), `scenario: agentproto.scenario/v1\n${yaml}`);

@@ -140,6 +140,28 @@ export default [
     },
   },
   {
+    name: "ten thousand sessions make no long list",
+    async run({ assert, page: open }) {
+      const { page } = await open();
+      const session = n => ({
+        id: `ses_${n}`, adapterSlug: "mock-acp", workspaceSlug: "default", cwd: "/", status: n < 5 ? "running" : "exited",
+        startedAt: new Date(Date.UTC(2024, 0, 1) - n * 1000).toISOString(), label: `number ${n}`,
+      });
+      const sessions = Array.from({ length: 10_000 }, (_, n) => session(n));
+      await page.route(url => url.pathname === "/sessions", route => {
+        const alive = new URL(route.request().url()).searchParams.has("alive");
+        return route.fulfill({ json: { sessions: alive ? sessions.slice(0, 5) : sessions } });
+      });
+      await page.reload();
+      await page.waitForFunction(() => document.querySelectorAll(".row").length === 300);
+      assert.deepEqual(await page.locator(".row-name").evaluateAll(all => all.slice(0, 6).map(one => one.textContent)), [0, 1, 2, 3, 4, 5].map(n => `number ${n}`));
+      await page.getByRole("button", { name: "9700 more" }).click();
+      await page.waitForFunction(() => document.querySelectorAll(".row").length === 600);
+      await page.getByLabel("Filter sessions").fill("number 9999");
+      await page.waitForFunction(() => document.querySelectorAll(".row").length === 1);
+    },
+  },
+  {
     name: "a phone shows the list or the session, and Back works",
     async run({ assert, host, page: open }) {
       const { id } = await host.session("tools", { label: "on the phone" });

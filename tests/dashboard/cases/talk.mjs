@@ -27,6 +27,26 @@ export default [
     },
   },
   {
+    name: "a workspace is chosen in the form, and groups its sessions",
+    async run({ assert, host, page: open }) {
+      const { path } = host.workspace("shop");
+      const { page } = await open();
+      await page.getByRole("button", { name: "New", exact: true }).click();
+      const form = page.getByRole("dialog", { name: "New session" });
+      await form.getByLabel("Adapter").fill("mock-acp");
+      await page.locator("#new-workspace option[value=shop]").waitFor({ state: "attached" });
+      await form.getByLabel("Workspace").selectOption("shop");
+      await form.getByText("Options of the adapter").click();
+      await form.getByLabel("name=value").fill("scenario=thought\npatience=4");
+      await form.getByLabel("First prompt").fill("where am I?");
+      await form.getByRole("button", { name: "Start" }).click();
+      await page.locator(".thought").waitFor();
+      const section = page.locator("#list section", { hasText: "shop" });
+      assert.equal(await section.locator(".row").count(), 1);
+      assert.match(await page.locator("#facts").textContent(), new RegExp(path));
+    },
+  },
+  {
     name: "what cannot start is told in the form, with a hint",
     async run({ assert, host, page: open }) {
       const tab = await open();

@@ -48,6 +48,7 @@ const detail = {
       const known = sessions.all.get(this.id);
       if (known && known !== this.record) this.got(known);
       else if (!known && this.record && sessions.isLoaded) this.gone();
+      else this.title();
     });
     setInterval(() => this.facts(), 10000);
   },

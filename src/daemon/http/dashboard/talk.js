@@ -1,7 +1,11 @@
 // The transcript as a conversation, made of the structured events: what was asked, what was
 // thought, done and said, and how each turn ended.
 
+/** Characters of an argument, a result, a detail. */
 const MOST_SHOWN = 100000;
+/** One group of standard error. */
+const GROUP_LINES = 200;
+const GROUP_CHARS = 16384;
 
 class TalkWriter {
   #pane;
@@ -166,17 +170,18 @@ class TalkWriter {
     }
     // After an error its message and the tail of standard error follow as lines.
     if (this.#echo) return;
-    if (!this.#stderr || this.#stderr.count >= 500) {
+    if (!this.#stderr || this.#stderr.count >= GROUP_LINES || this.#stderr.chars >= GROUP_CHARS) {
       this.#close();
       const count = el("span", { class: "preview" });
       const body = el("pre", { class: "lines" });
       const node = el("details", { class: "block stderr" }, el("summary", {}, el("span", { class: "kind" }, "stderr"), count), body);
-      this.#pane.add(node);
-      this.#stderr = { count: 0, label: count, body };
+      this.#pane.add(node, GROUP_CHARS);
+      this.#stderr = { count: 0, chars: 0, label: count, body };
     }
     const group = this.#stderr;
     group.count += 1;
-    const text = clean(line);
+    const text = bounded(clean(line), GROUP_CHARS);
+    group.chars += text.length;
     group.body.append(text + "\n");
     group.label.textContent = (group.count > 1 ? `${group.count} lines, last: ` : "") + text.slice(0, 160);
   }

@@ -2,8 +2,9 @@
 // screen; what is shown is bounded, the oldest goes first. It stays at its end unless somebody
 // has scrolled up.
 
-/** Pieces (paragraphs, calls, marks) that stay in the page. */
+/** Pieces (paragraphs, calls, marks) that stay in the page; one of so many characters is one. */
 const MOST_PIECES = 1000;
+const CHARS_OF_A_PIECE = 4096;
 /** Frames that may wait; then the stream is read no further for a while. */
 const MOST_WAITING = 4000;
 /** Work in one frame of the screen, in milliseconds. */
@@ -17,6 +18,8 @@ class Transcript {
   #scheduled = false;
   #pieces = [];
   #first = 0;
+  /** What all pieces together count. */
+  #weight = 0;
   #writer = null;
   #pinned = true;
   #drained = [];
@@ -37,6 +40,7 @@ class Transcript {
     this.#at = 0;
     this.#pieces = [];
     this.#first = 0;
+    this.#weight = 0;
     this.#begun = false;
     this.#pinned = true;
     this.#foot = null;
@@ -79,9 +83,9 @@ class Transcript {
   }
 
   /** For the writer: a new element at the end. */
-  add(node) {
+  add(node, chars = 0) {
     this.#root.append(node);
-    this.track(node);
+    this.track(node, chars);
     return node;
   }
 
@@ -91,9 +95,11 @@ class Transcript {
     return node;
   }
 
-  /** For the writer: counts an element, here or inside of another one. */
-  track(node) {
-    this.#pieces.push(node);
+  /** For the writer: counts an element, here or inside of another one; longer ones more. */
+  track(node, chars = 0) {
+    const weight = 1 + Math.floor(chars / CHARS_OF_A_PIECE);
+    this.#pieces.push([node, weight]);
+    this.#weight += weight;
   }
 
   #flush() {
@@ -135,12 +141,12 @@ class Transcript {
   #trim() {
     // Who reads further up keeps the ground under the feet, for a while.
     const most = this.#pinned ? MOST_PIECES : MOST_PIECES * 2;
-    let over = this.#pieces.length - this.#first - most;
-    if (over <= 0) return;
+    if (this.#weight <= most) return;
     this.#earlier();
-    for (; over > 0; over--) {
-      const node = this.#pieces[this.#first];
+    while (this.#weight > most && this.#first < this.#pieces.length - 1) {
+      const [node, weight] = this.#pieces[this.#first];
       this.#pieces[this.#first++] = null;
+      this.#weight -= weight;
       const holder = node.parentElement;
       node.remove();
       // A message whose pieces are all gone goes, too, unless it is still being written.
@@ -197,7 +203,7 @@ class LineWriter {
     this.#count += 1;
     const node = el("div", { class: "line " + (stream === "stderr" ? "stderr" : kindOfLine(line)), dir: "auto" }, clean(line) || "\u00a0");
     this.#block.append(node);
-    this.#pane.track(node);
+    this.#pane.track(node, line.length);
   }
 
   #mark(text, kind) {
