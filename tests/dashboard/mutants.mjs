@@ -44,5 +44,5 @@ export const MUTANTS = [
   { name: "buttons lose their names", find: 'aria-label="Back to the list"', put: "", caught: "a phone shows the list or the session, and Back works" },
   { name: "questions are silent", find: 'if (news.length) say("The agent asks: "', put: 'if (false) say("The agent asks: "', caught: "a screen reader hears questions and ends of turns" },
   { name: "raw lines are shortened", find: 'clean(line) || "\\u00a0"', put: 'clean(line).slice(0, 4) || "\\u00a0"', caught: "raw lines are the lines of the protocol" },
-  { name: "what another client forgot stays", find: "if (error.status === 404 && this.id === id) this.gone();", put: "", caught: "a session that another client forgot leaves the page" },
+  { name: "what another client forgot stays", find: "gone() {\n", put: "gone() {\n    return;\n", caught: "a session that another client forgot leaves the page" },
 ];

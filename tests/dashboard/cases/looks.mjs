@@ -42,7 +42,7 @@ async function sessionsToSee(host) {
   const failed = await host.session("crash", { label: "Import script" });
   await host.ask("POST", `/sessions/${failed.id}/prompt`, { prompt: "go" });
   await host.until(failed.id, session => session.status === "error");
-  return { review, deploy };
+  return { review, deploy, failed };
 }
 
 export default [
@@ -50,7 +50,7 @@ export default [
     name: "pictures",
     async run({ assert, ownHost, tab: newTab }) {
       const host = await ownHost();
-      const { review, deploy } = await sessionsToSee(host);
+      const { review, deploy, failed } = await sessionsToSee(host);
       const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 };
       const open = async (id, options) => (await newTab({ url: host.url, ...options })).signIn(host.token, id ? `#s=${id}` : "");
       for (const [name, options] of [["desktop-light", { colorScheme: "light" }], ["desktop-dark", { colorScheme: "dark" }], ["phone", phone]]) {
@@ -72,6 +72,15 @@ export default [
         }
         await tab.close();
       }
+      const more = await open(failed.id, { colorScheme: "dark" });
+      await more.page.locator(".failure").waitFor();
+      await more.picture("failed-session");
+      await more.page.goto(`${host.url}/#s=${review.id}`);
+      await more.page.getByRole("tab", { name: "Raw lines" }).click();
+      await more.page.locator(".is-turn-end").waitFor();
+      await more.picture("raw-lines");
+      await more.page.keyboard.press("?");
+      await more.picture("help");
       const door = await newTab({ url: host.url });
       await door.page.goto(host.url);
       await door.page.getByLabel("Token").waitFor();

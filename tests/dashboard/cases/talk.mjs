@@ -35,7 +35,7 @@ export default [
       const form = page.getByRole("dialog", { name: "New session" });
       await form.getByLabel("Adapter").fill("mock-acp");
       await page.locator("#new-workspace option[value=shop]").waitFor({ state: "attached" });
-      await form.getByLabel("Workspace").selectOption("shop");
+      await form.getByLabel("Workspace", { exact: true }).selectOption("shop");
       await form.getByText("Options of the adapter").click();
       await form.getByLabel("name=value").fill("scenario=thought\npatience=4");
       await form.getByLabel("First prompt").fill("where am I?");
@@ -159,6 +159,7 @@ export default [
       assert.match(await page.locator(".failure").textContent(), /exited.*3/);
       assert.match(await page.locator(".mark.ended").textContent(), /exit code 3/);
       assert.equal(await page.locator(MARK).count(), 1);
+      assert.equal(await page.locator(".stderr").count(), 0, "the error stands there once");
       await page.locator("#pill.error").waitFor();
       assert.equal(await page.locator("#composer").isVisible(), false);
     },

@@ -87,8 +87,7 @@ const detail = {
   listen() {
     this.stream?.close();
     const { id } = this;
-    const Writer = this.view === "raw" ? LineWriter : TalkWriter;
-    const begin = () => this.pane.begin(Writer, { isWatching: () => Boolean(this.record?.busy) });
+    const begin = () => this.pane.begin(this.view === "raw" ? LineWriter : TalkWriter);
     begin();
     const on = (event, data) => {
       if (this.id !== id) return;
@@ -120,7 +119,8 @@ const detail = {
         // The record is the truth; the stream may be telling history.
         this.refresh();
         return this.pane.take(event, data);
-      default: return this.pane.take(event, data);
+      // Known to be in a turn: this is it.
+      default: return this.pane.take(event, data, Boolean(this.record?.busy));
     }
   },
 
@@ -129,7 +129,7 @@ const detail = {
     const { id } = this;
     this.stream?.close();
     this.stream = null;
-    this.pane.begin(this.view === "raw" ? LineWriter : TalkWriter, { isWatching: () => false });
+    this.pane.begin(this.view === "raw" ? LineWriter : TalkWriter);
     setText($("stream-state"), "History");
     const back = el("button", { type: "button", class: "plain", onclick: () => this.listen() }, "Back to now");
     let after = "";

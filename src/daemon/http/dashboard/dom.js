@@ -39,7 +39,7 @@ function problem(node, error) {
     node.replaceChildren();
     return;
   }
-  const parts = [el("strong", {}, clean(error.message))];
+  const parts = [el("strong", {}, sentence(clean(error.message)))];
   if (error.hint) parts.push(" ", el("span", {}, sentence(clean(error.hint))));
   node.replaceChildren(...parts);
 }

@@ -9,7 +9,7 @@ const GROUP_CHARS = 16384;
 
 class TalkWriter {
   #pane;
-  #context;
+  #isNews = false;
   #text = null;
   #thought = null;
   #stderr = null;
@@ -18,14 +18,14 @@ class TalkWriter {
   #turn = false;
   #echo = false;
   #lastWords = "";
+  #lastError = "";
 
-  /** `context.isWatching()`: whether what comes is news, and not history. */
-  constructor(pane, context) {
+  constructor(pane) {
     this.#pane = pane;
-    this.#context = context;
   }
 
-  frame(event, data) {
+  frame(event, data, isNews) {
+    this.#isNews = isNews;
     switch (event) {
       case "prompt": return this.#prompt(data);
       case "event": return this.#event(data);
@@ -149,27 +149,25 @@ class TalkWriter {
     this.#tools.clear();
     const text = TURN_ENDS[reason] ?? "Turn ended: " + oneLine(reason);
     this.#pane.add(el("div", { class: "mark turn-end " + (reason === "end_turn" ? "" : "odd"), "data-reason": oneLine(reason) }, text));
-    if (this.#context.isWatching()) say(text + ". " + oneLine(this.#lastWords));
+    if (this.#isNews) say(text + ". " + oneLine(this.#lastWords));
   }
 
   #error({ code, message, hint, details }) {
     this.#close();
+    this.#lastError = message;
     const more = details && Object.keys(details).length ? lazy("Details", () => pretty(details)) : null;
     this.#pane.add(el("div", { class: "block failure", role: "group", "aria-label": "Error" },
-      el("div", { dir: "auto" }, el("strong", {}, clean(message)), " ", el("code", { class: "quiet" }, clean(code))),
+      el("div", { dir: "auto" }, el("strong", {}, sentence(clean(message))), " ", el("code", { class: "quiet" }, clean(code))),
       hint ? el("div", { dir: "auto" }, sentence(clean(hint))) : null, more));
-    if (this.#context.isWatching()) say("Error: " + oneLine(message));
+    if (this.#isNews) say("Error: " + oneLine(message));
     this.#end("error");
   }
 
   /** Standard output is what the events say already; standard error stands nowhere else. */
   #line({ line, stream }) {
-    if (stream !== "stderr") {
-      this.#echo = false;
-      return;
-    }
-    // After an error its message and the tail of standard error follow as lines.
-    if (this.#echo) return;
+    // After an error its message and the tail of standard error follow as lines, up to the end.
+    if (line.startsWith("── turn-end")) this.#echo = false;
+    if (stream !== "stderr" || this.#echo) return;
     if (!this.#stderr || this.#stderr.count >= GROUP_LINES || this.#stderr.chars >= GROUP_CHARS) {
       this.#close();
       const count = el("span", { class: "preview" });
@@ -190,7 +188,9 @@ class TalkWriter {
     if (this.#turn && data.busy === false) this.#end(ENDED.has(data.status) ? "gone" : "over");
     if (!ENDED.has(data.status)) return;
     this.#close();
-    this.#pane.add(el("div", { class: "mark ended " + data.status }, endText(data)));
+    // Why it ended stands above already, where the turn's error is the reason.
+    const reason = data.reason === this.#lastError ? undefined : data.reason;
+    this.#pane.add(el("div", { class: "mark ended " + data.status }, endText({ ...data, reason })));
   }
 
   #gap(data) {

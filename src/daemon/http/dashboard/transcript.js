@@ -35,7 +35,7 @@ class Transcript {
   }
 
   /** Empties it for another session or view; `Writer` makes elements of frames. */
-  begin(Writer, context) {
+  begin(Writer) {
     this.#queue = [];
     this.#at = 0;
     this.#pieces = [];
@@ -45,13 +45,14 @@ class Transcript {
     this.#pinned = true;
     this.#foot = null;
     this.#root.replaceChildren();
-    this.#writer = new Writer(this, context);
+    this.#writer = new Writer(this);
     this.#release();
     show($("to-end"), false);
   }
 
-  take(event, data) {
-    this.#queue.push([event, data]);
+  /** `isNews`: it happens now, and is not history. */
+  take(event, data, isNews = false) {
+    this.#queue.push([event, data, isNews]);
     if (this.#scheduled) return;
     this.#scheduled = true;
     // A hidden page gets no frames of the screen.
@@ -106,13 +107,13 @@ class Transcript {
     this.#scheduled = false;
     const until = performance.now() + BUDGET;
     while (this.#at < this.#queue.length) {
-      const [event, data] = this.#queue[this.#at++];
+      const [event, data, isNews] = this.#queue[this.#at++];
       if (!this.#begun) {
         this.#begun = true;
         // A history from its begin starts with the begin.
         if (!(event === "status" && data.status === "starting") && event !== "gap") this.#earlier();
       }
-      this.#writer.frame(event, data);
+      this.#writer.frame(event, data, isNews);
       if ((this.#at & 15) === 0 && performance.now() > until) break;
     }
     // Where it belongs only now: behind everything.
