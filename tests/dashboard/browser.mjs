@@ -6,7 +6,7 @@ import path from "node:path";
 import { HANG } from "./host.mjs";
 
 /** For a broken page: what does not come soon is what the case waits for in vain. */
-const IN_VAIN = 20_000;
+const IN_VAIN = 45_000;
 
 const tools = process.env.DASHBOARD_TOOLS;
 const require = createRequire(path.join(tools, "index.js"));
