@@ -378,7 +378,10 @@ fn the_command_line() {
         assert_eq!(code, Some(64), "{args:?}: {err}");
         assert!(err.contains(word), "{args:?}: {err}");
     }
-    let (code, out, _) = run(&bench, &["auth", "forget", "../bundle"], "");
+    let (code, _, err) = run(&bench, &["auth", "forget", "../bundle"], "y\n");
+    assert_eq!(code, Some(64));
+    assert!(err.contains("--confirm"), "{err}");
+    let (code, out, _) = run(&bench, &["auth", "forget", "../bundle", "--confirm"], "");
     assert_eq!(code, Some(0));
     assert!(out.contains("probe-key: forgotten"), "{out}");
     let (code, _, err) = run(&bench, &["auth", "login", "../bundle"], "");

@@ -15,7 +15,12 @@ use clap::CommandFactory;
 
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/ci.md"];
 /// Guides of other tools of the binary: they name no rules.
-const GUIDES: [&str; 3] = ["docs/certify.md", "docs/aoi-lint.md", "docs/mcp.md"];
+const GUIDES: [&str; 4] = [
+    "docs/certify.md",
+    "docs/aoi-lint.md",
+    "docs/mcp.md",
+    "docs/machine-mode.md",
+];
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -271,7 +271,9 @@ fn rules_are_listed_and_explained() {
     let all: Vec<_> = registry::rules().collect();
     let meta = reports::meta(Path::new(""));
     let events = schema("events.schema.json");
-    for event in lines(&written(|out| rules::render_jsonl(&all, &meta, out))) {
+    for event in lines(&written(|out| {
+        rules::render_jsonl(&all, &meta, Default::default(), out)
+    })) {
         assert_valid(&events, &event);
     }
     let list: Value =

@@ -200,7 +200,7 @@ impl Session {
         &self.common
     }
 
-    /// Runs the tool with some words; machine mode's own are added at the end.
+    /// Runs the tool with some words; machine mode's own are added to the options.
     pub async fn run(
         &self,
         command: &str,
@@ -208,12 +208,22 @@ impl Session {
         words: &[String],
         how: How,
     ) -> Arc<Capture> {
-        let world = how.world.as_ref().unwrap_or(&self.common);
+        // What goes on until it is stopped may want its place for itself.
+        let is_endless = |known: &&Command| known.name == command && known.unbounded;
+        let own = match how.world.is_none() && self.commands().iter().any(|c| is_endless(&c)) {
+            true => self.world().ok(),
+            false => None,
+        };
+        let world = how.world.as_ref().or(own.as_ref()).unwrap_or(&self.common);
+        // What follows `--` is no option.
+        let end = words.iter().position(|word| word == "--");
+        let (options, rest) = words.split_at(end.unwrap_or(words.len()));
         let mut argv = self.argv.clone();
-        argv.extend(words.iter().map(OsString::from));
+        argv.extend(options.iter().map(OsString::from));
         if !how.human {
             argv.extend(self.probe.machine_args.iter().map(OsString::from));
         }
+        argv.extend(rest.iter().map(OsString::from));
         let mut env: Vec<(String, String)> = Vec::new();
         for (name, value) in &self.probe.env {
             if how.isolated && self.probe.credentials.env.contains(name) {

@@ -11,7 +11,7 @@ use super::args::Global;
 use super::config::{self, AoiSeverity};
 use super::{Failure, Outcome, certify, io_failure, signals, terminal};
 use crate::aoi::guess::{self, Asker, Said};
-use crate::aoi::model::{Report, Verdict};
+use crate::aoi::model::{Check, Report, Verdict};
 use crate::aoi::probe::{self, Probe};
 use crate::aoi::session::Options;
 use crate::aoi::{self, LintError, init, rules, run};
@@ -42,6 +42,10 @@ pub struct AoiLint {
     /// The seven assertions of the reference's linter, too, by its names
     #[arg(long)]
     pub compat: bool,
+    /// Only these checks, 1 to 13; several with commas
+    #[arg(long, value_name = "N", value_delimiter = ',',
+          value_parser = clap::value_parser!(u8).range(1..=13))]
+    pub check: Vec<u8>,
     /// What makes the exit code 1; several with commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "fail",
           value_parser = ["fail", "warn", "unproven"])]
@@ -181,7 +185,7 @@ fn options(args: &AoiLint, global: &Global) -> Result<Options, Failure> {
         limit: limit.unwrap_or(usual.limit),
         discovery_limit: limit.unwrap_or(usual.discovery_limit),
         severities: severities(global)?,
-        only: Vec::new(),
+        only: args.check.iter().copied().map(Check::Number).collect(),
     })
 }
 

@@ -48,6 +48,7 @@ pub fn rows() -> impl Iterator<Item = Row> {
     let variants = variants::VARIANTS.iter().map(|variant| Row {
         event: "variant",
         fields: json!({
+            "id": format!("aoi/{}", variant.name),
             "mock": "aoi",
             "name": variant.name,
             "what": variant.what,

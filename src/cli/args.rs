@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::machine::effects::Keyed;
+use super::machine::page::Page;
 use crate::lint::{Profile, Severity};
 use crate::report::Format;
 
@@ -59,6 +61,23 @@ pub struct Global {
     /// Read no configuration file
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_config: bool,
+    /// Version of the events of `--output jsonl`; there is one, 1
+    #[arg(
+        long,
+        global = true,
+        value_name = "VERSION",
+        help_heading = "Global options"
+    )]
+    pub schema_version: Option<String>,
+    /// Schemas of events that the caller reads, as NAME@VERSION; one must be ours
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME@VERSION",
+        value_delimiter = ',',
+        help_heading = "Global options"
+    )]
+    pub accept_schema: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -140,6 +159,8 @@ pub enum Command {
     Mcp(super::mcp::Mcp),
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
+    /// Print the JSON Schema of what a command reads
+    InputSchema(InputSchema),
     /// Print what this binary can do, as JSON
     Capabilities(Listing),
     /// Print a completion script for a shell
@@ -208,6 +229,8 @@ pub struct Lint {
     /// Exit 0 even with findings
     #[arg(long)]
     pub exit_zero: bool,
+    #[command(flatten)]
+    pub page: Page,
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -237,6 +260,8 @@ pub struct Coverage {
     /// Only statements that nothing decides yet
     #[arg(long)]
     pub gaps: bool,
+    #[command(flatten)]
+    pub page: Page,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
     pub output: String,
@@ -281,6 +306,8 @@ pub struct SandboxRun {
     /// Append every decision of the egress proxy to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
+    #[command(flatten)]
+    pub keyed: Keyed,
     /// Output format: the command's own streams, or events
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "jsonl"])]
     pub output: String,
@@ -319,6 +346,8 @@ pub struct Mock {
     /// List scenarios, variants and mutants
     #[arg(long)]
     pub list: bool,
+    #[command(flatten)]
+    pub page: Page,
     /// Output format of the list
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
     pub output: String,
@@ -332,9 +361,16 @@ pub struct Schema {
     /// Which schema [default: our event stream]; `list` names them all
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Schema version; there is one, 1
-    #[arg(long, value_name = "VERSION")]
-    pub schema_version: Option<String>,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "json", value_parser = ["json", "jsonl"])]
+    pub output: String,
+}
+
+#[derive(Args, Debug)]
+pub struct InputSchema {
+    /// The command, for example `certify`; `list` names those that read something
+    #[arg(long, value_name = "COMMAND", default_value = "list")]
+    pub command: String,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "json", value_parser = ["json", "jsonl"])]
     pub output: String,

@@ -1,6 +1,6 @@
 //! `agentproto auth`: log in, look, refresh, and keep secrets.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,18 +9,20 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::args::Global;
-use super::setup::{Common, Told, installed, perform};
-use super::{Outcome, ask};
+use super::machine::effects::{Destructive, Effects};
+use super::perform::{Common, Done, Told, installed, perform};
+use super::{Failure, Outcome, ask, input};
 use crate::exit;
 use crate::runtime::auth::state::State;
 use crate::runtime::auth::{self, Status};
 use crate::runtime::context::Context;
+use crate::runtime::interact::{Kind, Question};
 use crate::runtime::secrets::inventory::{Inventory, conventional_slug};
 use crate::runtime::secrets::{self, Kept, keyring};
 use crate::runtime::{Code, Fault, install};
 
 /// A secret is no book.
-const LONGEST_SECRET: u64 = 64 << 10;
+pub const LONGEST_SECRET: u64 = 64 << 10;
 
 #[derive(Subcommand, Debug)]
 pub enum AuthAction {
@@ -29,7 +31,7 @@ pub enum AuthAction {
     /// Say whether there is a login, and where each secret would come from
     Status(Only),
     /// Run the bundle's refresh now
-    Refresh(Only),
+    Refresh(Refresh),
     /// Keep a secret: read from standard input, or asked for
     Set(Named),
     /// Drop a kept secret, or all of the bundle's with its login state
@@ -43,9 +45,19 @@ pub struct Only {
 }
 
 #[derive(Args, Debug)]
+pub struct Refresh {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(flatten)]
+    pub effects: Effects,
+}
+
+#[derive(Args, Debug)]
 pub struct Login {
     #[command(flatten)]
     pub common: Common,
+    #[command(flatten)]
+    pub effects: Effects,
     /// Seconds that a finished login may take to show
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = super::args::seconds)]
     pub wait: f64,
@@ -57,6 +69,8 @@ pub struct Named {
     pub common: Common,
     /// A variable of `auth.state.env`, or a slug of the SECRETS.md
     pub name: String,
+    #[command(flatten)]
+    pub effects: Effects,
 }
 
 #[derive(Args, Debug)]
@@ -65,60 +79,77 @@ pub struct Forget {
     pub common: Common,
     /// A variable of `auth.state.env`, or a slug of the SECRETS.md
     pub name: Option<String>,
+    #[command(flatten)]
+    pub destructive: Destructive,
 }
 
 impl AuthAction {
-    /// The command's name, and its output format.
-    pub fn said(&self) -> (&'static str, &String) {
+    /// The command's name, and what all of them take.
+    fn said(&self) -> (&'static str, &Common) {
         match self {
-            AuthAction::Login(args) => ("auth login", &args.common.output),
-            AuthAction::Status(args) => ("auth status", &args.common.output),
-            AuthAction::Refresh(args) => ("auth refresh", &args.common.output),
-            AuthAction::Set(args) => ("auth set", &args.common.output),
-            AuthAction::Forget(args) => ("auth forget", &args.common.output),
+            AuthAction::Login(args) => ("auth login", &args.common),
+            AuthAction::Status(args) => ("auth status", &args.common),
+            AuthAction::Refresh(args) => ("auth refresh", &args.common),
+            AuthAction::Set(args) => ("auth set", &args.common),
+            AuthAction::Forget(args) => ("auth forget", &args.common),
         }
+    }
+
+    /// Whether standard input belongs to the call.
+    pub fn reads_input(&self) -> bool {
+        matches!(self, AuthAction::Set(_)) && !ask::somebody()
     }
 }
 
 pub fn run(action: &AuthAction, global: &Global, out: &mut dyn Write) -> Outcome {
-    let (command, _) = action.said();
-    match action {
-        AuthAction::Login(args) => perform(command, &args.common, global, out, async |ctx| {
-            let bin = installed(ctx, &args.common).await?;
+    let (command, common) = action.said();
+    perform(command, common, global, out, async |ctx| match action {
+        AuthAction::Login(args) => {
+            if args.effects.dry_run {
+                return Ok(planned(ctx, "login", "log in")?.into());
+            }
+            let bin = installed(ctx, common).await?;
             let patience = Duration::from_secs_f64(args.wait);
             auth::login(ctx, &bin, Some(patience)).await?;
-            Ok((vec![state("authed", "logged in")], exit::CLEAN))
-        }),
-        AuthAction::Refresh(args) => perform(command, &args.common, global, out, async |ctx| {
-            let bin = installed(ctx, &args.common).await?;
+            Ok(vec![state(ctx, "authed", "logged in")?].into())
+        }
+        AuthAction::Refresh(args) => {
+            if args.effects.dry_run {
+                return Ok(planned(ctx, "refresh", "refresh the login")?.into());
+            }
+            let bin = installed(ctx, common).await?;
             auth::refresh(ctx, &bin).await?;
-            Ok((vec![state("authed", "refreshed")], exit::CLEAN))
-        }),
-        AuthAction::Status(args) => perform(command, &args.common, global, out, async |ctx| {
+            Ok(vec![state(ctx, "authed", "refreshed")?].into())
+        }
+        AuthAction::Status(_) => {
             let status = auth::status(ctx, there(ctx).as_deref()).await?;
             let code = match status.state {
                 State::Authed => exit::CLEAN,
                 State::Unknown | State::Unauthed => exit::NO_PERMISSION,
             };
-            Ok((vec![told(&status)], code))
-        }),
-        AuthAction::Set(args) => perform(command, &args.common, global, out, async |ctx| {
-            keyring::unlock(ctx).await?;
-            set(ctx, &args.name).await
-        }),
-        AuthAction::Forget(args) => perform(command, &args.common, global, out, async |ctx| {
-            keyring::unlock(ctx).await?;
-            forget(ctx, args.name.as_deref())
-        }),
-    }
+            Ok(Done {
+                told: vec![told(&status)],
+                code,
+                ..Done::default()
+            })
+        }
+        AuthAction::Set(args) => set(ctx, args).await,
+        AuthAction::Forget(args) => forget(ctx, args).await,
+    })
 }
 
-fn state(state: &str, text: &str) -> Told {
-    Told {
+fn planned(ctx: &Context, action: &str, text: &str) -> Result<Vec<Told>, Fault> {
+    let bundle = ctx.bundle.identity()?;
+    let text = format!("{text} of `{bundle}`");
+    Ok(vec![Told::plan(action, &bundle, text)])
+}
+
+fn state(ctx: &Context, state: &str, text: &str) -> Result<Told, Fault> {
+    Ok(Told {
         kind: "auth-status",
-        fields: json!({ "state": state }),
+        fields: json!({ "id": ctx.bundle.identity()?, "state": state }),
         text: text.to_owned(),
-    }
+    })
 }
 
 /// The program, if it is there: a look installs nothing.
@@ -152,8 +183,10 @@ fn slug(ctx: &Context, name: &str) -> Result<String, Fault> {
     if let Some((entry, _)) = inventory.variable(name) {
         return Ok(entry.slug.clone());
     }
-    if variables(ctx).any(|variable| variable == name) {
-        return Ok(conventional_slug(name));
+    // By the slug that it is kept under, too: that is what events call it.
+    let mut own = variables(ctx).map(|variable| (variable, conventional_slug(variable)));
+    if let Some((_, slug)) = own.find(|(variable, slug)| *variable == name || slug == name) {
+        return Ok(slug);
     }
     let known = known(ctx, &inventory);
     match known.iter().any(|k| k == name) {
@@ -190,8 +223,14 @@ fn known(ctx: &Context, inventory: &Inventory) -> Vec<String> {
     out
 }
 
-async fn set(ctx: &Context, name: &str) -> Result<(Vec<Told>, u8), Fault> {
+async fn set(ctx: &Context, args: &Named) -> Result<Done, Failure> {
+    let name = args.name.as_str();
     let slug = slug(ctx, name)?;
+    if args.effects.dry_run {
+        let text = format!("keep a value for `{slug}`");
+        return Ok(vec![Told::plan("set", &slug, text)].into());
+    }
+    keyring::unlock(ctx).await?;
     let value = value(ctx, name).await?;
     ctx.masks.add(&value);
     let kept = Kept {
@@ -203,12 +242,15 @@ async fn set(ctx: &Context, name: &str) -> Result<(Vec<Told>, u8), Fault> {
         let what = format!("`{name}` of the environment goes before the one that is kept");
         ctx.observer.warning("secret_shadowed", &what);
     }
-    let told = Told {
+    Ok(vec![secret(&slug, "set", "kept")].into())
+}
+
+fn secret(slug: &str, action: &str, text: &str) -> Told {
+    Told {
         kind: "secret",
-        fields: json!({ "slug": slug, "action": "set" }),
-        text: format!("{slug}: kept"),
-    };
-    Ok((vec![told], exit::CLEAN))
+        fields: json!({ "id": slug, "slug": slug, "action": action }),
+        text: format!("{slug}: {text}"),
+    }
 }
 
 /// From the terminal without an echo, or all of standard input.
@@ -221,13 +263,10 @@ async fn value(ctx: &Context, name: &str) -> Result<Zeroizing<String>, Fault> {
             value => Ok(Zeroizing::new(value.to_owned())),
         };
     }
-    let mut bytes = Zeroizing::new(Vec::new());
-    let read = std::io::stdin()
-        .lock()
-        .take(LONGEST_SECRET + 1)
-        .read_to_end(&mut bytes);
-    read.map_err(|e| wrong(format!("standard input: {e}")))?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| wrong("the value is no UTF-8".into()))?;
+    let bytes = read_input()
+        .await
+        .map_err(|e| wrong(format!("standard input: {e}")))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| wrong("the value is no UTF-8".into()))?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     match text {
@@ -238,33 +277,65 @@ async fn value(ctx: &Context, name: &str) -> Result<Zeroizing<String>, Fault> {
     }
 }
 
+/// On a thread of its own: whoever waits for it can be interrupted.
+async fn read_input() -> std::io::Result<&'static [u8]> {
+    let (give, take) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || give.send(input::all(LONGEST_SECRET + 1)));
+    take.await.unwrap_or(Ok(&[]))
+}
+
 /// Setup stays done (A29-SETUP-26).
-fn forget(ctx: &Context, name: Option<&str>) -> Result<(Vec<Told>, u8), Fault> {
-    let slugs = match name {
-        Some(name) => vec![slug(ctx, name)?],
-        None => {
-            let known = known(ctx, &Inventory::of(&ctx.bundle)?);
-            let slugs = known.iter().map(|name| slug(ctx, name));
-            slugs.collect::<Result<_, _>>()?
-        }
+async fn forget(ctx: &Context, args: &Forget) -> Result<Done, Failure> {
+    let name = args.name.as_deref();
+    let names = match name {
+        Some(name) => vec![name.to_owned()],
+        None => known(ctx, &Inventory::of(&ctx.bundle)?),
     };
+    let slugs = names.iter().map(|name| slug(ctx, name));
+    let slugs: Vec<String> = slugs.collect::<Result<_, _>>()?;
+    let what = match name {
+        Some(name) => format!("the secret `{name}`"),
+        None => "every secret of the bundle, and its login state".to_owned(),
+    };
+    if args.destructive.effects.dry_run {
+        let plans = slugs.iter();
+        let plans = plans.map(|slug| Told::plan("forget", slug, format!("forget `{slug}`")));
+        let mut plans: Vec<Told> = plans.collect();
+        if name.is_none() {
+            plans.extend(planned(ctx, "forget", "forget the login state")?);
+        }
+        return Ok(plans.into());
+    }
+    confirmed(ctx, args, &what, slugs.len()).await?;
+    keyring::unlock(ctx).await?;
     let mut told = Vec::new();
     for slug in slugs {
         let gone = secrets::forget_slug(ctx, &slug)?;
         if gone || name.is_some() {
-            told.push(Told {
-                kind: "secret",
-                fields: json!({ "slug": slug, "action": if gone { "forgotten" } else { "none" } }),
-                text: format!(
-                    "{slug}: {}",
-                    if gone { "forgotten" } else { "was not kept" }
-                ),
+            told.push(match gone {
+                true => secret(&slug, "forgotten", "forgotten"),
+                false => secret(&slug, "none", "was not kept"),
             });
         }
     }
     if name.is_none() {
         auth::forget(ctx)?;
-        told.push(state("unauthed", "the login state is forgotten"));
+        told.push(state(ctx, "unauthed", "the login state is forgotten")?);
     }
-    Ok((told, exit::CLEAN))
+    Ok(told.into())
+}
+
+/// By an option, or by whoever sits there.
+async fn confirmed(ctx: &Context, args: &Forget, what: &str, count: usize) -> Result<(), Failure> {
+    let mut wish = args.destructive.clone();
+    wish.confirm |= ctx.yes;
+    if !wish.confirm && !ctx.interact.is_headless() {
+        let question = Question {
+            message: format!("Forget {what}?"),
+            kind: Kind::Boolean,
+            default: Some("false".to_owned()),
+        };
+        wish.confirm = ctx.interact.ask(&question).await? == "true";
+    }
+    wish.check(&format!("to forget {what}"), count)
 }

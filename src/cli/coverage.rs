@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::Coverage;
 use super::{Failure, Outcome, io_failure};
@@ -193,11 +193,23 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
     }
     rows.retain(|row| args.spec.as_deref().is_none_or(|spec| row.spec == spec));
     rows.retain(|row| !args.gaps || row.by.is_empty());
+    let list = format!("coverage {:?} {}", args.spec, args.gaps);
+    let cut = args.page.keep(&list, &mut rows)?;
     match args.output.as_str() {
         "human" => human(&rows, out).map_err(io_failure)?,
         "json" => {
             let list: Vec<_> = rows.iter().map(record).collect();
-            let value = json!({ "schema": "agentproto.coverage/v1", "requirements": list });
+            let mut value = object(json!({
+                "schema": "agentproto.coverage/v1",
+                "requirements": list,
+            }));
+            value.extend(
+                args.page
+                    .is_asked()
+                    .then(|| cut.fields())
+                    .unwrap_or_default(),
+            );
+            let value = Value::Object(value);
             writeln!(out, "{value:#}").map_err(io_failure)?;
         }
         _ => {
@@ -209,7 +221,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
                     .map_err(io_failure)?;
             }
             emitter
-                .summary(true, started.elapsed(), Fields::new())
+                .summary(true, started.elapsed(), cut.fields())
                 .map_err(io_failure)?;
         }
     }

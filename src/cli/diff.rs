@@ -112,7 +112,10 @@ pub fn show(
             });
             writeln!(out, "{document:#}")
         }
-        "jsonl" => events(&found, is_same, notes, command, started, out),
+        "jsonl" => {
+            let sides = [(a, ours.len()), (b, theirs.len())];
+            events(&found, sides, notes, command, started, out)
+        }
         _ => human(&found, [a, b], notes, global, out),
     };
     written.map_err(io_failure)?;
@@ -124,7 +127,7 @@ pub fn show(
 
 fn events(
     found: &[Difference],
-    is_same: bool,
+    sides: [(&Side<'_>, usize); 2],
     notes: &[String],
     command: &str,
     started: Instant,
@@ -132,11 +135,16 @@ fn events(
 ) -> io::Result<()> {
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta(command)?;
+    for (side, lines) in sides {
+        let fields = json!({ "name": side.name, "lines": lines });
+        emitter.event("transcript", &object(fields))?;
+    }
     for difference in found {
         emitter.event("difference", &object(difference.as_json()))?;
     }
+    let is_same = found.is_empty();
     let fields = object(json!({"same": is_same, "differences": found.len(), "notes": notes}));
-    emitter.summary(true, started.elapsed(), fields)
+    emitter.summary(is_same, started.elapsed(), fields)
 }
 
 fn human(

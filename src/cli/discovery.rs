@@ -4,7 +4,8 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::args::{Listing, Schema};
+use super::args::{InputSchema, Listing, Schema};
+use super::machine::catalogue;
 use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::lint::shape::SCHEMAS;
@@ -80,15 +81,6 @@ fn find(name: &str) -> Option<&'static str> {
 }
 
 pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
-    if let Some(version) = &args.schema_version
-        && !matches!(version.as_str(), "1" | "1.0" | "1.0.0")
-    {
-        return Err(Failure::new(
-            exit::USAGE,
-            format!("there is no schema version `{version}`"),
-        )
-        .hint(format!("supported: {SCHEMA_VERSION}")));
-    }
     let name = args.name.as_deref().unwrap_or("events");
     if name == "list" {
         let names: Vec<&str> = OWN
@@ -99,7 +91,7 @@ pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
             .collect();
         return print(&json!({ "schemas": names }), &args.output, "schema", out);
     }
-    let Some(text) = find(name) else {
+    if find(name).is_none() {
         let names = OWN
             .iter()
             .map(|(n, _)| *n)
@@ -109,32 +101,11 @@ pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
             Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
             None => failure.hint("`agentproto schema --name list` names them all"),
         });
-    };
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        Failure::new(exit::INTERNAL, format!("embedded schema `{name}`: {error}"))
-    })?;
-    print(&value, &args.output, "schema", out)
+    }
+    print(&embedded(name)?, &args.output, "schema", out)
 }
 
 pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
-    let framework = ["aoi:meta", "aoi:error", "aoi:summary"];
-    let command = |name: &str, domain: &[&str], writes: bool| {
-        let events: Vec<&str> = framework.iter().chain(domain).copied().collect();
-        json!({
-            "name": name,
-            "read_only": !writes,
-            "bounded": true,
-            "supports_cursor": false,
-            "auth_required": false,
-            "event_types": events,
-        })
-    };
-    // Until it is stopped.
-    let endless = |name: &str, domain: &[&str], writes: bool| {
-        let mut command = command(name, domain, writes);
-        command["bounded"] = json!(false);
-        command
-    };
     #[cfg(target_os = "linux")]
     let tools: &[&str] = &crate::daemon::mcp::TOOL_NAMES;
     #[cfg(not(target_os = "linux"))]
@@ -151,48 +122,12 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             "streamable_http": "agentproto serve",
             "tools": tools,
         },
-        "commands": [
-            command("lint", &["finding"], true),
-            command("explain", &["doc"], false),
-            command("rules", &["rule", "aoi-rule"], false),
-            command("coverage", &["requirement"], false),
-            command("doctor", &["aoi:check"], false),
-            command("install", &["aoi:progress", "aoi:warning", "aoi:plan"], true),
-            command(
-                "run",
-                &[
-                    "aoi:progress",
-                    "aoi:warning",
-                    "text-delta",
-                    "thought",
-                    "tool-call",
-                    "tool-result",
-                    "agent-prompt",
-                    "turn-end",
-                    "session",
-                ],
-                true,
-            ),
-            endless("serve", &["aoi:warning", "listening"], true),
-            command("audit verify", &["audit-log"], false),
-            command("mock", &["scenario", "variant", "mutant"], true),
-            command("certify", &["result", "mutant", "variant"], true),
-            command("sandbox explain", &["clause"], false),
-            command("sandbox run", &["output", "egress"], true),
-            command("setup", &["setup-step"], true),
-            command("auth login", &["auth-status"], true),
-            command("auth status", &["auth-status"], false),
-            command("auth refresh", &["auth-status"], true),
-            command("auth set", &["secret"], true),
-            command("auth forget", &["secret", "auth-status"], true),
-            command("aoi-lint", &["aoi:check", "pair"], true),
-            command("replay", &["difference", "result"], true),
-            command("diff", &["difference"], false),
-            command("report merge", &["result"], true),
-            command("report render", &["result"], true),
-            command("schema", &["document"], false),
-            command("capabilities", &["document"], false),
-        ],
+        "commands": catalogue::commands(),
+        "global_options": {
+            "schema_version": "--schema-version",
+            "accept_schema": "--accept-schema",
+            "machine_mode": ["--output jsonl", "--format jsonl"],
+        },
     });
     let output = if args.output == "human" {
         "json"
@@ -200,6 +135,45 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
         &args.output
     };
     print(&value, output, "capabilities", out)
+}
+
+/// What commands read: files in a format of ours, or text.
+const INPUTS: &[(&str, &str)] = &[
+    ("aoi-lint", "aoi-probe"),
+    ("certify", "suite"),
+    ("diff", "transcript"),
+    ("mock", "scenario"),
+    ("replay", "transcript"),
+    ("report merge", "certify-report"),
+    ("report render", "certify-report"),
+];
+
+pub fn input_schema(args: &InputSchema, out: &mut dyn Write) -> Outcome {
+    let known = || INPUTS.iter().map(|(command, _)| *command);
+    if args.command == "list" {
+        let commands: Vec<Value> = INPUTS
+            .iter()
+            .map(|(command, schema)| json!({ "command": command, "schema": schema }))
+            .collect();
+        let value = json!({ "commands": commands });
+        return print(&value, &args.output, "input-schema", out);
+    }
+    let named = INPUTS.iter().find(|(command, _)| *command == args.command);
+    let Some((_, name)) = named else {
+        let message = format!("`{}` reads nothing that has a schema", args.command);
+        let failure = Failure::new(exit::USAGE, message);
+        return Err(match closest_of(&args.command, known()) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`agentproto input-schema` names those that do"),
+        });
+    };
+    print(&embedded(name)?, &args.output, "input-schema", out)
+}
+
+fn embedded(name: &str) -> Result<Value, Failure> {
+    let wrong = |what: String| Failure::new(exit::INTERNAL, format!("schema `{name}`: {what}"));
+    let text = find(name).ok_or_else(|| wrong("not there".to_owned()))?;
+    serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
 }
 
 /// Discovery is one JSON object; in machine mode it travels inside an event.

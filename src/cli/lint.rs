@@ -15,7 +15,7 @@ use crate::lint::{
     UnknownRule, fix_targets, lint_targets, matching,
 };
 use crate::manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, normalize, replace_file};
-use crate::report::{self, Meta};
+use crate::report::{self, Meta, Part};
 
 pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
@@ -114,8 +114,28 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.hide_suppressed {
         report.findings.retain(crate::lint::Finding::counts);
     }
+    let code = verdict(&report, &meta, faulty);
+    let part = match args.page.is_asked() {
+        true => Some(page(args, &meta, &mut report)?),
+        false => None,
+    };
+    let meta = Meta { part, ..meta };
     report::render(args::format(&args.output), &report, &meta, out).map_err(io_failure)?;
-    Ok(verdict(&report, &meta, faulty))
+    Ok(code)
+}
+
+/// Leaves of the findings those of a page; the verdict is that of all of them.
+fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<Part, Failure> {
+    let failed = meta.run_fails(report);
+    let list = format!(
+        "lint {:?} {:?} {:?} {:?}",
+        args.paths, args.profile, args.select, args.ignore
+    );
+    let cut = args.page.keep(&list, &mut report.findings)?;
+    Ok(Part {
+        failed,
+        next: cut.next,
+    })
 }
 
 /// What `--verbose` tells.

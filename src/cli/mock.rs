@@ -19,7 +19,7 @@ use crate::report::aoi::{Emitter, Fields, object};
 
 pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
     if args.list {
-        return list(&args.output, out).map_err(io_failure);
+        return list(args, out);
     }
     if args.kind.as_deref() == Some("llm") {
         return model::run(args, out);
@@ -137,6 +137,7 @@ fn rows() -> Vec<Row> {
         rows.push(Row {
             event: "scenario",
             fields: json!({
+                "id": format!("{mock}/{}", embedded.name),
                 "mock": mock,
                 "name": embedded.name,
                 "description": description,
@@ -149,6 +150,7 @@ fn rows() -> Vec<Row> {
         rows.push(Row {
             event: "variant",
             fields: json!({
+                "id": format!("{mock}/{}", variant.name),
                 "mock": mock,
                 "name": variant.name,
                 "what": variant.what,
@@ -180,9 +182,18 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-fn list(output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
+fn list(args: &Mock, out: &mut dyn Write) -> Outcome {
+    let mut rows = rows();
+    let cut = args.page.keep("mock", &mut rows)?;
+    let more = match args.page.is_asked() {
+        true => cut.fields(),
+        false => Fields::new(),
+    };
+    listed(&rows, more, &args.output, out).map_err(io_failure)
+}
+
+fn listed(rows: &[Row], more: Fields, output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
     let started = Instant::now();
-    let rows = rows();
     let of = |event: &str| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
     let (scenarios, mutants) = (of("scenario"), of("mutant"));
     let variants = of("variant");
@@ -191,21 +202,22 @@ fn list(output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
             let fields = |rows: &[&Row]| -> Vec<Value> {
                 rows.iter().map(|row| row.fields.clone()).collect()
             };
-            let document = json!({
+            let mut document = object(json!({
                 "schema": "agentproto.mocks/v1",
                 "scenarios": fields(&scenarios),
                 "variants": fields(&variants),
                 "mutants": fields(&mutants),
-            });
-            writeln!(out, "{document:#}")?;
+            }));
+            document.extend(more);
+            writeln!(out, "{:#}", Value::Object(document))?;
         }
         "jsonl" => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("mock")?;
-            for row in &rows {
+            for row in rows {
                 emitter.event(row.event, &object(row.fields.clone()))?;
             }
-            emitter.summary(true, started.elapsed(), Fields::new())?;
+            emitter.summary(true, started.elapsed(), more)?;
         }
         _ => {
             table(["MOCK", "SCENARIO", "WHAT HAPPENS"], &scenarios, out)?;

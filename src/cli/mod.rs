@@ -32,8 +32,11 @@ mod doctor;
 mod explain;
 mod git;
 #[cfg(target_os = "linux")]
+mod input;
+#[cfg(target_os = "linux")]
 mod install;
 mod lint;
+pub mod machine;
 mod man;
 #[cfg(target_os = "linux")]
 mod mcp;
@@ -43,6 +46,10 @@ mod mistakes;
 mod mock;
 #[cfg(unix)]
 mod model;
+#[cfg(target_os = "linux")]
+mod notes;
+#[cfg(target_os = "linux")]
+mod perform;
 #[cfg(target_os = "linux")]
 mod progress;
 #[cfg(target_os = "linux")]
@@ -68,12 +75,15 @@ mod terminal;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
-use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
+use serde_json::Value;
 
+use self::machine::Call;
+use self::machine::redact::Secrets;
+use self::machine::stream::Stream;
 use crate::exit;
-use crate::report::aoi::{self, Category, Emitter};
+use crate::report::aoi::Category;
 #[cfg(unix)]
 use crate::runtime::fault::Fault;
 pub use args::Cli;
@@ -91,6 +101,8 @@ pub struct Failure {
     pub hint: Option<String>,
     /// A stable name, where the exit code alone says too little.
     pub slug: Option<&'static str>,
+    /// For programs: pending setup steps, clauses, exit status.
+    pub details: Box<Value>,
 }
 
 impl Failure {
@@ -100,7 +112,12 @@ impl Failure {
             message: message.into(),
             hint: None,
             slug: None,
+            details: Box::default(),
         }
+    }
+    /// A signal ended the work.
+    pub fn interrupted(code: u8) -> Self {
+        Failure::new(code, "interrupted").typed("interrupted")
     }
     pub fn typed(mut self, slug: &'static str) -> Self {
         self.slug = Some(slug);
@@ -112,6 +129,18 @@ impl Failure {
     }
 
     fn category(&self) -> Category {
+        match self.slug {
+            Some("idempotency_conflict" | "count_differs") => return Category::Conflict,
+            Some("auth_required" | "secret_unavailable" | "interactive_required") => {
+                return Category::Authn;
+            }
+            Some("handshake_timeout" | "turn_timeout") => return Category::Timeout,
+            // Trying again does not change the machine.
+            Some("sandbox_unenforceable" | "sandbox_unsupported_provider" | "version_mismatch") => {
+                return Category::Config;
+            }
+            _ => {}
+        }
         match self.code {
             exit::USAGE => Category::Usage,
             exit::DATA => Category::Validation,
@@ -131,6 +160,7 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         Failure {
             hint: fault.hint,
+            details: fault.details,
             ..Failure::new(fault.code.exit(), fault.message).typed(fault.code.as_str())
         }
     }
@@ -146,24 +176,22 @@ fn io_failure(error: io::Error) -> Failure {
 
 /// Runs the command line; the exit code of the process.
 pub fn main() -> u8 {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // clap prints help and version to stdout, mistakes to stderr.
-            let code = if error.use_stderr() {
-                exit::USAGE
-            } else {
-                exit::CLEAN
-            };
-            let _ = error.print();
-            if code == exit::USAGE && asks_for_events(std::env::args_os().skip(1)) {
-                usage_events(&error);
-            }
-            return code;
-        }
+    let parsed = machine::catalogue::tree().try_get_matches();
+    let parsed = parsed.and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        let mut call = Call::of(&matches);
+        call.is_machine &= !is_agent(&cli.command);
+        Ok((cli, call))
+    });
+    let (cli, call) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return machine::misunderstood(&error),
     };
-    let mut out = BufWriter::new(io::stdout().lock());
-    let outcome = run(&cli, &mut out);
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
+    let mut out = Stream::new(BufWriter::new(io::stdout().lock()), call.is_machine);
+    let outcome = machine::negotiate(&cli.global);
+    let outcome = outcome.and_then(|()| once(&cli, &call, &words, &mut out));
     let outcome = match out.flush() {
         // Who stops reading does not change the verdict.
         Err(error) if outcome.is_ok() && error.kind() != io::ErrorKind::BrokenPipe => {
@@ -171,14 +199,70 @@ pub fn main() -> u8 {
         }
         _ => outcome,
     };
-    match outcome {
+    let code = match outcome {
+        _ if out.frame.is_cut && !out.frame.is_closed => machine::interrupted(&call, &mut out),
         Ok(code) => code,
         Err(failure) => {
-            complain(&cli, &failure, &mut out);
-            let _ = out.flush();
+            machine::complain(&call, &failure, &secrets, &mut out);
             failure.code
         }
+    };
+    let _ = out.flush();
+    code
+}
+
+/// Standard output carries the agent's side of a conversation.
+fn is_agent(command: &Command) -> bool {
+    match command {
+        #[cfg(target_os = "linux")]
+        Command::Replay(args) => args.is_agent(),
+        _ => false,
     }
+}
+
+/// Runs the command, or tells what it did where its key is known.
+#[cfg(target_os = "linux")]
+fn once<W: Write>(cli: &Cli, call: &Call, words: &[OsString], out: &mut Stream<W>) -> Outcome {
+    use machine::once::{Claim, claim};
+    let Some(key) = &call.key else {
+        return watched(cli, call, out);
+    };
+    let turn = match claim(key, words, payload(cli)?)? {
+        Claim::Done(answer) => return answer.give(call.is_machine, out),
+        Claim::Ours(turn) => turn,
+    };
+    out.keep();
+    let code = watched(cli, call, out)?;
+    // What failed may be tried again.
+    if let (exit::CLEAN, Some(kept)) = (code, out.take_kept()) {
+        turn.done(code, &kept)?;
+    }
+    Ok(code)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn once<W: Write>(cli: &Cli, call: &Call, _words: &[OsString], out: &mut Stream<W>) -> Outcome {
+    watched(cli, call, out)
+}
+
+/// What a command reads besides its words.
+#[cfg(target_os = "linux")]
+fn payload(cli: &Cli) -> Result<&'static [u8], Failure> {
+    let limit = match &cli.command {
+        Command::Auth { action } if action.reads_input() => auth::LONGEST_SECRET + 1,
+        Command::Run(args) if args.prompt.as_deref() == Some("-") => run::LONGEST_PROMPT,
+        _ => return Ok(&[]),
+    };
+    input::all(limit).map_err(|e| Failure::new(exit::IO, format!("standard input: {e}")))
+}
+
+/// Signals are taken here where the command has no care of its own for them.
+fn watched<W: Write>(cli: &Cli, call: &Call, out: &mut Stream<W>) -> Outcome {
+    let entry = machine::catalogue::find(&call.name);
+    if call.is_machine && entry.is_some_and(|entry| !entry.has_signals) {
+        signals::watch();
+    }
+    run(cli, out)
 }
 
 fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
@@ -219,128 +303,11 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         #[cfg(target_os = "linux")]
         Command::Mcp(args) => mcp::run(args, &cli.global),
         Command::Schema(args) => discovery::schema(args, out),
+        Command::InputSchema(args) => discovery::input_schema(args, out),
         Command::Capabilities(args) => discovery::capabilities(args, out),
         Command::Completions { shell } => completions::run(*shell, out),
         Command::Man => man::run(out),
     }
-}
-
-/// Says what went wrong: to people on stderr, and in machine mode as events too.
-fn complain(cli: &Cli, failure: &Failure, out: &mut dyn Write) {
-    if failure.message.is_empty() {
-        return;
-    }
-    // A file with several mistakes is told on several lines.
-    let message = crate::report::text::plain_lines(&failure.message);
-    let mut err = io::stderr().lock();
-    let _ = match failure.slug {
-        Some(slug) => writeln!(err, "agentproto: {slug}: {message}"),
-        None => writeln!(err, "agentproto: {message}"),
-    };
-    if let Some(hint) = &failure.hint {
-        let _ = writeln!(err, "  {}", crate::report::text::plain(hint));
-    }
-    if let Some(command) = machine_mode(&cli.command) {
-        failure_events(command, failure, out);
-    }
-}
-
-fn failure_events(command: &str, failure: &Failure, out: &mut dyn Write) {
-    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-    let code = match failure.slug {
-        Some(slug) => slug.to_ascii_uppercase(),
-        None => format!("EXIT_{}", failure.code),
-    };
-    let error = aoi::Failure {
-        code: &code,
-        category: failure.category(),
-        message: &failure.message,
-        retryable: failure.code == exit::TEMPORARY,
-        hint: failure.hint.as_deref(),
-    };
-    let _ = emitter.meta(command);
-    let _ = emitter.error(&error);
-    let _ = emitter.summary(false, Duration::ZERO, aoi::Fields::new());
-}
-
-/// Whether a command line that could not be understood asks for machine mode all the same.
-fn asks_for_events(args: impl Iterator<Item = OsString>) -> bool {
-    let args: Vec<OsString> = args.take_while(|arg| arg != "--").collect();
-    let one = |arg: &OsString| {
-        let forms = ["--output=jsonl", "--format=jsonl", "-o=jsonl", "-ojsonl"];
-        forms.iter().any(|form| arg == form)
-    };
-    let two = |pair: &[OsString]| {
-        matches!(pair, [name, value] if value == "jsonl"
-            && ["--output", "--format", "-o"].iter().any(|n| name == n))
-    };
-    args.iter().any(one) || args.windows(2).any(two)
-}
-
-/// A reader of events gets its frame even where the command line is wrong.
-fn usage_events(error: &clap::Error) {
-    let text = error.render().to_string();
-    let first = text.lines().next().unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or(first);
-    let failure = Failure::new(exit::USAGE, message).hint("`agentproto --help` lists commands");
-    let command = Cli::command();
-    let named = std::env::args_os().nth(1).unwrap_or_default();
-    let name = command
-        .get_subcommands()
-        .find(|c| *c.get_name() == named)
-        .map_or("agentproto", |c| c.get_name());
-    failure_events(name, &failure, &mut io::stdout().lock());
-}
-
-/// The command's name where it was asked for AOI events.
-fn machine_mode(command: &Command) -> Option<&'static str> {
-    let (name, output) = match command {
-        Command::Lint(args) => ("lint", &args.output),
-        Command::Explain(args) => ("explain", &args.output),
-        Command::Rules(args) => ("rules", &args.output),
-        Command::Coverage(args) => ("coverage", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Doctor(args) => ("doctor", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Install(args) => ("install", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Sandbox { action } => match action {
-            args::SandboxAction::Explain(args) => ("sandbox explain", &args.output),
-            args::SandboxAction::Run(args) => ("sandbox run", &args.output),
-        },
-        #[cfg(target_os = "linux")]
-        Command::Run(args) => ("run", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Serve(args) => ("serve", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Setup(args) => ("setup", &args.common.output),
-        #[cfg(target_os = "linux")]
-        Command::Auth { action } => action.said(),
-        #[cfg(target_os = "linux")]
-        Command::Audit {
-            action: audit::AuditAction::Verify(args),
-        } => ("audit verify", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Certify(args) => ("certify", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::AoiLint(args) => ("aoi-lint", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Replay(args) if !args.is_agent() => ("replay", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Diff(args) => ("diff", &args.output),
-        #[cfg(target_os = "linux")]
-        Command::Record(_) | Command::Replay(_) | Command::Mcp(_) => return None,
-        Command::Report { action } => {
-            let (name, output) = action.said();
-            return (output == "jsonl").then_some(name);
-        }
-        #[cfg(unix)]
-        Command::Mock(args) => ("mock", &args.output),
-        Command::Schema(args) => ("schema", &args.output),
-        Command::Capabilities(args) => ("capabilities", &args.output),
-        Command::Completions { .. } | Command::Man => return None,
-    };
-    (output == "jsonl").then_some(name)
 }
 
 /// What a walk of one directory finds, without configuration.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::args::Global;
 use super::diff::{self, Side};
-use super::{Failure, Outcome, certify, io_failure, record, terminal};
+use super::{Failure, Outcome, certify, io_failure, record, signals, terminal};
 use crate::exit;
 use crate::harness::model::{RECORDING, Target};
 use crate::harness::run::{Secrets, recording, rerun};
@@ -272,6 +272,7 @@ fn judge(
     global: &Global,
     out: &mut dyn Write,
 ) -> Outcome {
+    signals::watch();
     let format: reports::Format = args
         .output
         .parse()

@@ -25,17 +25,6 @@ pub enum ReportAction {
     Index(Index),
 }
 
-impl ReportAction {
-    /// The command's name and output, for machine mode.
-    pub fn said(&self) -> (&'static str, &str) {
-        match self {
-            ReportAction::Merge(args) => ("report merge", &args.form.output),
-            ReportAction::Render(args) => ("report render", &args.form.output),
-            ReportAction::Index(_) => ("report index", "human"),
-        }
-    }
-}
-
 #[derive(Args, Debug)]
 pub struct Form {
     /// Output format

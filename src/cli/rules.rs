@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::Args;
 
 use super::args::Global;
+use super::machine::page::Page;
 use super::{Outcome, io_failure, terminal};
 use crate::exit;
 use crate::lint::{Rule, registry};
@@ -18,6 +19,8 @@ pub struct Rules {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "KIND", default_value = "lint", value_parser = ["lint", "aoi"])]
     pub kind: String,
+    #[command(flatten)]
+    pub page: Page,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
     pub output: String,
@@ -31,18 +34,21 @@ pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
     };
     #[cfg(target_os = "linux")]
     if args.kind == "aoi" {
+        let mut all = docs::sorted();
+        let cut = args.page.keep("rules aoi", &mut all)?;
         match args.output.as_str() {
-            "json" => docs::list_json(&meta, out),
-            "jsonl" => docs::list_jsonl(&meta, out),
-            _ => docs::list_human(&meta, out),
+            "json" => docs::list_json(&all, &meta, out),
+            "jsonl" => docs::list_jsonl(&all, &meta, cut.fields(), out),
+            _ => docs::list_human(&all, &meta, out),
         }
         .map_err(io_failure)?;
         return Ok(exit::CLEAN);
     }
-    let all: Vec<&Rule> = registry::rules().collect();
+    let mut all: Vec<&Rule> = registry::rules().collect();
+    let cut = args.page.keep("rules lint", &mut all)?;
     match args.output.as_str() {
         "json" => rules::render_json(&all, &meta, out),
-        "jsonl" => rules::render_jsonl(&all, &meta, out),
+        "jsonl" => rules::render_jsonl(&all, &meta, cut.fields(), out),
         _ => rules::render_human(&all, &meta, out),
     }
     .map_err(io_failure)?;

@@ -12,12 +12,15 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Global, SandboxAction, SandboxExplain, SandboxRun};
+use super::notes::Signals;
 use super::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use crate::report::Meta;
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::sandbox as table;
 use crate::report::text::plain;
+use crate::runtime::home::Home;
+use crate::runtime::mask::Masks;
 use crate::runtime::sandbox::backend;
 use crate::runtime::sandbox::confined::{self, Confined, Prepared, StartError};
 use crate::runtime::sandbox::diagnose;
@@ -25,6 +28,7 @@ use crate::runtime::sandbox::egress::audit::Entry;
 use crate::runtime::sandbox::egress::{AuditSink, JsonLines, SystemResolver};
 use crate::runtime::sandbox::policy::{self, Policy, Refusal, Surroundings, Target};
 use crate::runtime::sandbox::{Assessment, Backend, Standing};
+use crate::runtime::secrets::random;
 use crate::runtime::spawn::{Exit, Lines, Options, Piece, Stdio};
 
 /// Names of the file in a bundle that declares its sandbox, the first that is there.
@@ -292,10 +296,21 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
     confined.child.stdin = None;
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta("sandbox run").map_err(io_failure)?;
+    let id = written_down(args)?;
+    let mut signals = Signals::new();
+    let mut interrupted = None;
     let mut stdout = confined.child.stdout.take();
     let mut stderr_open = true;
     while stdout.is_some() || stderr_open {
         tokio::select! {
+            code = signals.next() => {
+                // The first goes on to the child, the next ends it.
+                let number = i32::from(code) - 128;
+                match interrupted.replace(code) {
+                    None => drop(confined.child.signal(number, false)),
+                    Some(_) => drop(confined.child.kill().await),
+                }
+            }
             piece = next(&mut stdout), if stdout.is_some() => match piece {
                 Some(piece) => emitter.event("output", &piece_fields(piece)).map_err(io_failure)?,
                 None => stdout = None,
@@ -318,8 +333,16 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
             .event("egress", &object(fields))
             .map_err(io_failure)?;
     }
-    let code = code(exit.status);
-    let fields = object(json!({
+    let code = interrupted.unwrap_or(code(exit.status));
+    let told = json!({
+        "id": id,
+        "exit_code": exit.status.code(),
+        "signal": exit.status.signal(),
+    });
+    emitter
+        .event("sandboxed", &object(told))
+        .map_err(io_failure)?;
+    let mut fields = object(json!({
         "exit_code": exit.status.code(),
         "signal": exit.status.signal(),
         "timed_out": exit.timed_out,
@@ -328,10 +351,22 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
         "system_us": exit.usage.system_us,
         "peak_kb": exit.usage.peak_kb,
     }));
+    if interrupted.is_some() {
+        fields.extend(object(json!({ "reason": "interrupted", "partial": true })));
+    }
     emitter
         .summary(code == 0, started.elapsed(), fields)
         .map_err(io_failure)?;
     Ok(code)
+}
+
+/// The audit log knows the run by this id.
+fn written_down(args: &SandboxRun) -> Result<String, Failure> {
+    let id = random::token()?.chars().take(16).collect::<String>();
+    let entity = format!("local:{}", args.policy.display());
+    let log = crate::runtime::audit::Audit::open(&Home::from_env()?, &entity, Masks::default())?;
+    log.record("sandbox.run", json!({ "id": id }))?;
+    Ok(id)
 }
 
 async fn next(lines: &mut Option<Lines>) -> Option<Piece> {

@@ -7,6 +7,9 @@ use crate::exit;
 
 pub static STOP: AtomicBool = AtomicBool::new(false);
 
+/// The command knows that a signal came, and tells of it itself.
+static HEARD: AtomicBool = AtomicBool::new(false);
+
 #[cfg(unix)]
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
@@ -14,26 +17,42 @@ static TERMINATED: AtomicBool = AtomicBool::new(false);
 #[cfg(unix)]
 pub fn watch() {
     use signal_hook::consts::{SIGINT, SIGTERM};
-    for signal in [SIGINT, SIGTERM] {
-        // SAFETY: the handler only touches atomics and, on the second signal, `_exit`.
-        let _ = unsafe {
-            signal_hook::low_level::register(signal, move || {
-                if signal == SIGTERM {
-                    TERMINATED.store(true, Ordering::Relaxed);
-                }
-                if STOP.swap(true, Ordering::Relaxed) {
-                    signal_hook::low_level::exit(128 + signal);
-                }
-            })
-        };
-    }
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        for signal in [SIGINT, SIGTERM] {
+            // SAFETY: the handler only touches atomics and, on the second signal, `_exit`.
+            let _ = unsafe {
+                signal_hook::low_level::register(signal, move || {
+                    if signal == SIGTERM {
+                        TERMINATED.store(true, Ordering::Relaxed);
+                    }
+                    if STOP.swap(true, Ordering::Relaxed) {
+                        signal_hook::low_level::exit(128 + signal);
+                    }
+                })
+            };
+        }
+    });
 }
 
 #[cfg(not(unix))]
 pub fn watch() {}
 
-/// The exit code of an interrupted run.
+/// The exit code of an interrupted run, for whoever tells of it.
 pub fn interrupted() -> Option<u8> {
+    let code = code();
+    if code.is_some() {
+        HEARD.store(true, Ordering::Relaxed);
+    }
+    code
+}
+
+/// A signal came, and nobody told of it yet.
+pub fn is_unheard() -> bool {
+    STOP.load(Ordering::Relaxed) && !HEARD.load(Ordering::Relaxed)
+}
+
+pub fn code() -> Option<u8> {
     if !STOP.load(Ordering::Relaxed) {
         return None;
     }

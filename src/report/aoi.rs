@@ -65,6 +65,16 @@ impl Category {
     }
 }
 
+impl Category {
+    /// Where the text leaves it open, the answer is no.
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Category::RateLimited | Category::Temporary | Category::Timeout
+        )
+    }
+}
+
 /// A failure, of one item or of the whole run.
 #[derive(Clone, Debug)]
 pub struct Failure<'a> {
@@ -164,11 +174,12 @@ impl<'w> Emitter<'w> {
 
     /// A domain event. A bare name that the framework reserves gets its prefix.
     pub fn event(&mut self, kind: &str, fields: &Fields) -> io::Result<()> {
+        // A check is a result, although its name is the framework's.
+        if kind == "check" || !(FRAMEWORK.contains(&kind) || kind.starts_with("aoi:")) {
+            self.events += 1;
+        }
         if FRAMEWORK.contains(&kind) {
             return self.write(&format!("aoi:{kind}"), fields);
-        }
-        if !kind.starts_with("aoi:") {
-            self.events += 1;
         }
         self.write(kind, fields)
     }
@@ -210,8 +221,13 @@ impl<'w> Emitter<'w> {
         if self.closed {
             return Ok(());
         }
-        let line = line(kind, fields)?;
-        match writeln!(self.out, "{line}").and_then(|()| self.out.flush()) {
+        let mut line = line(kind, fields)?;
+        line.push('\n');
+        match self
+            .out
+            .write_all(line.as_bytes())
+            .and_then(|()| self.out.flush())
+        {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed = true;
                 Ok(())

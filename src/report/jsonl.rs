@@ -18,13 +18,17 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
     let mut counts = object(json!({
         // Lines, suppressed ones included; the counts by severity leave those out.
         "count": report.findings.len(),
-        "error_count": tally.errors,
-        "warning_count": tally.warnings,
+        // `error_count` and `warning_count` are those of the stream itself: it has none.
+        "findings": { "error": tally.errors, "warning": tally.warnings, "info": tally.infos },
         "info_count": tally.infos,
         "suppressed_count": tally.suppressed,
         "files": report.files.len(),
         "partial": is_partial(report) || meta.interrupted,
     }));
+    if let Some(part) = &meta.part {
+        counts.insert("truncated".to_owned(), part.next.is_some().into());
+        counts.insert("next_cursor".to_owned(), part.next.clone().into());
+    }
     if meta.interrupted {
         counts.insert("reason".to_owned(), "interrupted".into());
     }

@@ -56,6 +56,17 @@ pub struct Meta {
     pub interrupted: bool,
     /// Paths below this directory are printed relative to it.
     pub base: Option<PathBuf>,
+    /// The report holds a page of the findings.
+    pub part: Option<Part>,
+}
+
+/// What a page of findings does not show by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Whether the findings of all pages fail the run.
+    pub failed: bool,
+    /// The cursor of the next page.
+    pub next: Option<String>,
 }
 
 impl Default for Meta {
@@ -71,6 +82,7 @@ impl Default for Meta {
             exit_zero: false,
             interrupted: false,
             base: None,
+            part: None,
         }
     }
 }
@@ -102,6 +114,9 @@ impl Meta {
     }
 
     pub fn run_fails(&self, report: &Report) -> bool {
+        if let Some(part) = &self.part {
+            return part.failed;
+        }
         !self.exit_zero && report.findings.iter().any(|f| self.is_failure(f))
     }
 }

@@ -58,7 +58,13 @@ pub fn render_json(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Res
     writeln!(out, "{}", text::pretty(&document)?)
 }
 
-pub fn render_jsonl(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+/// `more` goes into the summary.
+pub fn render_jsonl(
+    rules: &[&Rule],
+    meta: &Meta,
+    more: Fields,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut emitter = Emitter::new(out, &meta.version);
     emitter.meta("rules")?;
     for rule in rules {
@@ -69,7 +75,7 @@ pub fn render_jsonl(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Re
         fields.insert("profiles".to_owned(), Value::Array(on));
         emitter.event("rule", &fields)?;
     }
-    emitter.summary(true, meta.elapsed, Fields::new())
+    emitter.summary(true, meta.elapsed, more)
 }
 
 /// One rule with everything but its texts.

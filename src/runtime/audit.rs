@@ -31,7 +31,7 @@ pub struct Audit {
     actor: String,
     entity: String,
     masks: Masks,
-    log: Mutex<Log>,
+    log: Mutex<Option<Log>>,
 }
 
 struct Log {
@@ -39,6 +39,26 @@ struct Log {
     head: File,
     /// Where our last line ended, and what it was; another writer makes it stale.
     known: Option<(u64, Tip)>,
+}
+
+impl Log {
+    fn open(path: &Path) -> io::Result<Log> {
+        let open = |path: &Path| {
+            make_dir(path.parent().unwrap_or(Path::new(".")))?;
+            OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .mode(0o600)
+                .open(path)
+        };
+        Ok(Log {
+            file: open(path)?,
+            head: open(&head_path(path))?,
+            known: None,
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,21 +77,9 @@ fn head_path(log: &Path) -> PathBuf {
 }
 
 impl Audit {
-    /// Opens the log of a home. `entity` is what the events are about.
+    /// The log of a home, which is opened when there is something to write. `entity` is what the
+    /// events are about.
     pub fn open(home: &Home, entity: &str, masks: Masks) -> Result<Self, Fault> {
-        let path = default_path(home);
-        let open = |path: &Path| {
-            make_dir(path.parent().unwrap_or(Path::new(".")))?;
-            OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .read(true)
-                .write(true)
-                .mode(0o600)
-                .open(path)
-        };
-        let opened = open(&path).and_then(|file| Ok((file, open(&head_path(&path))?)));
-        let (file, head) = opened.map_err(|e| unwritable(&path, &e))?;
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
         // SAFETY: no arguments, cannot fail.
         let number = unsafe { libc::geteuid() };
@@ -79,12 +87,8 @@ impl Audit {
             actor: format!("user:{}", user.unwrap_or_else(|_| number.to_string())),
             entity: entity.to_owned(),
             masks,
-            log: Mutex::new(Log {
-                file,
-                head,
-                known: None,
-            }),
-            path,
+            log: Mutex::new(None),
+            path: default_path(home),
         })
     }
 
@@ -94,8 +98,12 @@ impl Audit {
         self.masks.mask_value(&mut data);
         bound(&mut data);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = match &mut *log {
+            Some(log) => log,
+            none => none.insert(Log::open(&self.path).map_err(|e| unwritable(&self.path, &e))?),
+        };
         let locked = Locked::new(&log.file).map_err(|e| unwritable(&self.path, &e))?;
-        let appended = self.append(&mut log, event, data);
+        let appended = self.append(log, event, data);
         drop(locked);
         appended.map_err(|e| unwritable(&self.path, &e))
     }

@@ -134,10 +134,11 @@ struct Done {
     ids: Vec<String>,
 }
 
-async fn act(sequence: &Sequence<'_>, what: &str) -> Result<Done, String> {
+async fn act(sequence: &Sequence<'_>, what: &str, is_second: bool) -> Result<Done, String> {
     let target = sequence.target().await?;
     let before = sequence.observe().await?;
-    let call = sequence.confirmed(target.as_deref());
+    let usual = sequence.confirmed(target.as_deref());
+    let call = sequence.other().filter(|_| is_second).unwrap_or(usual);
     let run = sequence.run(what, &call, How::default()).await;
     let after = sequence.observe().await?;
     if !succeeded(&run) {
@@ -160,7 +161,7 @@ async fn look(
     command: &Command,
     sheet: &mut Sheet<'_>,
 ) -> Result<(), String> {
-    let first = act(sequence, "a change").await?;
+    let first = act(sequence, "a change", false).await?;
     told(command, &first, sheet);
     if first.ids.is_empty() {
         sheet.doubt(
@@ -172,9 +173,10 @@ async fn look(
     found(&first, sheet);
     target(command, &first, sheet);
     usable(sequence, command, &first, sheet).await?;
-    let second = act(sequence, "another change").await?;
+    let second = act(sequence, "another change", true).await?;
     told(command, &second, sheet);
-    distinct(command, &first, &second, sheet);
+    let natural = has_natural_key(sequence.session, command);
+    distinct(command, &first, &second, natural, sheet);
     Ok(())
 }
 
@@ -252,7 +254,16 @@ fn target(command: &Command, done: &Done, sheet: &mut Sheet<'_>) {
     }
 }
 
-fn distinct(command: &Command, first: &Done, second: &Done, sheet: &mut Sheet<'_>) {
+/// Whether the tool says which of its words name the resource.
+fn has_natural_key(session: &Session, command: &Command) -> bool {
+    let declared = session.declared.get();
+    let entry = declared.and_then(|declared| declared.command(&command.name));
+    entry
+        .and_then(|entry| entry.get("natural_key")?.as_str())
+        .is_some_and(|key| !key.is_empty())
+}
+
+fn distinct(command: &Command, first: &Done, second: &Done, natural: bool, sheet: &mut Sheet<'_>) {
     let mut all: Vec<&String> = first.ids.iter().chain(&second.ids).collect();
     let count = all.len();
     all.sort();
@@ -263,8 +274,16 @@ fn distinct(command: &Command, first: &Done, second: &Done, sheet: &mut Sheet<'_
         .iter()
         .chain(lines)
         .any(|word| word.contains("{uniq}"));
-    let fresh = varies || command.target_from.is_some();
+    let fresh = varies || command.target_from.is_some() || command.other.is_some();
     let twice = second.before.effect(&second.after) == Effect::None;
+    // The same words, twice, and the words are the name.
+    let target = first
+        .target
+        .as_deref()
+        .map_or(!fresh, |id| second.target.as_deref() == Some(id));
+    if all.len() < count && natural && target {
+        return sheet.not_applicable(&DISTINCT, "both runs are about one resource, by its name");
+    }
     if all.len() < count && !fresh && twice {
         let why = "the same words twice are one resource here, and `ok` has no {uniq}";
         return sheet.not_verified(&DISTINCT, why);

@@ -104,7 +104,10 @@ fn is_read_only(session: &Session, command: &Command) -> bool {
 /// Words and input of a run that is to succeed.
 fn plain(session: &Session, command: &Command) -> (Vec<String>, How) {
     let mut words = session.fill(&command.ok, &[], session.common());
-    let mut how = How::default();
+    let mut how = How {
+        input: super::observe::text(command),
+        ..How::default()
+    };
     if let Some(input) = &command.input {
         if words.is_empty() {
             words.push(command.name.clone());

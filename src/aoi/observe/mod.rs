@@ -98,9 +98,12 @@ pub struct Call {
 }
 
 impl Call {
+    /// Options are added before `--`: what follows it is no option.
     pub fn with(&self, more: &[String]) -> Call {
         let mut call = self.clone();
-        call.words.extend(more.iter().cloned());
+        let end = call.words.iter().position(|word| word == "--");
+        let end = end.unwrap_or(call.words.len());
+        call.words.splice(end..end, more.iter().cloned());
         call
     }
 }
@@ -275,6 +278,17 @@ impl<'s> Sequence<'s> {
         bare(self.session, self.command, &self.world, id)
     }
 
+    /// The command on another resource, where the probe file names one.
+    pub fn other(&self) -> Option<Call> {
+        let words = self.command.other.as_ref()?;
+        let mut words = self.session.fill(words, &[], &self.world);
+        words.extend(confirmation(self.session, self.command));
+        Some(Call {
+            words,
+            input: text(self.command),
+        })
+    }
+
     /// The command as it is meant to succeed.
     pub fn confirmed(&self, id: Option<&str>) -> Call {
         confirmed(self.session, self.command, &self.world, id)
@@ -323,10 +337,18 @@ pub fn call(
     let mut words = session.fill(&words, &names, world);
     let lines = words.split_off(count.min(words.len()));
     let input = match command.input {
-        None => Input::Null,
+        None => text(command),
         Some(_) => Input::Bytes(joined(&lines)),
     };
     Call { words, input }
+}
+
+/// What a command reads that is no JSONL.
+pub fn text(command: &Command) -> Input {
+    match &command.stdin {
+        Some(text) => Input::Bytes(text.clone().into_bytes()),
+        None => Input::Null,
+    }
 }
 
 /// Lines as a stream of them.

@@ -59,6 +59,10 @@ pub struct Command {
     pub line: u32,
     /// A finite success.
     pub ok: Vec<String>,
+    /// Another one, about another resource, where no `{uniq}` in `ok` can name it.
+    pub other: Option<Vec<String>>,
+    /// What `ok` and `other` read, where it is no JSONL.
+    pub stdin: Option<String>,
     pub malformed: Vec<Vec<String>>,
     pub limit: Option<Limit>,
     /// A run that takes its time.

@@ -13,8 +13,30 @@ pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
     fields::read(text, what, |root, notes| {
         let mut probe = probe(root, notes, &line);
         probe.base = base.to_owned();
+        place(&mut probe);
         probe
     })
+}
+
+/// `{here}` is where the file is.
+fn place(probe: &mut Probe) {
+    let here = probe.base.to_string_lossy().into_owned();
+    let own = probe.commands.iter_mut().flat_map(|command| {
+        let lines = command.malformed.iter_mut().flatten();
+        let more = command.slow.iter_mut().chain(&mut command.other).flatten();
+        command.ok.iter_mut().chain(lines).chain(more)
+    });
+    let programs = probe.setup.iter_mut().chain(&mut probe.teardown).flatten();
+    let values = probe.env.iter_mut().map(|(_, value)| value);
+    let looks = match &mut probe.observe {
+        Some(Observe::Command { args: words, .. } | Observe::Exec(words)) => &mut words[..],
+        Some(Observe::Dir(_)) | None => &mut [],
+    };
+    for word in own.chain(programs).chain(values).chain(looks) {
+        if word.contains("{here}") {
+            *word = word.replace("{here}", &here);
+        }
+    }
 }
 
 /// What each mapping may hold; the schema says the same.
@@ -179,8 +201,10 @@ fn observe(node: &Node, notes: &mut Notes) -> Option<Observe> {
     None
 }
 
-const COMMAND: [&str; 18] = [
+const COMMAND: [&str; 20] = [
     "ok",
+    "other",
+    "stdin",
     "malformed",
     "limit",
     "slow",
@@ -230,6 +254,8 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
         name: name.to_owned(),
         line: line(node),
         ok,
+        other: node.get("other").map(|_| words(node, "other", notes)),
+        stdin: notes.string(node, "stdin"),
         malformed: argvs(node, "malformed", notes),
         limit: node.get("limit").map(|node| limit(node, notes)),
         slow: node.get("slow").map(|_| words(node, "slow", notes)),

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::{Ended, Note};
-use crate::cli::{Outcome, io_failure};
+use super::Ended;
+use crate::cli::notes::Note;
+use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::report::aoi::{self, Category, Emitter, object};
+use crate::report::aoi::{self, Emitter, object};
 use crate::report::text::{plain, speech};
 use crate::runtime::{Code, Fault, StopReason, StreamEvent};
 
@@ -57,15 +58,7 @@ pub struct Machine<'w> {
 impl Face for Machine<'_> {
     fn note(&mut self, note: Option<Note>) -> Result<(), Fault> {
         let done = match note {
-            Some(Note::Stage(stage, detail)) => {
-                let fields = json!({ "stage": stage.as_str(), "message": detail });
-                self.emitter.event("progress", &object(fields))
-            }
-            Some(Note::Progress(stage, text)) => {
-                let fields = json!({ "stage": stage.as_str(), "message": text });
-                self.emitter.event("progress", &object(fields))
-            }
-            Some(Note::Warning(code, message)) => self.emitter.warning(&code, &message, None),
+            Some(note) => note.emit(&mut self.emitter),
             None => Ok(()),
         };
         done.map_err(unwritten)
@@ -79,11 +72,18 @@ impl Face for Machine<'_> {
             ..
         } = event
         {
+            let known = Code::ALL.iter().find(|c| c.as_str() == code);
+            let failure = Failure::new(known.map_or(exit::FINDINGS, |c| c.exit()), "");
+            let category = Failure {
+                slug: known.map(|c| c.as_str()),
+                ..failure
+            }
+            .category();
             let failure = aoi::Failure {
                 code,
-                category: category(code),
+                category,
                 message,
-                retryable: code == Code::TurnTimeout.as_str(),
+                retryable: category.is_retryable(),
                 hint: hint.as_deref(),
             };
             return self.emitter.error(&failure).map_err(unwritten);
@@ -111,53 +111,17 @@ impl Face for Machine<'_> {
 
     fn finish(mut self: Box<Self>, ended: Result<Ended, Fault>) -> Outcome {
         let elapsed = self.began.elapsed();
-        match ended {
-            Ok(ended) => {
-                let code = ended.code();
-                self.emitter
-                    .summary(code == exit::CLEAN, elapsed, ended.summary())
-                    .map_err(io_failure)?;
-                Ok(code)
-            }
-            Err(fault) => {
-                let failure = aoi::Failure {
-                    code: fault.code.as_str(),
-                    category: category(fault.code.as_str()),
-                    message: &fault.message,
-                    retryable: fault.code.exit() == exit::TEMPORARY,
-                    hint: fault.hint.as_deref(),
-                };
-                self.emitter.error(&failure).map_err(io_failure)?;
-                let fields = match *fault.details {
-                    Value::Null => json!({}),
-                    details => json!({ "details": details }),
-                };
-                self.emitter
-                    .summary(false, elapsed, object(fields))
-                    .map_err(io_failure)?;
-                eprintln!(
-                    "agentproto: {}: {}",
-                    fault.code.as_str(),
-                    plain(&fault.message)
-                );
-                Ok(fault.code.exit())
-            }
+        let ended = ended?;
+        let code = ended.code();
+        // A list of sessions has told of them already.
+        if let (Some(id), Some(_)) = (&ended.session, ended.reason) {
+            let fields = object(json!({ "id": id, "sessionId": id }));
+            self.emitter.event("session", &fields).map_err(io_failure)?;
         }
-    }
-}
-
-fn category(code: &str) -> Category {
-    let known = Code::ALL.iter().find(|c| c.as_str() == code);
-    match known.map_or(exit::FINDINGS, |c| c.exit()) {
-        exit::USAGE => Category::Usage,
-        exit::DATA => Category::Validation,
-        exit::NO_INPUT => Category::NotFound,
-        exit::NO_PERMISSION => Category::Authn,
-        exit::TEMPORARY => Category::Timeout,
-        exit::UNAVAILABLE => Category::Temporary,
-        exit::CONFIG => Category::Config,
-        exit::CANT_CREATE => Category::Io,
-        _ => Category::Internal,
+        self.emitter
+            .summary(code == exit::CLEAN, elapsed, ended.summary())
+            .map_err(io_failure)?;
+        Ok(code)
     }
 }
 

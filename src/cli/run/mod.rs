@@ -3,20 +3,21 @@
 mod face;
 mod questions;
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use self::face::{Face, Human, Machine};
 use self::questions::{Questions, ask};
 use super::args::Global;
-use super::{Failure, Outcome, io_failure};
+use super::machine::effects::Keyed;
+use super::notes::{self, Note, Notes, Signals};
+use super::{Outcome, input, io_failure, signals};
 use crate::exit;
 use crate::report::aoi::Emitter;
 use crate::runtime::agent::{Agent, Wishlist};
@@ -28,9 +29,12 @@ use crate::runtime::continuation::{Exchange, with_history};
 use crate::runtime::home::Home;
 use crate::runtime::install;
 use crate::runtime::interact::{Headless, Interact};
-use crate::runtime::observe::{Observer, Stage};
+use crate::runtime::observe::Observer;
 use crate::runtime::session::Session;
 use crate::runtime::{Code, Fault, StopReason, StreamEvent};
+
+/// No prompt is longer.
+pub const LONGEST_PROMPT: u64 = 64 << 20;
 
 #[derive(Args, Debug)]
 pub struct Run {
@@ -95,6 +99,8 @@ pub struct Run {
     /// List the sessions that the agent knows, and send nothing
     #[arg(long, conflicts_with_all = ["prompt", "resume"])]
     pub list_sessions: bool,
+    #[command(flatten)]
+    pub keyed: Keyed,
     /// Output format: the agent's words, or events
     #[arg(long, short = 'o', alias = "format", default_value = "text", value_parser = ["text", "jsonl"])]
     pub output: String,
@@ -107,36 +113,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What happens beside the events of a turn.
-pub enum Note {
-    Stage(Stage, String),
-    Progress(Stage, String),
-    Warning(String, String),
-}
-
-struct Notes(mpsc::UnboundedSender<Note>);
-
-impl Observer for Notes {
-    fn stage(&self, stage: Stage, detail: &str) {
-        let _ = self.0.send(Note::Stage(stage, detail.to_owned()));
-    }
-
-    fn progress(&self, stage: Stage, text: &str) {
-        let _ = self.0.send(Note::Progress(stage, text.to_owned()));
-    }
-
-    fn warning(&self, code: &str, message: &str) {
-        let _ = self
-            .0
-            .send(Note::Warning(code.to_owned(), message.to_owned()));
-    }
-}
-
 pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
+    let runtime = notes::runtime()?;
     let began = Instant::now();
     let mut face: Box<dyn Face + '_> = match args.output.as_str() {
         "jsonl" => {
@@ -155,6 +133,8 @@ pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
     let ended = runtime.block_on(converse(args, &mut *face));
     // Whatever still runs is killed with it.
     runtime.shutdown_timeout(Duration::from_millis(500));
+    // A reader may be slow: from here on the stream itself takes care of signals.
+    signals::watch();
     face.finish(ended)
 }
 
@@ -364,17 +344,16 @@ async fn message(args: &Run) -> Result<String, Fault> {
     }
     let (give, take) = oneshot::channel();
     std::thread::spawn(move || {
-        let mut text = String::new();
-        let stdin = std::io::stdin().lock();
-        let read = stdin.take(64 << 20).read_to_string(&mut text);
-        let _ = give.send(read.map(|_| text));
+        let read = input::all(LONGEST_PROMPT);
+        let _ = give.send(read.map(|bytes| String::from_utf8(bytes.to_vec())));
     });
     let unread = |why: String| {
         let what = format!("the prompt on standard input: {why}");
         Fault::new(Code::ManifestUnreadable, what)
     };
     let read = take.await.map_err(|e| unread(e.to_string()))?;
-    read.map_err(|e| unread(e.to_string()))
+    let text = read.map_err(|e| unread(e.to_string()))?;
+    text.map_err(|e| unread(e.to_string()))
 }
 
 /// Prior turns as the caller tells them.
@@ -496,25 +475,5 @@ fn permissions(args: &Run) -> Permissions {
             Decision::Deny => Permissions::Deny,
         },
         false => Permissions::Rules(denied.chain(allowed).chain(rest).collect()),
-    }
-}
-
-/// SIGINT and SIGTERM, as exit codes.
-struct Signals(Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>);
-
-impl Signals {
-    fn new() -> Self {
-        let interrupt = signal(SignalKind::interrupt());
-        Signals(interrupt.ok().zip(signal(SignalKind::terminate()).ok()))
-    }
-
-    async fn next(&mut self) -> u8 {
-        match &mut self.0 {
-            Some((interrupt, terminate)) => tokio::select! {
-                _ = interrupt.recv() => exit::INTERRUPTED,
-                _ = terminate.recv() => exit::TERMINATED,
-            },
-            None => std::future::pending().await,
-        }
     }
 }

@@ -85,7 +85,8 @@ pub fn reference() -> String {
     out
 }
 
-fn sorted() -> Vec<&'static Rule> {
+/// In the order of the checks.
+pub fn sorted() -> Vec<&'static Rule> {
     let mut all: Vec<&Rule> = rules::all().collect();
     all.sort_by_key(|rule| rule.check);
     all
@@ -106,11 +107,10 @@ fn record(rule: &Rule) -> io::Result<Fields> {
 }
 
 /// `rules --kind aoi`.
-pub fn list_human(meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let all = sorted();
+pub fn list_human(all: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let widest = all.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
     let room = meta.width.saturating_sub(widest + 20).max(24);
-    for rule in &all {
+    for rule in all {
         writeln!(
             out,
             "{:widest$}  {:<6}  {:<6}  {}",
@@ -124,8 +124,8 @@ pub fn list_human(meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n{number}. More about one: agentproto explain RULE")
 }
 
-pub fn list_json(meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let list: io::Result<Vec<Fields>> = sorted().into_iter().map(record).collect();
+pub fn list_json(all: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+    let list: io::Result<Vec<Fields>> = all.iter().map(|rule| record(rule)).collect();
     let document = json!({
         "schema": "agentproto.aoi-rules/v1",
         "tool": { "name": TOOL, "version": meta.version },
@@ -134,13 +134,14 @@ pub fn list_json(meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", text::pretty(&document)?)
 }
 
-pub fn list_jsonl(meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+/// `more` goes into the summary.
+pub fn list_jsonl(all: &[&Rule], meta: &Meta, more: Fields, out: &mut dyn Write) -> io::Result<()> {
     let mut emitter = Emitter::new(out, &meta.version);
     emitter.meta("rules")?;
-    for rule in sorted() {
+    for rule in all {
         emitter.event("aoi-rule", &record(rule)?)?;
     }
-    emitter.summary(true, meta.elapsed, Fields::new())
+    emitter.summary(true, meta.elapsed, more)
 }
 
 /// `explain AOI-…`.

@@ -17,8 +17,6 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     let summary = &report.summary;
     let mut fields = object(json!({
         "count": report.results.len(),
-        "error_count": summary.fail + summary.error,
-        "warning_count": summary.warn,
         "partial": report.partial,
         "target": report.target.name,
         "certified": summary.certified,

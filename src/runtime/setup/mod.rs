@@ -35,6 +35,16 @@ pub enum Redo {
     One(String),
 }
 
+impl Redo {
+    fn names(&self, step: &str) -> bool {
+        match self {
+            Redo::All => true,
+            Redo::One(id) => id == step,
+            Redo::Nothing => false,
+        }
+    }
+}
+
 /// What the caller of a setup decides.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
@@ -99,6 +109,20 @@ fn kept_input(ctx: &Context, id: &str) -> Result<Option<secrets::Kept>, Fault> {
     }
 }
 
+/// What `run` would do, as far as that can be said without doing anything: ids and kinds.
+pub fn pending(ctx: &Context, choices: &Choices) -> Result<Vec<(String, &'static str)>, Fault> {
+    let steps = step::steps(&ctx.bundle)?;
+    check_choices(&steps, choices)?;
+    let ledger = Ledger::read(&ctx.home, &Triple::of(ctx)?)?;
+    let mut pending = Vec::new();
+    for step in &steps {
+        if choices.redo.names(step.id) || !is_done(ctx, &ledger, step)? {
+            pending.push((step.id.to_owned(), step.what.kind()));
+        }
+    }
+    Ok(pending)
+}
+
 /// Does what is pending, or what the caller wants done again.
 pub async fn run(ctx: &Context, bin: &Path, choices: &Choices) -> Result<Report, Fault> {
     let steps = step::steps(&ctx.bundle)?;
@@ -127,11 +151,7 @@ pub async fn run(ctx: &Context, bin: &Path, choices: &Choices) -> Result<Report,
     let mut pending = Vec::new();
     let mut report = Report::default();
     for step in &steps {
-        let again = match &choices.redo {
-            Redo::All => true,
-            Redo::One(id) => id == step.id,
-            Redo::Nothing => false,
-        };
+        let again = choices.redo.names(step.id);
         let was = !again && done(&ledger, step)?;
         if was && (!choices.asked_for || step.skip_if.is_none()) {
             report.steps.push((step.id.to_owned(), Outcome::Before));

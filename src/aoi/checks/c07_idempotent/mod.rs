@@ -354,6 +354,9 @@ impl Probe<'_, '_> {
     /// The same command with other content, where the probe file leaves room for it.
     fn other_words(&self) -> Option<Call> {
         let command = self.sequence.command;
+        if let Some(call) = self.sequence.other() {
+            return Some(call);
+        }
         let lines = command.input.iter().flat_map(|input| &input.good);
         let varies = command
             .ok

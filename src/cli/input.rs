@@ -1,0 +1,18 @@
+//! Standard input that is looked at before the command reads it.
+
+use std::io::{self, Read};
+use std::sync::OnceLock;
+
+use zeroize::Zeroizing;
+
+static READ: OnceLock<Zeroizing<Vec<u8>>> = OnceLock::new();
+
+/// All of it, up to a limit; read once, and the same for everyone who asks.
+pub fn all(limit: u64) -> io::Result<&'static [u8]> {
+    if let Some(read) = READ.get() {
+        return Ok(read);
+    }
+    let mut bytes = Zeroizing::new(Vec::new());
+    io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    Ok(READ.get_or_init(|| bytes))
+}

@@ -1,0 +1,306 @@
+//! What each command is, for `capabilities`. Which options it takes is read off the command line's
+//! own definition; only what that cannot tell stands here.
+
+use std::sync::OnceLock;
+
+use clap::CommandFactory;
+use serde_json::{Map, Value, json};
+
+use crate::cli::Cli;
+
+/// A command with machine mode.
+pub struct Entry {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Besides the framework's, which are told of every command.
+    pub events: &'static [&'static str],
+    /// What makes the same call again the same call, where that is its input itself.
+    pub natural_key: Option<&'static str>,
+    /// Options that write files, of commands that do not else.
+    pub writing_options: &'static [&'static str],
+    /// It takes signals itself; of the others the edge does.
+    pub has_signals: bool,
+    /// It starts the program that it is given or that a manifest names.
+    pub is_starter: bool,
+    pub input_modes: &'static [&'static str],
+    /// It goes on until it is stopped.
+    pub is_unbounded: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    ReadOnly,
+    Mutating,
+    Destructive,
+}
+
+const FRAMEWORK: [&str; 3] = ["aoi:meta", "aoi:error", "aoi:summary"];
+
+const fn entry(name: &'static str, kind: Kind, events: &'static [&'static str]) -> Entry {
+    Entry {
+        name,
+        kind,
+        events,
+        natural_key: None,
+        writing_options: &[],
+        has_signals: false,
+        is_starter: false,
+        input_modes: &["operands"],
+        is_unbounded: false,
+    }
+}
+
+const fn read(name: &'static str, events: &'static [&'static str]) -> Entry {
+    entry(name, Kind::ReadOnly, events)
+}
+
+/// Of the lifecycle of an agent: it starts programs, and listens to signals meanwhile.
+const fn agent(name: &'static str, kind: Kind, events: &'static [&'static str]) -> Entry {
+    Entry {
+        has_signals: true,
+        is_starter: true,
+        ..entry(name, kind, events)
+    }
+}
+
+pub const ENTRIES: &[Entry] = &[
+    Entry {
+        has_signals: true,
+        writing_options: &["--fix", "--unsafe-fixes", "--write-baseline"],
+        input_modes: &["operands", "stdin-text"],
+        ..read("lint", &["finding"])
+    },
+    read("explain", &["doc"]),
+    read("rules", &["rule", "aoi-rule"]),
+    read("coverage", &["requirement"]),
+    read("doctor", &["aoi:check"]),
+    Entry {
+        natural_key: Some("TARGET: what is installed already is not installed again"),
+        ..agent(
+            "install",
+            Kind::Mutating,
+            &["aoi:progress", "aoi:warning", "aoi:plan", "installed"],
+        )
+    },
+    Entry {
+        input_modes: &["operands", "stdin-text"],
+        ..agent(
+            "run",
+            Kind::Mutating,
+            &[
+                "aoi:progress",
+                "aoi:warning",
+                "text-delta",
+                "thought",
+                "tool-call",
+                "tool-result",
+                "agent-prompt",
+                "turn-end",
+                "session",
+            ],
+        )
+    },
+    // What is done through it is done by its callers.
+    Entry {
+        has_signals: true,
+        is_starter: true,
+        is_unbounded: true,
+        ..read("serve", &["aoi:warning", "listening"])
+    },
+    read("audit verify", &["audit-log"]),
+    read("mock", &["scenario", "variant", "mutant"]),
+    Entry {
+        has_signals: true,
+        is_starter: true,
+        writing_options: &["--report-dir"],
+        ..read("certify", &["aoi:warning", "result", "mutant", "variant"])
+    },
+    read("sandbox explain", &["clause"]),
+    agent(
+        "sandbox run",
+        Kind::Mutating,
+        &["output", "egress", "sandboxed"],
+    ),
+    Entry {
+        natural_key: Some("TARGET and step: a step that is done is not done again"),
+        ..agent(
+            "setup",
+            Kind::Mutating,
+            &["aoi:progress", "aoi:warning", "aoi:plan", "setup-step"],
+        )
+    },
+    Entry {
+        natural_key: Some("TARGET: a login that holds stays"),
+        ..agent(
+            "auth login",
+            Kind::Mutating,
+            &["aoi:progress", "aoi:warning", "aoi:plan", "auth-status"],
+        )
+    },
+    agent(
+        "auth status",
+        Kind::ReadOnly,
+        &["aoi:progress", "aoi:warning", "auth-status"],
+    ),
+    Entry {
+        natural_key: Some("TARGET: its login is refreshed"),
+        ..agent(
+            "auth refresh",
+            Kind::Mutating,
+            &["aoi:progress", "aoi:warning", "aoi:plan", "auth-status"],
+        )
+    },
+    Entry {
+        natural_key: Some("NAME: the same value again changes nothing"),
+        input_modes: &["operands", "stdin-text"],
+        ..agent(
+            "auth set",
+            Kind::Mutating,
+            &["aoi:progress", "aoi:warning", "aoi:plan", "secret"],
+        )
+    },
+    Entry {
+        natural_key: Some("NAME: what is forgotten stays forgotten"),
+        ..agent(
+            "auth forget",
+            Kind::Destructive,
+            &[
+                "aoi:progress",
+                "aoi:warning",
+                "aoi:plan",
+                "secret",
+                "auth-status",
+            ],
+        )
+    },
+    Entry {
+        has_signals: true,
+        is_starter: true,
+        writing_options: &["--report-dir"],
+        ..read("aoi-lint", &["aoi:check", "pair", "mutant", "variant"])
+    },
+    Entry {
+        has_signals: true,
+        is_starter: true,
+        writing_options: &["--report-dir", "--to"],
+        ..read("replay", &["transcript", "difference", "result"])
+    },
+    read("diff", &["transcript", "difference"]),
+    Entry {
+        writing_options: &["--report-dir"],
+        ..read("report merge", &["result"])
+    },
+    Entry {
+        writing_options: &["--report-dir"],
+        ..read("report render", &["result"])
+    },
+    read("schema", &["document"]),
+    read("input-schema", &["document"]),
+    read("capabilities", &["document"]),
+];
+
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == name)
+}
+
+/// The whole command line, made once.
+pub fn tree() -> clap::Command {
+    static TREE: OnceLock<clap::Command> = OnceLock::new();
+    TREE.get_or_init(Cli::command).clone()
+}
+
+/// The definition of a command by its name.
+fn definition<'t>(tree: &'t clap::Command, name: &str) -> Option<&'t clap::Command> {
+    name.split(' ')
+        .try_fold(tree, |level, word| level.find_subcommand(word))
+}
+
+fn takes(command: &clap::Command, id: &str) -> bool {
+    command.get_arguments().any(|arg| arg.get_id() == id)
+}
+
+/// What `capabilities` says of every command.
+pub fn commands() -> Vec<Value> {
+    let tree = tree();
+    ENTRIES
+        .iter()
+        .filter_map(|entry| Some(described(entry, definition(&tree, entry.name)?)))
+        .collect()
+}
+
+fn described(entry: &Entry, command: &clap::Command) -> Value {
+    let events: Vec<&str> = FRAMEWORK.iter().chain(entry.events).copied().collect();
+    let has = |id| takes(command, id);
+    let mut fields = Map::new();
+    let mut say = |name: &str, value: Value| {
+        fields.insert(name.to_owned(), value);
+    };
+    say("name", entry.name.into());
+    say("read_only", (entry.kind == Kind::ReadOnly).into());
+    say("destructive", (entry.kind == Kind::Destructive).into());
+    say("bounded", (!entry.is_unbounded).into());
+    say("unbounded", entry.is_unbounded.into());
+    say("supports_limit", has("limit").into());
+    say("supports_cursor", has("cursor").into());
+    say("requires_confirm", has("confirm").into());
+    say("supports_dry_run", has("dry_run").into());
+    say("supports_idempotency_key", has("idempotency_key").into());
+    say("auth_required", false.into());
+    say("input_modes", json!(entry.input_modes));
+    say("event_types", json!(events));
+    if let Some(key) = entry.natural_key {
+        say("natural_key", key.into());
+    }
+    if !entry.writing_options.is_empty() {
+        say("writing_options", json!(entry.writing_options));
+    }
+    if entry.is_starter {
+        say("starts_programs", true.into());
+    }
+    Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command with `--output jsonl`, by its name.
+    fn machine_modes(command: &clap::Command, name: &str, found: &mut Vec<String>) {
+        for below in command.get_subcommands() {
+            let name = format!("{name} {}", below.get_name());
+            let output = below.get_arguments().find(|arg| arg.get_id() == "output");
+            let has_events = output.is_some_and(|arg| {
+                let values = arg.get_possible_values();
+                values.iter().any(|value| value.get_name() == "jsonl")
+            });
+            if has_events {
+                found.push(name.trim().to_owned());
+            }
+            machine_modes(below, &name, found);
+        }
+    }
+
+    /// AOI-17-01.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn capabilities_are_those_of_the_command_line() {
+        let mut there = Vec::new();
+        machine_modes(&tree(), "", &mut there);
+        there.sort();
+        let mut told: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+        told.sort_unstable();
+        assert_eq!(told, there);
+        for entry in ENTRIES {
+            let tree = tree();
+            let command = definition(&tree, entry.name).expect("a command");
+            for option in entry.writing_options {
+                let long = option.trim_start_matches("--");
+                let is_there = command.get_arguments().any(|a| a.get_long() == Some(long));
+                assert!(is_there, "{} has no {option}", entry.name);
+            }
+            let changes = entry.kind != Kind::ReadOnly;
+            assert_eq!(takes(command, "idempotency_key"), changes, "{}", entry.name);
+            assert_eq!(takes(command, "confirm"), entry.kind == Kind::Destructive);
+        }
+    }
+}

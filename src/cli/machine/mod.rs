@@ -1,0 +1,310 @@
+//! What every command has in common at the edge: the frame of machine mode, the version of its
+//! schema, keys that make a repeated call harmless, pages of long lists, and errors that repeat
+//! no secret.
+
+pub mod catalogue;
+pub mod effects;
+#[cfg(target_os = "linux")]
+pub mod once;
+pub mod page;
+pub mod redact;
+pub mod stream;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use serde_json::json;
+
+use self::redact::Secrets;
+use self::stream::{Frame, Stream};
+use super::args::Global;
+use super::{Failure, signals};
+use crate::exit;
+use crate::report::aoi::{self, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
+use crate::report::text;
+
+/// A command line, as far as all commands are alike.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// `auth set`
+    pub name: String,
+    pub is_machine: bool,
+    /// What `--idempotency-key` says, where something may be done.
+    pub key: Option<String>,
+    pub started: Option<Instant>,
+}
+
+impl Call {
+    pub fn of(matches: &ArgMatches) -> Self {
+        let mut names = Vec::new();
+        let mut leaf = matches;
+        while let Some((name, below)) = leaf.subcommand() {
+            names.push(name);
+            leaf = below;
+        }
+        let text = |id: &str| leaf.try_get_one::<String>(id).ok().flatten().cloned();
+        let is_set = |id: &str| {
+            let known = leaf.try_contains_id(id).unwrap_or(false);
+            known && leaf.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        Call {
+            name: names.join(" "),
+            is_machine: text("output").as_deref() == Some("jsonl"),
+            key: text("idempotency_key").filter(|_| !is_set("dry_run")),
+            started: Some(Instant::now()),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.map_or(Duration::ZERO, |at| at.elapsed())
+    }
+}
+
+/// Whether the version of the events that a caller asks for is the one there is.
+pub fn negotiate(global: &Global) -> Result<(), Failure> {
+    let unknown = |asked: &str| {
+        let message = format!("there is no schema version `{asked}`");
+        Failure::new(exit::USAGE, message)
+            .typed("schema_version_unsupported")
+            .hint(format!("there is {SCHEMA_NAME}@{SCHEMA_VERSION}"))
+    };
+    if let Some(version) = &global.schema_version
+        && !is_served(version)
+    {
+        return Err(unknown(version));
+    }
+    let served = |asked: &String| {
+        asked
+            .split_once('@')
+            .is_some_and(|(name, version)| name == SCHEMA_NAME && is_served(version))
+    };
+    match global.accept_schema.first() {
+        Some(first) if !global.accept_schema.iter().any(served) => Err(unknown(first)),
+        _ => Ok(()),
+    }
+}
+
+/// In full, or its beginning: `1`, `1.0`.
+fn is_served(asked: &str) -> bool {
+    let rest = SCHEMA_VERSION.strip_prefix(asked);
+    !asked.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Says what went wrong: to people on stderr, and in machine mode as events too.
+pub fn complain<W: Write>(call: &Call, failure: &Failure, secrets: &Secrets, out: &mut Stream<W>) {
+    if failure.message.is_empty() {
+        return;
+    }
+    let message = secrets.mask(&failure.message).into_owned();
+    let hint = failure
+        .hint
+        .as_deref()
+        .map(|hint| secrets.mask(hint).into_owned());
+    let failure = &Failure {
+        code: failure.code,
+        message,
+        hint,
+        slug: failure.slug,
+        details: failure.details.clone(),
+    };
+    // A file with several mistakes is told on several lines.
+    let message = text::plain_lines(&failure.message);
+    let mut err = io::stderr().lock();
+    let _ = match failure.slug {
+        Some(slug) => writeln!(err, "agentproto: {slug}: {message}"),
+        None => writeln!(err, "agentproto: {message}"),
+    };
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(err, "  {}", text::plain(hint));
+    }
+    if call.is_machine && !out.frame.is_closed {
+        let _ = failure_events(call, failure, out);
+    }
+}
+
+/// The rest of the frame: what is missing of meta, error and summary.
+fn failure_events<W: Write>(call: &Call, failure: &Failure, out: &mut Stream<W>) -> io::Result<()> {
+    let frame = out.frame.clone();
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    if !frame.is_open {
+        emitter.meta(&call.name)?;
+    }
+    let error = failure.event();
+    emitter.error(&error.as_failure())?;
+    let mut fields = counts(&frame);
+    fields.insert("error_count".to_owned(), (frame.errors + 1).into());
+    if matches!(failure.code, exit::INTERRUPTED | exit::TERMINATED) {
+        fields.extend(object(json!({ "reason": "interrupted", "partial": true })));
+    }
+    if !failure.details.is_null() {
+        fields.insert("details".to_owned(), (*failure.details).clone());
+    }
+    emitter.summary(false, call.elapsed(), fields)
+}
+
+/// What came before this emitter began.
+fn counts(frame: &Frame) -> Fields {
+    object(json!({
+        "count": frame.events,
+        "error_count": frame.errors,
+        "warning_count": frame.warnings,
+    }))
+}
+
+/// The end of a stream that a signal cut; the exit code.
+pub fn interrupted<W: Write>(call: &Call, out: &mut Stream<W>) -> u8 {
+    let frame = out.frame.clone();
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    if !frame.is_open {
+        let _ = emitter.meta(&call.name);
+    }
+    let mut fields = counts(&frame);
+    fields.extend(object(json!({ "reason": "interrupted", "partial": true })));
+    let _ = emitter.summary(false, call.elapsed(), fields);
+    signals::code().unwrap_or(exit::INTERRUPTED)
+}
+
+/// A command line that could not be understood: to people on stderr, to a reader of events in its
+/// frame.
+pub fn misunderstood(error: &clap::Error) -> u8 {
+    // clap prints help and version to stdout, mistakes to stderr.
+    if !error.use_stderr() {
+        return match error.print() {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => exit::IO,
+            _ => exit::CLEAN,
+        };
+    }
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
+    let plain = error.render().to_string();
+    let masked = secrets.mask(&plain);
+    let _ = match masked == plain {
+        true => error.print(),
+        false => io::stderr().lock().write_all(masked.as_bytes()),
+    };
+    if !asks_for_events(&words) {
+        return exit::USAGE;
+    }
+    let first = masked.lines().next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(first);
+    let failure = Failure::new(exit::USAGE, message)
+        .typed("usage")
+        .hint("`agentproto --help` lists commands");
+    let call = Call {
+        name: command_in(&words),
+        is_machine: true,
+        ..Call::default()
+    };
+    let mut out = Stream::new(io::stdout().lock(), true);
+    let _ = failure_events(&call, &failure, &mut out).and_then(|()| out.flush());
+    exit::USAGE
+}
+
+/// Whether a command line that could not be understood asks for machine mode all the same.
+fn asks_for_events(words: &[OsString]) -> bool {
+    let end = words.iter().position(|word| word == "--");
+    let words = words.get(..end.unwrap_or(words.len())).unwrap_or(words);
+    let one = |word: &OsString| {
+        let forms = ["--output=jsonl", "--format=jsonl", "-o=jsonl", "-ojsonl"];
+        forms.iter().any(|form| word == form)
+    };
+    let two = |pair: &[OsString]| {
+        matches!(pair, [name, value] if value == "jsonl"
+            && ["--output", "--format", "-o"].iter().any(|n| name == n))
+    };
+    words.iter().any(one) || words.windows(2).any(two)
+}
+
+/// The command that the words begin with, as far as it is one.
+fn command_in(words: &[OsString]) -> String {
+    let mut names = Vec::new();
+    let root = catalogue::tree();
+    let mut level = &root;
+    for word in words {
+        let Some(word) = word.to_str().filter(|word| !word.starts_with('-')) else {
+            continue;
+        };
+        let Some(found) = level.find_subcommand(word) else {
+            break;
+        };
+        names.push(found.get_name().to_owned());
+        level = found;
+    }
+    match names.is_empty() {
+        true => "agentproto".to_owned(),
+        false => names.join(" "),
+    }
+}
+
+/// An `aoi:error` with its own texts.
+pub struct ErrorEvent<'f> {
+    failure: &'f Failure,
+    code: String,
+}
+
+impl ErrorEvent<'_> {
+    pub fn as_failure(&self) -> aoi::Failure<'_> {
+        aoi::Failure {
+            code: &self.code,
+            category: self.failure.category(),
+            message: &self.failure.message,
+            retryable: self.failure.category().is_retryable(),
+            hint: self.failure.hint.as_deref(),
+        }
+    }
+}
+
+impl Failure {
+    /// As machine mode tells it.
+    pub fn event(&self) -> ErrorEvent<'_> {
+        let code = match self.slug {
+            Some(slug) => slug.to_ascii_uppercase(),
+            None => format!("EXIT_{}", self.code),
+        };
+        ErrorEvent {
+            failure: self,
+            code,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_named_in_full_or_by_its_beginning() {
+        for (asked, expected) in [
+            ("1", true),
+            ("1.0", true),
+            ("1.0.0", true),
+            ("", false),
+            ("1.", false),
+            ("1.1", false),
+            ("10", false),
+            ("2", false),
+        ] {
+            assert_eq!(is_served(asked), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_found_among_bad_words() {
+        let words = |text: &str| -> Vec<OsString> { text.split(' ').map(OsString::from).collect() };
+        for (text, expected) in [
+            ("rules --nonsense", "rules"),
+            ("--color never rules x", "rules"),
+            ("nonsense", "agentproto"),
+        ] {
+            // A value of an option before the command is taken for a word of its own.
+            let found = command_in(&words(text));
+            assert!(
+                found == expected || text.contains("--color"),
+                "{text}: {found}"
+            );
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `--limit` and `--cursor` of long lists.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clap::Args;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::cli::Failure;
+use crate::exit;
+use crate::report::aoi::{Fields, object};
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct Page {
+    /// At most so many
+    #[arg(long, value_name = "N", value_parser = limit)]
+    pub limit: Option<usize>,
+    /// Go on where a list ended: the `next_cursor` of its summary
+    #[arg(long, value_name = "TOKEN")]
+    pub cursor: Option<String>,
+}
+
+fn limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("a number from 1".to_owned()),
+    }
+}
+
+/// A part of a list, and what its summary says of the rest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cut {
+    pub from: usize,
+    pub to: usize,
+    pub next: Option<String>,
+}
+
+impl Cut {
+    pub fn fields(&self) -> Fields {
+        object(json!({ "truncated": self.next.is_some(), "next_cursor": self.next }))
+    }
+}
+
+impl Page {
+    pub fn is_asked(&self) -> bool {
+        self.limit.is_some() || self.cursor.is_some()
+    }
+
+    /// Which of `total` items are meant. `list` names the list with everything that it depends
+    /// on: a cursor of another list is refused.
+    pub fn cut(&self, list: &str, total: usize) -> Result<Cut, Failure> {
+        let from = match &self.cursor {
+            None => 0,
+            Some(cursor) => position(cursor, list)
+                .filter(|at| *at <= total)
+                .ok_or_else(|| {
+                    Failure::new(exit::DATA, "the cursor is none of this list")
+                        .typed("cursor_invalid")
+                        .hint("take `next_cursor` of a summary as it is, with the same options")
+                })?,
+        };
+        let to = self
+            .limit
+            .map_or(total, |limit| total.min(from.saturating_add(limit)));
+        let next = (to < total).then(|| token(list, to));
+        Ok(Cut { from, to, next })
+    }
+
+    /// Leaves of a list only what is meant.
+    pub fn keep<T>(&self, list: &str, items: &mut Vec<T>) -> Result<Cut, Failure> {
+        let cut = self.cut(list, items.len())?;
+        items.truncate(cut.to);
+        items.drain(..cut.from);
+        Ok(cut)
+    }
+}
+
+fn seal(list: &str, at: usize) -> Vec<u8> {
+    let sum = Sha256::digest(format!("{list}\n{at}"));
+    sum.iter().take(6).copied().collect()
+}
+
+fn token(list: &str, at: usize) -> String {
+    let mut bytes = seal(list, at);
+    bytes.extend_from_slice(&u64::try_from(at).unwrap_or(u64::MAX).to_be_bytes()[2..]);
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn position(token: &str, list: &str) -> Option<usize> {
+    let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+    let (own, at) = bytes.split_at_checked(6)?;
+    let at: [u8; 6] = at.try_into().ok()?;
+    let at = at
+        .iter()
+        .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let at = usize::try_from(at).ok()?;
+    (seal(list, at) == own).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(limit: usize, cursor: Option<String>) -> Page {
+        Page {
+            limit: Some(limit),
+            cursor,
+        }
+    }
+
+    /// AOI-15-02, AOI-18.2-11.
+    #[test]
+    fn pages_together_are_the_list() {
+        let all: Vec<usize> = (0..25).collect();
+        let (mut seen, mut cursor) = (Vec::new(), None);
+        loop {
+            let mut items = all.clone();
+            let cut = page(7, cursor).keep("list", &mut items).expect("a page");
+            seen.extend(items);
+            assert_eq!(cut.fields()["truncated"], cut.next.is_some());
+            match cut.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(seen, all);
+        assert_eq!(page(25, None).cut("list", 25).expect("a page").next, None);
+    }
+
+    #[test]
+    fn a_cursor_of_another_list_is_refused() {
+        let next = page(3, None).cut("one", 9).expect("a page").next;
+        assert!(page(3, next.clone()).cut("one", 9).is_ok());
+        for (cursor, list) in [
+            (next, "two"),
+            (Some("garbage".to_owned()), "one"),
+            (Some(String::new()), "one"),
+            (Some(token("one", 10)), "one"),
+        ] {
+            let failure = page(3, cursor).cut(list, 9).expect_err("refused");
+            assert_eq!(failure.code, exit::DATA);
+        }
+    }
+}

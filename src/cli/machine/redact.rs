@@ -1,0 +1,170 @@
+//! Words of the command line that look like secrets, so that no error repeats them.
+
+use std::borrow::Cow;
+
+/// Names of options, headers and parameters that hold secrets contain one of these (AOI-CLI §11).
+const NAMES: [&str; 13] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "key",
+    "credential",
+    "cookie",
+    "authorization",
+    "auth",
+    "bearer",
+    "private",
+    "signature",
+    "header",
+];
+/// Parameters of URLs that do not.
+const PARAMETERS: [&str; 5] = ["sig", "code", "sas", "pwd", "pass"];
+const MASK: &str = "[redacted]";
+
+/// What must not be repeated, the longest first.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// Of the words up to `--`; what follows is not ours.
+    pub fn of<'w>(words: impl Iterator<Item = Cow<'w, str>>) -> Self {
+        let mut found = Secrets::default();
+        // The word before was an option that holds a secret, and its value is yet to come.
+        let mut awaits = false;
+        for word in words.take_while(|word| word != "--") {
+            if awaits && !word.starts_with("--") {
+                found.add(&word);
+            }
+            awaits = false;
+            found.look_into(&word);
+            if let Some(name) = word.strip_prefix('-')
+                && !word.contains('=')
+            {
+                awaits = name == "H" || is_telling(name);
+            }
+        }
+        found
+            .0
+            .sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        found.0.dedup();
+        found
+    }
+
+    fn add(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if !secret.is_empty() {
+            self.0.push(secret.to_owned());
+        }
+        // Of a header the last word is the secret itself.
+        if let Some((_, last)) = secret.rsplit_once([' ', ':', '=']) {
+            self.add(last);
+        }
+    }
+
+    /// `name=value`, `Name: value` and what a URL carries.
+    fn look_into(&mut self, word: &str) {
+        if let Some((scheme, rest)) = word.split_once("://") {
+            let scheme = scheme.rsplit('=').next().unwrap_or_default();
+            if !scheme.is_empty() {
+                return self.url(rest);
+            }
+        }
+        if let Some((name, value)) = word.split_once(['=', ':'])
+            && is_telling(name)
+        {
+            self.add(value);
+        }
+    }
+
+    fn url(&mut self, rest: &str) {
+        let (place, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
+        let authority = place.split('/').next().unwrap_or_default();
+        if let Some((user, _)) = authority.rsplit_once('@') {
+            let (name, password) = user.split_once(':').unwrap_or(("", user));
+            self.0.extend([user, name, password].map(str::to_owned));
+            self.0.retain(|part| !part.is_empty());
+        }
+        for pair in query.split(['&', '#', '?', ';']) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let is_known = PARAMETERS
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known));
+            if !value.is_empty() && (is_known || is_telling(name)) {
+                self.0.push(value.to_owned());
+            }
+        }
+    }
+
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut text = Cow::Borrowed(text);
+        for secret in &self.0 {
+            // A short word is everywhere; as a value it stands in quotes.
+            let quoted = [format!("'{secret}'"), format!("`{secret}`")];
+            let forms = match secret.len() {
+                ..4 => &quoted[..],
+                _ => std::slice::from_ref(secret),
+            };
+            for form in forms.iter().filter(|form| !form.is_empty()) {
+                if text.contains(form.as_str()) {
+                    text = Cow::Owned(text.replace(form.as_str(), MASK));
+                }
+            }
+        }
+        text
+    }
+}
+
+fn is_telling(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    NAMES.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(words: &[&str], text: &str) -> String {
+        let words = words.iter().map(|word| Cow::Borrowed(*word));
+        Secrets::of(words).mask(text).into_owned()
+    }
+
+    /// AOI-11-02, AOI-18.2-09.
+    #[test]
+    fn what_looks_like_a_secret_is_not_repeated() {
+        let secret = "s3cr3t-value";
+        for words in [
+            &["lint", "--token", secret][..],
+            &["lint", "--client-secret=s3cr3t-value"],
+            &["lint", "--api-key", secret],
+            &["--header", "Authorization: Bearer s3cr3t-value"],
+            &["-H", "X-Whatever: s3cr3t-value"],
+            &["Authorization: Bearer s3cr3t-value"],
+            &["https://user:s3cr3t-value@host.example/x"],
+            &["https://s3cr3t-value@host.example"],
+            &["--url=https://host.example/?a=1&sig=s3cr3t-value"],
+            &["https://host.example/p#access_token=s3cr3t-value"],
+            &["password=s3cr3t-value"],
+            &["--env", "GITHUB_TOKEN=s3cr3t-value"],
+        ] {
+            let told = masked(words, &format!("error: '{secret}' is wrong"));
+            assert!(!told.contains(secret), "{words:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_is() {
+        for (words, text) in [
+            (&["lint", "--output", "xml"][..], "'xml' is no format"),
+            (
+                &["https://host.example/a?page=2"],
+                "https://host.example/a?page=2",
+            ),
+            (&["run", "--", "--token", "abcdef"], "abcdef"),
+            (&["--token", "a"], "a fact about a token"),
+        ] {
+            assert_eq!(masked(words, text), text, "{words:?}");
+        }
+        assert_eq!(masked(&["--token", "a"], "value 'a'"), "value [redacted]");
+    }
+}

@@ -1,0 +1,74 @@
+//! What a piece of the lifecycle says while it works, and the signals that end it.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::Failure;
+use crate::exit;
+use crate::report::aoi::{Emitter, object};
+use crate::runtime::observe::{Observer, Stage};
+
+pub enum Note {
+    Stage(Stage, String),
+    Progress(Stage, String),
+    Warning(String, String),
+}
+
+impl Note {
+    /// As machine mode tells it.
+    pub fn emit(&self, emitter: &mut Emitter<'_>) -> std::io::Result<()> {
+        match self {
+            Note::Stage(stage, text) | Note::Progress(stage, text) => {
+                let fields = serde_json::json!({ "stage": stage.as_str(), "message": text });
+                emitter.event("progress", &object(fields))
+            }
+            Note::Warning(code, message) => emitter.warning(code, message, None),
+        }
+    }
+}
+
+/// Hands on what it hears.
+pub struct Notes(pub mpsc::UnboundedSender<Note>);
+
+impl Observer for Notes {
+    fn stage(&self, stage: Stage, detail: &str) {
+        let _ = self.0.send(Note::Stage(stage, detail.to_owned()));
+    }
+
+    fn progress(&self, stage: Stage, text: &str) {
+        let _ = self.0.send(Note::Progress(stage, text.to_owned()));
+    }
+
+    fn warning(&self, code: &str, message: &str) {
+        let note = Note::Warning(code.to_owned(), message.to_owned());
+        let _ = self.0.send(note);
+    }
+}
+
+/// SIGINT and SIGTERM, as exit codes.
+pub struct Signals(Option<(Signal, Signal)>);
+
+impl Signals {
+    pub fn new() -> Self {
+        let interrupt = signal(SignalKind::interrupt());
+        Signals(interrupt.ok().zip(signal(SignalKind::terminate()).ok()))
+    }
+
+    pub async fn next(&mut self) -> u8 {
+        match &mut self.0 {
+            Some((interrupt, terminate)) => tokio::select! {
+                _ = interrupt.recv() => exit::INTERRUPTED,
+                _ = terminate.recv() => exit::TERMINATED,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// One thread is enough for what waits most of the time.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))
+}
