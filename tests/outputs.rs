@@ -134,7 +134,8 @@ fn every_jsonl_line_is_as_its_schema_says() {
             assert_eq!(kind == "aoi:summary", i == last);
         }
         assert_eq!(events[last]["count"], last - 1);
-        assert_eq!(events[last]["ok"], events[last]["error_count"] == 0);
+        assert_eq!(events[last]["ok"], events[last]["findings"]["error"] == 0);
+        assert_eq!(events[last]["error_count"], 0, "no aoi:error is emitted");
     }
 }
 

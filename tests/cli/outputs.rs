@@ -90,7 +90,7 @@ fn events_meet_their_schema() {
     assert_eq!(lines.len(), 4);
     let summary = &lines[3];
     assert_eq!(
-        (&summary["ok"], &summary["error_count"]),
+        (&summary["ok"], &summary["findings"]["error"]),
         (&false.into(), &2.into())
     );
     assert_eq!(
