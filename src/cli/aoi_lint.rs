@@ -153,8 +153,10 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
                 .hint("--output human says why"),
         );
     }
+    // Asked before: a report that tells of the signal is not cut by it.
+    let interrupted = signals::interrupted();
     aoi_lint::render(format, &report, &shown, out).map_err(io_failure)?;
-    if let Some(code) = signals::interrupted() {
+    if let Some(code) = interrupted {
         return Ok(code);
     }
     Ok(match shown.ok {

@@ -40,8 +40,10 @@ pub fn run(
         return Err(Failure::new(exit::USAGE, message)
             .hint("`agentproto mock --list` names mutants and variants"));
     }
+    // Asked before: a report that tells of the signal is not cut by it.
+    let interrupted = signals::interrupted();
     print(&args.output, &outcome, out).map_err(io_failure)?;
-    if let Some(code) = signals::interrupted() {
+    if let Some(code) = interrupted {
         return Ok(code);
     }
     // A selection has no repeats, and says nothing of the whole.

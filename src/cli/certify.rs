@@ -208,8 +208,10 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             write_transcript(dir, kept, &report.target.name)?;
         }
     }
+    // Asked before: a report that tells of the signal is not cut by it.
+    let interrupted = signals::interrupted();
     certify::render(format, &report, &shown, out).map_err(io_failure)?;
-    if let Some(code) = signals::interrupted() {
+    if let Some(code) = interrupted {
         return Ok(code);
     }
     // The report tells why, statement by statement; a script hears it at once.

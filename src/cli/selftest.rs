@@ -44,8 +44,10 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         return Err(Failure::new(exit::USAGE, message)
             .hint("`agentproto mock --list` names mutants, their statements, and variants"));
     }
+    // Asked before: a report that tells of the signal is not cut by it.
+    let interrupted = signals::interrupted();
     print(&args.output, &outcome, out).map_err(io_failure)?;
-    if let Some(code) = signals::interrupted() {
+    if let Some(code) = interrupted {
         return Ok(code);
     }
     Ok(match outcome.is_sound() {

@@ -20,7 +20,7 @@ use crate::daemon::http::{self, Door, Names, tls};
 use crate::daemon::mcp::{self, Offer};
 use crate::daemon::{Config, Registry};
 use crate::exit;
-use crate::report::aoi::{self, Category, Emitter, object};
+use crate::report::aoi::{Emitter, object};
 use crate::report::text::plain;
 use crate::runtime::home::{Home, Lock};
 use crate::runtime::secrets::random;
@@ -206,6 +206,8 @@ async fn serve(
         Err(fault) => Err(Failure::from(fault)),
     };
     let code = match ready {
+        // Whoever reads the events starts and ends it; without a reader it ends, too.
+        Ok(()) if face.has_lost_its_reader() => Ok(exit::CLEAN),
         Ok(()) => Ok(signals.next().await),
         Err(failure) => Err(failure),
     };
@@ -294,6 +296,10 @@ impl<'w> Face<'w> {
         Ok(Face::Machine(emitter))
     }
 
+    fn has_lost_its_reader(&self) -> bool {
+        matches!(self, Face::Machine(emitter) if emitter.is_closed())
+    }
+
     fn warning(&mut self, text: &str) -> io::Result<()> {
         match self {
             Face::Human { .. } => {
@@ -333,25 +339,16 @@ impl<'w> Face<'w> {
             Face::Human { .. } => return served,
             Face::Machine(emitter) => emitter,
         };
-        let (failure, fields) = match served {
-            Ok(code) => {
-                let said = Failure::new(code, "stopped by a signal; its sessions were killed");
-                let fields = json!({ "reason": "interrupted", "partial": true });
-                (said.typed("interrupted"), fields)
-            }
-            Err(failure) => (failure, json!({})),
-        };
-        let error = aoi::Failure {
-            code: failure.slug.unwrap_or("failed"),
-            category: failure.category(),
-            message: &failure.message,
-            retryable: failure.category() == Category::Temporary,
-            hint: failure.hint.as_deref(),
-        };
+        let code = served?;
+        let failure = Failure::new(code, "stopped by a signal; its sessions were killed");
+        let failure = failure.typed("interrupted");
+        let fields = json!({ "reason": "interrupted", "partial": true });
+        let error = failure.event();
+        let error = error.as_failure();
         emitter.error(&error).map_err(io_failure)?;
         emitter
             .summary(false, started.elapsed(), object(fields))
             .map_err(io_failure)?;
-        Ok(failure.code)
+        Ok(code)
     }
 }

@@ -41,6 +41,7 @@ pub const RULES: &[&[&Rule]] = &[
 /// last.
 pub async fn all(session: &Session) {
     let wants = |check| session.wants(check);
+    super::observe::prepare(session, &c08_auditable::EVENT).await;
     c01_discoverable::check(session).await;
     // Checks 2 and 4 judge what the runs of others printed.
     let judges_runs = wants(2) || wants(4);

@@ -90,6 +90,23 @@ pub async fn within<'s, T>(
     done
 }
 
+/// The probe file's `setup` in the place where everything runs that changes nothing: what lists
+/// things needs things to list. `rule` is what the report names where that fails.
+pub async fn prepare(session: &Session, rule: &Rule) {
+    if !session.probe.sandbox || session.probe.setup.is_empty() {
+        return;
+    }
+    let nobody = Command::default();
+    let sequence = Sequence {
+        session,
+        command: &nobody,
+        world: session.common().clone(),
+    };
+    if let Err(why) = sequence.programs("setup", &session.probe.setup).await {
+        session.find(Finding::new(rule, TOOL, Verdict::Error, why));
+    }
+}
+
 /// One command line of the tool, with what it reads.
 #[derive(Clone, Debug)]
 pub struct Call {

@@ -19,7 +19,7 @@ pub struct Probe {
     pub credentials: Credentials,
     /// Real side effects are accepted.
     pub sandbox: bool,
-    /// Before and after each probe that changes something.
+    /// Before and after each probe that changes something, and the former once for all others.
     pub setup: Vec<Vec<String>>,
     pub teardown: Vec<Vec<String>>,
     pub observe: Option<Observe>,
