@@ -203,12 +203,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
                 "schema": "agentproto.coverage/v1",
                 "requirements": list,
             }));
-            value.extend(
-                args.page
-                    .is_asked()
-                    .then(|| cut.fields())
-                    .unwrap_or_default(),
-            );
+            value.extend(args.page.told(&cut));
             let value = Value::Object(value);
             writeln!(out, "{value:#}").map_err(io_failure)?;
         }

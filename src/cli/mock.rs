@@ -185,11 +185,7 @@ fn rows() -> Vec<Row> {
 fn list(args: &Mock, out: &mut dyn Write) -> Outcome {
     let mut rows = rows();
     let cut = args.page.keep("mock", &mut rows)?;
-    let more = match args.page.is_asked() {
-        true => cut.fields(),
-        false => Fields::new(),
-    };
-    listed(&rows, more, &args.output, out).map_err(io_failure)
+    listed(&rows, args.page.told(&cut), &args.output, out).map_err(io_failure)
 }
 
 fn listed(rows: &[Row], more: Fields, output: &str, out: &mut dyn Write) -> std::io::Result<u8> {

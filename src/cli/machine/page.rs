@@ -46,6 +46,14 @@ impl Page {
         self.limit.is_some() || self.cursor.is_some()
     }
 
+    /// What a document says of its part, where a part was asked for.
+    pub fn told(&self, cut: &Cut) -> Fields {
+        match self.is_asked() {
+            true => cut.fields(),
+            false => Fields::new(),
+        }
+    }
+
     /// Which of `total` items are meant. `list` names the list with everything that it depends
     /// on: a cursor of another list is refused.
     pub fn cut(&self, list: &str, total: usize) -> Result<Cut, Failure> {
