@@ -168,7 +168,9 @@ const detail = {
     if (!id || !api.token) return;
     this.asking = true;
     try {
-      sessions.put(await api.session(id));
+      const record = await api.session(id);
+      // What was left or forgotten meanwhile does not come back.
+      if (this.id === id) sessions.put(record);
     } catch (error) {
       if (error.status === 404 && this.id === id) this.gone();
     } finally {

@@ -60,7 +60,6 @@ class Stream {
         }
         throw error;
       }
-      this.#tries = 0;
       this.#on("live");
       await this.#read(answer.body.getReader());
     } catch {
@@ -107,6 +106,7 @@ class Stream {
 
   #frame(event, data, id) {
     if (this.#over) return;
+    this.#tries = 0;
     if (id) this.#lastId = id;
     let value;
     try {
