@@ -10,7 +10,6 @@ use crate::runtime::home::Home;
 pub struct Runtime {
     pub url: String,
     pub pid: u32,
-    #[allow(dead_code, reason = "for the commands that talk to it")]
     pub token: String,
 }
 

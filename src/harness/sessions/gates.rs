@@ -140,7 +140,7 @@ pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
                 Err((trouble, at)) => return Err(stand.failed(about, &trouble, at)),
             };
             // 404 hides what there is; elsewhere a login waits.
-            let is_refused = matches!(status, 300..=399 | 401 | 403 | 404 | 405 | 407);
+            let is_refused = matches!(status, 300..=399 | 401 | 403..=405 | 407 | 429);
             if !is_refused {
                 let_in.push(format!("{method} {} {named} ({status})", shown(&path, &id)));
                 lines.extend(at);

@@ -197,8 +197,8 @@ async fn read_head(
                 "its head is longer than {LONGEST_HEAD} bytes"
             )));
         }
-        let mut piece = [0; PIECE];
-        let read = wire.read(&mut piece).await;
+        held.reserve(PIECE);
+        let read = wire.read_buf(&mut held).await;
         match (&read, sent) {
             (Ok(0), Err(error)) | (Err(error), _) if held.is_empty() => {
                 return Err(Trouble::Garbled(format!("the connection broke: {error}")));
@@ -212,7 +212,7 @@ async fn read_head(
                 Head::parse(&held)?;
                 return Err(Trouble::Garbled("it ends within its head".to_owned()));
             }
-            (Ok(count), _) => held.extend_from_slice(piece.get(..*count).unwrap_or_default()),
+            (Ok(_), _) => {}
         }
     }
 }
@@ -273,12 +273,9 @@ impl Opened {
             if self.framing == Framing::Over {
                 return Ok(None);
             }
-            let mut piece = [0; PIECE];
-            match self.wire.read(&mut piece).await {
-                Ok(count) if count > 0 => {
-                    self.held
-                        .extend_from_slice(piece.get(..count).unwrap_or_default());
-                }
+            self.held.reserve(PIECE);
+            match self.wire.read_buf(&mut self.held).await {
+                Ok(count) if count > 0 => {}
                 _ if self.framing == Framing::UntilEnd => {
                     self.framing = Framing::Over;
                     return Ok(None);

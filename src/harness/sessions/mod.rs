@@ -7,6 +7,7 @@ mod http;
 mod iso;
 mod life;
 mod mcp;
+pub mod mutants;
 mod record;
 mod routes;
 mod sse;
@@ -26,6 +27,7 @@ use super::run::Setting;
 use super::run::case::{Blocked, Played};
 use super::suite::{Case, What};
 use stand::Stand;
+pub use mutants::{Mutant, Stage, Variant, mutants, variants};
 pub use target::{Address, HostTarget, USUAL_ADAPTER};
 
 /// The probes, each with the statements that it can decide.
@@ -42,6 +44,7 @@ const PROBES: &[(&str, &[&str])] = &[
             "A46-MODEL-04",
             "A46-MODEL-05",
             "A46-MODEL-06",
+            "A46-MODEL-07",
             "A46-MODEL-09",
             "A46-MODEL-10",
             "A46-MODEL-11",
@@ -138,7 +141,8 @@ pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
     let outcome = tokio::time::timeout(most, async {
         for step in &case.steps {
             if let What::Probe(name) = &step.what {
-                probe(name, &mut stand).await?;
+                // On the heap: some of them are large.
+                Box::pin(probe(name, &mut stand)).await?;
             }
         }
         Ok(())
@@ -151,7 +155,7 @@ pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
             most.as_secs()
         ))),
     };
-    stand.clean_up().await;
+    Box::pin(stand.clean_up()).await;
     stand.finish(case, blocked, begun.elapsed())
 }
 
