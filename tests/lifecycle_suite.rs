@@ -230,6 +230,9 @@ fn a_suite_of_the_lifecycle_has_probes_only_and_others_none() {
     let misplaced = with("acp", "probe: idle").expect_err("no bundle");
     assert!(misplaced.contains("protocol: lifecycle"), "{misplaced}");
     let other = with("lifecycle", "probe: overlap").expect_err("of another suite");
-    assert!(other.contains("no probe of a suite of the lifecycle"), "{other}");
+    assert!(
+        other.contains("no probe of a suite of the lifecycle"),
+        "{other}"
+    );
     assert_eq!(with("sessions", "probe: overlap"), Ok(()));
 }

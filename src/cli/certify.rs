@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::args::Global;
 use super::mistakes::{self, misread};
-use super::{Failure, Outcome, io_failure, progress, signals, terminal};
+use super::{Failure, Outcome, host, io_failure, progress, signals, terminal};
 use crate::exit;
 use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{self, Report, Target};
@@ -19,7 +19,7 @@ use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
 use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
 use crate::harness::sessions::{HostTarget, USUAL_ADAPTER};
-use crate::harness::suite::{self, Protocol, Suite};
+use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
 use crate::report::certify::{self, Format};
@@ -145,7 +145,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     };
     let suites = suites(args, named.as_deref())?;
     only_what_is_there(&args.only, &suites)?;
-    let host = hosted(args, &suites)?;
+    let host = host::named(args, &suites)?;
     let prompts = read_prompts(args, named.as_deref(), host.as_ref().map(|(_, host)| host))?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
@@ -394,33 +394,6 @@ fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, F
         names => names.to_vec(),
     };
     names.iter().map(|name| suite(name)).collect()
-}
-
-/// The host, where the suites are about one. They are about one kind of target.
-fn hosted(args: &Certify, suites: &[Suite]) -> Result<Option<(String, HostTarget)>, Failure> {
-    let of_hosts = |suite: &&Suite| suite.protocol == Protocol::Sessions;
-    let about = suites.iter().filter(of_hosts).count();
-    let is_named = args.target.is_some() || args.mock.is_some() || !args.command.is_empty();
-    if about == 0 && args.url.is_none() {
-        let stray = [
-            ("--token-file", args.token_file.is_some()),
-            ("--adapter", args.adapter.is_some()),
-            ("--cwd", args.cwd.is_some()),
-        ];
-        return match stray.into_iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Failure::new(
-                exit::USAGE,
-                format!("{option} is about a host of sessions"),
-            )
-            .hint("--suite sessions --url URL")),
-            None => Ok(None),
-        };
-    }
-    if about < suites.len() || is_named {
-        let what = "a host of sessions is certified by suites of sessions, and by nothing else";
-        return Err(Failure::new(exit::USAGE, what).hint("--suite sessions --url URL"));
-    }
-    super::host::target(args).map(Some)
 }
 
 pub(super) fn suite(name: &str) -> Result<Suite, Failure> {

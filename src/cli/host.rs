@@ -7,12 +7,40 @@ use super::certify::Certify;
 use super::client::Runtime;
 use crate::exit;
 use crate::harness::sessions::{Address, HostTarget};
+use crate::harness::suite::{Protocol, Suite};
 use crate::runtime::home::Home;
 
 /// A token file holds a line.
 const LONGEST_TOKEN: usize = 64 << 10;
 
-pub fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
+/// The host, where the suites are about one. They are about one kind of target.
+pub fn named(args: &Certify, suites: &[Suite]) -> Result<Option<(String, HostTarget)>, Failure> {
+    let of_hosts = |suite: &&Suite| suite.protocol == Protocol::Sessions;
+    let about = suites.iter().filter(of_hosts).count();
+    let is_named = args.target.is_some() || args.mock.is_some() || !args.command.is_empty();
+    if about == 0 && args.url.is_none() {
+        let stray = [
+            ("--token-file", args.token_file.is_some()),
+            ("--adapter", args.adapter.is_some()),
+            ("--cwd", args.cwd.is_some()),
+        ];
+        return match stray.into_iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Failure::new(
+                exit::USAGE,
+                format!("{option} is about a host of sessions"),
+            )
+            .hint("--suite sessions --url URL")),
+            None => Ok(None),
+        };
+    }
+    if about < suites.len() || is_named {
+        let what = "a host of sessions is certified by suites of sessions, and by nothing else";
+        return Err(Failure::new(exit::USAGE, what).hint("--suite sessions --url URL"));
+    }
+    target(args).map(Some)
+}
+
+fn target(args: &Certify) -> Result<(String, HostTarget), Failure> {
     let (url, token) = match &args.url {
         Some(url) => (url.clone(), None),
         None => running()?,

@@ -17,6 +17,7 @@ mod target;
 mod tls;
 mod tools;
 mod turns;
+mod visit;
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,8 +27,8 @@ use tokio::time::Instant;
 use super::run::Setting;
 use super::run::case::{Blocked, Played};
 use super::suite::{Case, What};
-use stand::Stand;
 pub use mutants::{Mutant, Stage, Variant, mutants, variants};
+use stand::Stand;
 pub use target::{Address, HostTarget, USUAL_ADAPTER};
 
 /// The probes, each with the statements that it can decide.

@@ -44,7 +44,7 @@ pub async fn stream(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             "nothing came over the stream".to_owned(),
         ));
     }
-    messages(stand, &events);
+    messages(stand, &events, &follow.lines);
     let others: Vec<&Event> = events.iter().filter(|e| e.name != "line").collect();
     match others.first() {
         Some(first) => stand.met("A46-SSE-04", &first.lines),
@@ -63,7 +63,7 @@ pub async fn stream(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 }
 
 /// Each message is JSON; output comes as `line`.
-fn messages(stand: &mut Stand<'_>, events: &[Event]) {
+fn messages(stand: &mut Stand<'_>, events: &[Event], opened: &[u64]) {
     let parsed: Vec<(&Event, Result<Value, String>)> = events
         .iter()
         .map(|event| (event, read_json(event.data.as_bytes())))
@@ -103,7 +103,7 @@ fn messages(stand: &mut Stand<'_>, events: &[Event]) {
                 format!("output comes as event `{}`, not `line`", event.name),
                 event.lines.clone(),
             ),
-            None => ("no `line` came in a whole turn".to_owned(), Vec::new()),
+            None => ("no `line` came in a whole turn".to_owned(), opened.to_vec()),
         };
         stand.broken("A46-SSE-02", why, &at);
         stand.not_verified("A46-SSE-03", "no `line` came");

@@ -6,7 +6,10 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    Event { name: String, data: String },
+    Event {
+        name: String,
+        data: String,
+    },
     /// Comments, and whatever is no event.
     Comment(String),
 }
@@ -29,7 +32,12 @@ impl Frame {
 
     pub fn is_turn_end(&self) -> bool {
         let line = self.line();
-        line.is_some_and(|line| line["line"].as_str().unwrap_or_default().contains("turn-end"))
+        line.is_some_and(|line| {
+            line["line"]
+                .as_str()
+                .unwrap_or_default()
+                .contains("turn-end")
+        })
     }
 
     fn parse(text: &str) -> Frame {

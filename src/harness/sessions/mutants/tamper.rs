@@ -103,7 +103,10 @@ impl Reply {
     }
 
     pub fn error(status: u16, message: &str) -> Reply {
-        Reply::new(status, json!({"error": {"code": "mutant", "message": message}}))
+        Reply::new(
+            status,
+            json!({"error": {"code": "mutant", "message": message}}),
+        )
     }
 }
 
@@ -206,7 +209,10 @@ impl Host {
             id,
             body: serde_json::from_slice(&raw).unwrap_or_default(),
             raw,
-            has_token: parts.headers.get(AUTHORIZATION).is_some_and(|v| *v == *bearer),
+            has_token: parts
+                .headers
+                .get(AUTHORIZATION)
+                .is_some_and(|v| *v == *bearer),
             headers: parts.headers,
         };
         let before = asked.body.clone();
@@ -222,12 +228,6 @@ impl Host {
         self.swap(&mut asked);
         let response = self.pass_on(&asked, parts.extensions).await;
         asked.id = asked_for;
-        if self.tamper.waits.is_some_and(|waits| waits(&asked)) {
-            let id = asked.arguments()["sessionId"].as_str().unwrap_or(&asked.id);
-            while self.registry.get(id).is_ok_and(|session| session.busy) {
-                tokio::time::sleep(GLANCE).await;
-            }
-        }
         let media = response.headers().get(CONTENT_TYPE).cloned();
         let is_stream = media.is_some_and(|m| m.as_bytes().starts_with(b"text/event-stream"));
         match is_stream && asked.route == Route::Stream {
@@ -301,12 +301,26 @@ impl Host {
     /// An answer in one piece.
     async fn whole(&self, asked: &Asked, response: Response) -> Response {
         let status = response.status().as_u16();
-        let headers = ["mcp-session-id", "www-authenticate"].into_iter().filter_map(|name| {
-            let value = response.headers().get(name)?.to_str().ok()?.to_owned();
-            Some((name, value))
-        });
+        let headers = ["mcp-session-id", "www-authenticate"]
+            .into_iter()
+            .filter_map(|name| {
+                let value = response.headers().get(name)?.to_str().ok()?.to_owned();
+                Some((name, value))
+            });
         let headers: Vec<(&'static str, String)> = headers.collect();
-        let bytes = to_bytes(response.into_body(), LARGEST).await.unwrap_or_default();
+        let bytes = match asked.route {
+            Route::Mcp => message(response, &asked.body["id"]).await,
+            _ => to_bytes(response.into_body(), LARGEST)
+                .await
+                .unwrap_or_default(),
+        };
+        if self.tamper.waits.is_some_and(|waits| waits(asked)) {
+            let id = asked.arguments()["sessionId"].as_str();
+            let id = id.unwrap_or(&asked.id);
+            while self.registry.get(id).is_ok_and(|session| session.busy) {
+                tokio::time::sleep(GLANCE).await;
+            }
+        }
         let mut reply = Reply {
             headers,
             ..Reply::new(status, serde_json::from_slice(&bytes).unwrap_or_default())
@@ -344,7 +358,11 @@ impl Host {
         }
         let body = match wire.chunked {
             true => {
-                let pieces: Vec<Bytes> = text.as_bytes().chunks(7).map(Bytes::copy_from_slice).collect();
+                let pieces: Vec<Bytes> = text
+                    .as_bytes()
+                    .chunks(7)
+                    .map(Bytes::copy_from_slice)
+                    .collect();
                 let pieces = pieces.into_iter().map(Ok::<_, std::convert::Infallible>);
                 Body::from_stream(futures::stream::iter(pieces))
             }
@@ -419,6 +437,27 @@ impl Host {
             self.memory().twins.insert(id.to_owned(), twin.id);
         }
     }
+}
+
+/// The answer of the MCP server, which puts it into a stream.
+async fn message(response: Response, id: &Value) -> Bytes {
+    let media = response.headers().get(CONTENT_TYPE);
+    let is_stream = media.is_some_and(|m| m.as_bytes().starts_with(b"text/event-stream"));
+    let mut body = response.into_body().into_data_stream();
+    let mut held = Vec::new();
+    while let Some(Ok(piece)) = body.next().await {
+        held.extend_from_slice(&piece);
+        let text = String::from_utf8_lossy(&held);
+        let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let answer = data.find(|data| {
+            let message: Value = serde_json::from_str(data).unwrap_or_default();
+            message["id"] == *id && !id.is_null()
+        });
+        if let Some(answer) = answer.filter(|_| is_stream) {
+            return Bytes::from(answer.to_owned());
+        }
+    }
+    Bytes::from(held)
 }
 
 fn decoded(part: &str) -> String {

@@ -25,7 +25,7 @@ use crate::runtime::home::Home;
 use crate::runtime::secrets::random;
 
 /// Patience with a daemon in the same process, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(6);
+const PATIENCE: Duration = Duration::from_secs(8);
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -82,7 +82,13 @@ impl Stage {
             last_words: Duration::from_millis(100),
             ..Limits::default()
         };
-        let serving = tokio::spawn(server::serve(listener, host.router(), None, limits, stopped));
+        let serving = tokio::spawn(server::serve(
+            listener,
+            host.router(),
+            None,
+            limits,
+            stopped,
+        ));
         let url = format!("http://{bound}");
         let address = Address::parse(&url)?;
         let token = (!made.is_open).then_some(token);
@@ -114,7 +120,14 @@ impl Stage {
             name: url,
             ..Target::default()
         };
-        let ran = run::run(Arc::new(vec![suite]), target, setting, options, Arc::new(())).await;
+        let ran = run::run(
+            Arc::new(vec![suite]),
+            target,
+            setting,
+            options,
+            Arc::new(()),
+        )
+        .await;
         stop_mcp.cancel();
         let _ = stop.send(true);
         let _ = serving.await;

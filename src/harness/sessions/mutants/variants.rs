@@ -50,8 +50,16 @@ pub fn variants() -> Vec<Variant> {
                 })
             }),
         ),
-        variant("se-more-members", "Members of its own everywhere.", made(more_members)),
-        variant("se-more-events", "Events and comments of its own.", made(more_events)),
+        variant(
+            "se-more-members",
+            "Members of its own everywhere.",
+            made(more_members),
+        ),
+        variant(
+            "se-more-events",
+            "Events and comments of its own.",
+            made(more_events),
+        ),
         variant(
             "se-other-order",
             "Members in another order, over many lines.",
@@ -112,8 +120,16 @@ pub fn variants() -> Vec<Variant> {
                 })
             }),
         ),
-        variant("se-tools-text", "MCP results are texts only.", made(tools_text)),
-        variant("se-no-workspaces", "No workspaces: `cwd` is demanded.", made(no_workspaces)),
+        variant(
+            "se-tools-text",
+            "MCP results are texts only.",
+            made(tools_text),
+        ),
+        variant(
+            "se-no-workspaces",
+            "No workspaces: `cwd` is demanded.",
+            made(no_workspaces),
+        ),
         variant(
             "se-slow",
             "Every answer takes its time.",
@@ -122,10 +138,18 @@ pub fn variants() -> Vec<Variant> {
                 ..Tamper::default()
             }),
         ),
-        variant("se-plain-errors", "Refusals are plain text, with other codes.", made(plain_errors)),
+        variant(
+            "se-plain-errors",
+            "Refusals are plain text, with other codes.",
+            made(plain_errors),
+        ),
         variant("se-bare", "Nothing that is optional.", made(bare)),
         variant("se-coloured", "Lines have colours.", made(coloured)),
-        variant("se-late-errors", "An unknown adapter gets a session, which fails.", made(late_errors)),
+        variant(
+            "se-late-errors",
+            "An unknown adapter gets a session, which fails.",
+            made(late_errors),
+        ),
         variant(
             "se-open",
             "Gated by other means than a token.",
@@ -137,7 +161,11 @@ pub fn variants() -> Vec<Variant> {
                 })
             },
         ),
-        variant("se-accepted", "Prompts and kills are answered with 202.", made(accepted)),
+        variant(
+            "se-accepted",
+            "Prompts and kills are answered with 202.",
+            made(accepted),
+        ),
     ]
 }
 
@@ -268,7 +296,9 @@ fn failed() -> Value {
 fn late_errors() -> Tamper {
     Tamper::before(|asked, _, _| {
         let adapter = &asked.body["adapter"];
-        let is_unknown = adapter.as_str().is_some_and(|slug| slug.starts_with("no-such"));
+        let is_unknown = adapter
+            .as_str()
+            .is_some_and(|slug| slug.starts_with("no-such"));
         match asked.route {
             Route::Spawn if is_unknown => Some(Reply::new(201, failed())),
             Route::Show if asked.id == "failed" => Some(Reply::new(200, failed())),
