@@ -118,11 +118,11 @@ async fn stays_over(stand: &mut Stand<'_>, id: &str) -> Result<(), Blocked> {
         stand.not_verified("A46-STATUS-09", why);
         return Ok(());
     }
-    let moves = stand.seen.windows(2).filter(|pair| match pair {
+    let mut moves = stand.seen.windows(2).filter(|pair| match pair {
         [before, after] => before.id == after.id && !may_follow(&before.status, &after.status),
         _ => false,
     });
-    let wrong = moves.last().map(|pair| {
+    let wrong = moves.next_back().map(|pair| {
         let (before, after) = (&pair[0], &pair[1]);
         let why = format!("`{}` was followed by `{}`", before.status, after.status);
         (why, [before.line, after.line])
