@@ -58,6 +58,38 @@ fn every_decided_statement_stands_in_the_register() {
 }
 
 #[test]
+fn named_tests_are_there() {
+    let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut named = 0;
+    for statement in register() {
+        for test in statement.tests() {
+            let name = test.strip_prefix("test:").unwrap_or_default();
+            let is_there = tests.join(name).join("main.rs").is_file()
+                || tests.join(format!("{name}.rs")).is_file();
+            assert!(is_there, "{} names {test}", statement.id);
+            named += 1;
+        }
+    }
+    assert!(named > 300, "{named}");
+}
+
+/// Every statement about sessions is decided by something, but those that nothing can decide.
+#[test]
+fn every_statement_about_sessions_has_a_decider() {
+    let suite = agentproto::harness::suite::built_in("sessions");
+    let suite = suite.expect("there").expect("right");
+    let mut open = Vec::new();
+    for statement in register().filter(|s| s.spec == "AIP-46") {
+        let by_case = suite.requirement(statement.id).is_some();
+        if !by_case && statement.tests().next().is_none() {
+            open.push(statement.id);
+        }
+    }
+    // Permission only: a host may leave its routes out.
+    assert_eq!(open, ["A46-COMPAT-02"]);
+}
+
+#[test]
 fn a_level_is_not_louder_than_its_severity() {
     use agentproto::lint::{Level, Profile, Severity};
     for rule in registry::rules() {

@@ -229,4 +229,10 @@ fn a_suite_of_the_lifecycle_has_probes_only_and_others_none() {
     assert!(other.contains("each step is a `probe`"), "{other}");
     let misplaced = with("acp", "probe: idle").expect_err("no bundle");
     assert!(misplaced.contains("protocol: lifecycle"), "{misplaced}");
+    let other = with("lifecycle", "probe: overlap").expect_err("of another suite");
+    assert!(
+        other.contains("no probe of a suite of the lifecycle"),
+        "{other}"
+    );
+    assert_eq!(with("sessions", "probe: overlap"), Ok(()));
 }

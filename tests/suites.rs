@@ -234,7 +234,9 @@ fn reader_and_schema_know_the_same_words() {
     let probes = schema.pointer("/$defs/step/properties/probe/enum");
     let probes = probes.and_then(Value::as_array).expect("a list");
     let probes: BTreeSet<&str> = probes.iter().filter_map(Value::as_str).collect();
-    assert_eq!(probes, agentproto::harness::lifecycle::names().collect());
+    let known = agentproto::harness::lifecycle::names();
+    let known = known.chain(agentproto::harness::sessions::names());
+    assert_eq!(probes, known.collect());
     let prompts: Value = serde_json::from_str(&read("schemas/prompts.schema.json")).expect("JSON");
     let known = keys(&prompts, "/properties");
     for key in &known {

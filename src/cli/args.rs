@@ -141,7 +141,7 @@ pub enum Command {
     },
     /// Prove what an agent really does: suites of cases over its raw wire
     #[cfg(target_os = "linux")]
-    Certify(super::certify::Certify),
+    Certify(Box<super::certify::Certify>),
     /// Prove what a command-line tool does in machine mode: the 13 checks of AOI-CLI
     #[cfg(target_os = "linux")]
     AoiLint(super::aoi_lint::AoiLint),

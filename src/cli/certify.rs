@@ -11,13 +11,14 @@ use clap::Args;
 
 use super::args::Global;
 use super::mistakes::{self, misread};
-use super::{Failure, Outcome, io_failure, progress, signals, terminal};
+use super::{Failure, Outcome, host, io_failure, progress, signals, terminal};
 use crate::exit;
 use crate::harness::lifecycle::{BundleTarget, Choices};
-use crate::harness::model::{Report, Target};
+use crate::harness::model::{self, Report, Target};
 use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
 use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
+use crate::harness::sessions::{HostTarget, USUAL_ADAPTER};
 use crate::harness::suite::{self, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
@@ -37,10 +38,28 @@ pub struct Certify {
     /// One of our mock agents: acp, mcp
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub mock: Option<String>,
-    /// Suites to run: acp, acp-v2-draft, mcp, open-design, lifecycle, or a file [default: by the
-    /// protocol of the target]
+    /// Suites to run: acp, acp-v2-draft, mcp, open-design, lifecycle, sessions, or a file
+    /// [default: by the protocol of the target]
     #[arg(long = "suite", value_name = "NAME|FILE")]
     pub suites: Vec<String>,
+    /// A host of sessions (AIP-46) [default for the suite `sessions`: our daemon, where it runs]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["target", "mock", "command"])]
+    pub url: Option<String>,
+    /// The bearer token of the host, in a file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The adapter that the host shall run [default: mock-acp]
+    #[arg(long, value_name = "SLUG")]
+    pub adapter: Option<String>,
+    /// A directory of the host for sessions [default: an empty one, where it is this machine]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Where the host has its routes
+    #[arg(long, value_name = "PATH", default_value = "/sessions")]
+    pub prefix: String,
+    /// Where the host has its MCP server
+    #[arg(long, value_name = "PATH", default_value = "/mcp")]
+    pub mcp: String,
     /// Which prompt makes this agent do what (YAML)
     #[arg(long, value_name = "FILE")]
     pub prompts: Option<PathBuf>,
@@ -70,7 +89,7 @@ pub struct Certify {
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
     /// Only cases that decide this requirement, or of this name; several with commas. With
-    /// --selftest: mutants of this id or requirement, and variants of this name
+    /// --selftest: mutants of this id or requirement, variants of this name, or all of one mock
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format
@@ -126,7 +145,8 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     };
     let suites = suites(args, named.as_deref())?;
     only_what_is_there(&args.only, &suites)?;
-    let prompts = read_prompts(args, named.as_deref())?;
+    let host = host::named(args, &suites)?;
+    let prompts = read_prompts(args, named.as_deref(), host.as_ref().map(|(_, host)| host))?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -153,8 +173,16 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             None => None,
         };
         let url = model.as_ref().map(|model| model.url());
-        let (target, launcher) = match &named {
-            Some(bundle) => {
+        let (target, launcher) = match (&named, host) {
+            (_, Some((url, host))) => {
+                let target = Target {
+                    kind: model::URL.to_owned(),
+                    name: url,
+                    ..Target::default()
+                };
+                (target, Launcher::of_host(Arc::new(host)))
+            }
+            (Some(bundle), None) => {
                 let target = Target {
                     kind: "bundle".to_owned(),
                     name: bundle.name(),
@@ -162,7 +190,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
                 };
                 (target, Launcher::of_bundle(Arc::clone(bundle)))
             }
-            None => launcher(args, url.as_deref())?,
+            (None, None) => launcher(args, url.as_deref())?,
         };
         let setting = Setting {
             secrets: Secrets::of(&variables(args)?, &launcher),
@@ -348,6 +376,7 @@ fn only_what_is_there(only: &[String], suites: &[Suite]) -> Result<(), Failure> 
 
 fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, Failure> {
     let protocol = match (bundle, args.mock.as_deref()) {
+        _ if args.url.is_some() => "sessions",
         (Some(bundle), _) => bundle.protocol(),
         (None, Some("mcp" | "mock-mcp")) => "mcp",
         (None, Some("acp-v2" | "mock-acp-v2")) => "acp-v2-draft",
@@ -400,9 +429,12 @@ fn read(name: &str) -> Result<String, Failure> {
 fn read_prompts(
     args: &Certify,
     bundle: Option<&BundleTarget>,
+    host: Option<&HostTarget>,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let Some(path) = &args.prompts else {
-        let is_mock = args.mock.is_some() || bundle.is_some_and(|b| b.bundle.built_in);
+        let is_mock = args.mock.is_some()
+            || bundle.is_some_and(|b| b.bundle.built_in)
+            || host.is_some_and(|host| host.adapter() == USUAL_ADAPTER);
         return Ok(match is_mock {
             true => prompts::of_mock(),
             false if args.mock_llm => prompts::of_mock_model(),

@@ -27,6 +27,17 @@ pub struct Statement {
     pub proposed: &'static str,
 }
 
+impl Statement {
+    /// `test:NAME` for each target of tests that the register proposes.
+    pub fn tests(&self) -> impl Iterator<Item = String> {
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+        self.proposed.split("test:").skip(1).map(move |rest| {
+            let name: String = rest.chars().take_while(|c| is_name(*c)).collect();
+            format!("test:{name}")
+        })
+    }
+}
+
 pub fn register() -> impl Iterator<Item = Statement> {
     REGISTER.lines().skip(1).filter_map(|line| {
         let mut fields = line.split('\t');
@@ -51,6 +62,8 @@ struct Row {
     binds: &'static str,
     text: String,
     by: BTreeSet<String>,
+    /// Tests of this project that decide it for our own programs, as the register names them.
+    tests: BTreeSet<String>,
 }
 
 /// What the suites decide, by id of the register; and their own statements.
@@ -91,6 +104,7 @@ fn suites() -> Suites {
                 binds: "agent",
                 text: requirement.statement.clone(),
                 by,
+                tests: BTreeSet::new(),
             });
         }
     }
@@ -169,6 +183,7 @@ fn rows() -> Vec<Row> {
             binds: statement.binds,
             text: statement.text.to_owned(),
             by,
+            tests: statement.tests().collect(),
         }
     });
     let mut rows: Vec<Row> = of_register.collect();
@@ -232,6 +247,7 @@ fn record(row: &Row) -> Fields {
         "binds": row.binds,
         "statement": row.text,
         "decided_by": row.by,
+        "tested_by": row.tests,
     }))
 }
 
@@ -247,9 +263,14 @@ fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
             true => "-".to_owned(),
             false => by.join(", "),
         };
+        let tests: Vec<&str> = row.tests.iter().map(String::as_str).collect();
+        let tests = match tests.is_empty() {
+            true => String::new(),
+            false => format!("; for our own by {}", tests.join(", ")),
+        };
         writeln!(
             out,
-            "  {:<16} {:<6} {}\n  {:<16}        by {by}",
+            "  {:<16} {:<6} {}\n  {:<16}        by {by}{tests}",
             row.id, row.level, row.text, ""
         )?;
     }

@@ -32,6 +32,8 @@ mod doctor;
 mod explain;
 mod git;
 #[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
 mod input;
 #[cfg(target_os = "linux")]
 mod install;

@@ -101,7 +101,7 @@ fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<(
         whole => 100.0 * part as f64 / whole as f64,
     };
     let all = outcome.mutants.len();
-    for mock in ["acp", "acp-v2", "mcp", "lifecycle"] {
+    for mock in ["acp", "acp-v2", "mcp", "lifecycle", "sessions"] {
         let of: Vec<_> = outcome.mutants.iter().filter(|m| m.mock == mock).collect();
         if of.is_empty() {
             continue;

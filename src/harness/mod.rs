@@ -6,5 +6,6 @@ pub mod model;
 pub mod monitor;
 pub mod run;
 pub mod selftest;
+pub mod sessions;
 pub mod shape;
 pub mod suite;

@@ -9,6 +9,8 @@ pub const SCHEMA: &str = "agentproto.certify/v1";
 
 /// The `kind` of a target that was not run, but read from a transcript.
 pub const RECORDING: &str = "recording";
+/// The `kind` of a host that is reached by its URL.
+pub const URL: &str = "url";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -201,11 +203,18 @@ impl Report {
         let failing = self.results.iter().filter(|r| r.verdict == Verdict::Fail);
         let new = failing.clone().filter(|r| !r.known).count();
         // An agent that was never seen to finish a turn is no agent yet.
-        let is_acp = self.suites.iter().any(|suite| suite.name == "acp");
-        let turned = |r: &CaseResult| r.requirement == "PT-01" && r.verdict == Verdict::Pass;
-        let no_turn = is_acp && !self.results.iter().any(turned);
+        let never = |suite: &str, requirement: &str| {
+            let held = |r: &CaseResult| r.requirement == requirement && r.verdict == Verdict::Pass;
+            self.suites.iter().any(|s| s.name == suite) && !self.results.iter().any(held)
+        };
+        let no_turn = never("acp", "PT-01");
+        // Nor is a host a host that never had a session.
+        let no_session = never("sessions", "A46-HTTP-03");
         summary.reason = if let Some(how) = &self.never_answered {
-            Some(format!("it never answered initialize: {how}"))
+            Some(match self.target.kind == URL {
+                true => format!("it never answered: {how}"),
+                false => format!("it never answered initialize: {how}"),
+            })
         } else if summary.fail > 0 {
             let known = failing.count() - new;
             Some(match known {
@@ -230,6 +239,9 @@ impl Report {
             Some(format!(
                 "{why}: give it a prompt that it answers (`text` in --prompts FILE)"
             ))
+        } else if no_session {
+            let why = "no session was ever started";
+            Some(format!("{why}: name an adapter of the host with --adapter"))
         } else {
             None
         };

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::BundleTarget;
 use super::look::{self, Seen};
 use crate::harness::run::Setting;
-use crate::harness::run::case::{Blocked, Broken, Played};
+use crate::harness::run::case::{Blocked, Played};
 use crate::harness::suite::Case;
 use crate::runtime::agent::{Agent, Wishlist};
 use crate::runtime::arm::desk::Permissions;
@@ -139,15 +139,8 @@ impl<'a> Stand<'a> {
 
     /// What was judged before a probe broke off stays judged.
     pub fn finish(mut self, case: &Case, blocked: Option<Blocked>, took: Duration) -> Played {
-        if let Some(blocked) = blocked {
-            let judged = &self.played.looked_at;
-            let open = &self.played.open;
-            let left = case
-                .decides
-                .iter()
-                .filter(|id| !judged.contains(id) && !open.iter().any(|(known, _)| known == *id));
-            let left: Vec<_> = left.map(|id| (id.clone(), blocked.clone())).collect();
-            self.played.open.extend(left);
+        if let Some(blocked) = &blocked {
+            self.played.break_off(case, blocked);
         }
         self.played.duration = took;
         self.played.transcript = std::mem::take(&mut *locked(&self.log.transcript));
@@ -157,40 +150,23 @@ impl<'a> Stand<'a> {
     // --- verdicts ------------------------------------------------------------------------
 
     pub fn met(&mut self, id: &str, lines: &[u64]) {
-        self.played.looked_at.push(id.to_owned());
-        self.played.shown.extend(lines);
+        self.played.met(id, lines);
     }
 
     pub fn broken(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.judge(id, message.into(), lines, false);
+        self.played.broken(id, message, lines);
     }
 
-    /// Nothing that the text forbids, and yet not as it should be.
     pub fn doubtful(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.judge(id, message.into(), lines, true);
+        self.played.doubtful(id, message, lines);
     }
 
-    fn judge(&mut self, id: &str, message: String, lines: &[u64], is_guess: bool) {
-        self.played.looked_at.push(id.to_owned());
-        self.played.broken.push(Broken {
-            requirement: id.to_owned(),
-            message,
-            lines: lines.to_vec(),
-            is_guess,
-        });
-    }
-
-    /// One statement that cannot be decided here.
     pub fn open(&mut self, id: &str, why: Blocked) {
-        self.played.open.push((id.to_owned(), why));
+        self.played.open(id, why);
     }
 
-    /// Met where there is nothing to say against it.
     pub fn verdict(&mut self, id: &str, against: Option<String>, lines: &[u64]) {
-        match against {
-            Some(message) => self.broken(id, message, lines),
-            None => self.met(id, lines),
-        }
+        self.played.verdict(id, against, lines);
     }
 
     pub fn note(&self, what: &Value) -> u64 {

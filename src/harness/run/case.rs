@@ -127,6 +127,9 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
     if protocol == Protocol::Lifecycle {
         return crate::harness::lifecycle::play(case, setting, root.path()).await;
     }
+    if protocol == Protocol::Sessions {
+        return crate::harness::sessions::play(case, setting, root.path()).await;
+    }
     let mut player = Player {
         case,
         setting,

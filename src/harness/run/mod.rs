@@ -5,6 +5,7 @@ pub mod case;
 mod collect;
 pub mod connection;
 pub mod home;
+mod judging;
 mod opening;
 mod patience;
 pub mod process;
@@ -148,6 +149,8 @@ pub fn monitors(protocol: Protocol) -> Vec<Box<dyn Monitor>> {
         Protocol::Acp | Protocol::Lifecycle => monitor::acp(),
         Protocol::Mcp => monitor::mcp(),
         Protocol::AcpV2 => monitor::acp_v2(),
+        // Their probes judge by themselves.
+        Protocol::Sessions => Vec::new(),
     }
 }
 

@@ -28,7 +28,7 @@ pub fn initialize(protocol: Protocol, client: Option<Value>) -> Value {
             json!({"protocolVersion": 2, "capabilities": {}, "info": me}),
             "capabilities",
         ),
-        Protocol::Acp | Protocol::Lifecycle => (
+        Protocol::Acp | Protocol::Lifecycle | Protocol::Sessions => (
             json!({"protocolVersion": 1, "clientInfo": me}),
             "clientCapabilities",
         ),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 
 use crate::harness::lifecycle::BundleTarget;
+use crate::harness::sessions::HostTarget;
 use crate::runtime::command::Started;
 pub use crate::runtime::command::unconfined;
 use crate::runtime::fault::Fault;
@@ -36,6 +37,8 @@ pub struct Launcher {
     pub cwd: Option<PathBuf>,
     /// A bundle is started by the runner, under its declared sandbox.
     pub bundle: Option<Arc<BundleTarget>>,
+    /// A host is not started at all: it is there, under its URL.
+    pub host: Option<Arc<HostTarget>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +73,7 @@ impl Launcher {
             env,
             cwd: None,
             bundle: None,
+            host: None,
         })
     }
 
@@ -80,6 +84,18 @@ impl Launcher {
             env: std::env::vars_os().collect(),
             cwd: None,
             bundle: Some(bundle),
+            host: None,
+        }
+    }
+
+    /// A host of sessions, which runs already.
+    pub fn of_host(host: Arc<HostTarget>) -> Launcher {
+        Launcher {
+            argv: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            bundle: None,
+            host: Some(host),
         }
     }
 

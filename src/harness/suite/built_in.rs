@@ -31,6 +31,7 @@ const SUITES: &[(&str, &[&str])] = &[
         "lifecycle",
         &[include_str!("../../../suites/lifecycle.yaml")],
     ),
+    ("sessions", &[include_str!("../../../suites/sessions.yaml")]),
     (
         "mcp",
         &[

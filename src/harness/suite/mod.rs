@@ -32,6 +32,8 @@ pub enum Protocol {
     Mcp,
     /// A bundle through the whole runner.
     Lifecycle,
+    /// A host of many sessions, by its URL (AIP-46).
+    Sessions,
 }
 
 #[derive(Debug)]
@@ -295,7 +297,8 @@ pub enum What {
     },
     /// Logs in with the method of the run.
     LogIn,
-    /// Something that is done through the runner: only in suites of the lifecycle.
+    /// Something that is done through the runner, or to a host of sessions: only in suites of
+    /// those.
     Probe(String),
     /// Ends the case here: there is nothing that could be judged.
     NotVerified(String),

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::expectations::expects;
 use super::steps::steps;
-use super::{Answer, Answers, Begin, Case, Needs, Protocol, Requirement, Suite, What};
+use super::{Answer, Answers, Begin, Case, Needs, Protocol, Requirement, Step, Suite, What};
 use crate::fields::{self, Mistake, Notes};
 use crate::harness::model::Level;
+use crate::harness::{lifecycle, sessions};
 use crate::manifest::{LineIndex, Node, to_json};
 
 /// What a suite file starts with, so that another YAML file is not taken for one.
@@ -75,12 +76,13 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
         root,
         "protocol",
         "acp",
-        &["acp", "acp-v2", "mcp", "lifecycle"],
+        &["acp", "acp-v2", "mcp", "lifecycle", "sessions"],
     );
     let protocol = match protocol.as_str() {
         "acp-v2" => Protocol::AcpV2,
         "mcp" => Protocol::Mcp,
         "lifecycle" => Protocol::Lifecycle,
+        "sessions" => Protocol::Sessions,
         _ => Protocol::Acp,
     };
     let source = notes.string(root, "source").unwrap_or_default();
@@ -104,21 +106,8 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
         .collect();
     let mut names = HashSet::new();
     for (case, node) in cases.iter().zip(items) {
-        let probes = case.steps.iter();
-        let probes = probes.filter(|s| matches!(s.what, What::Probe(_))).count();
-        match protocol {
-            Protocol::Lifecycle if probes < case.steps.len() => notes.wrong(
-                node.span,
-                "in a suite of the lifecycle each step is a `probe`",
-            ),
-            Protocol::Lifecycle => {}
-            _ if probes > 0 => {
-                notes.wrong(
-                    node.span,
-                    "`probe` is for suites with `protocol: lifecycle`",
-                );
-            }
-            _ => {}
+        if let Err(why) = probes_fit(protocol, &case.steps) {
+            notes.wrong(node.span, why);
         }
         if !names.insert(case.id.clone()) {
             notes.wrong(node.span, format!("the case `{}` stands twice", case.id));
@@ -140,6 +129,38 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
         requirements,
         cases,
     }
+}
+
+/// Some suites are all probes, each of its own kind; the others have none.
+fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
+    let (what, of_it): (_, fn(&str) -> bool) = match protocol {
+        Protocol::Lifecycle => ("the lifecycle", |name| {
+            lifecycle::names().any(|known| known == name)
+        }),
+        Protocol::Sessions => ("sessions", |name| {
+            sessions::names().any(|known| known == name)
+        }),
+        _ => {
+            let any = steps.iter().any(|step| matches!(step.what, What::Probe(_)));
+            return match any {
+                true => Err(
+                    "`probe` is for suites with `protocol: lifecycle` or `protocol: sessions`"
+                        .to_owned(),
+                ),
+                false => Ok(()),
+            };
+        }
+    };
+    for step in steps {
+        match &step.what {
+            What::Probe(name) if of_it(name) => {}
+            What::Probe(name) => {
+                return Err(format!("`{name}` is no probe of a suite of {what}"));
+            }
+            _ => return Err(format!("in a suite of {what} each step is a `probe`")),
+        }
+    }
+    Ok(())
 }
 
 fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> Requirement {

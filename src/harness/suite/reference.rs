@@ -4,12 +4,16 @@ use super::Suite;
 
 /// docs/suites/NAME.md: every statement, and every case with what it decides.
 pub fn reference(suite: &Suite) -> String {
+    let is_watched = suite.requirements.iter().any(|r| !r.watched.is_empty());
+    let monitors = match is_watched {
+        true => ", and with monitors that watch every line of every case",
+        false => "",
+    };
     let mut out = format!(
         "# {}\n\n\
          <!-- Generated from suites/{name}; `UPDATE_DOCS=1 cargo test --test suites` writes this \
          file. -->\n\n\
-         `agentproto certify --suite {name}` decides {} statements with {} cases, and with \
-         monitors that watch every line of every case.\n",
+         `agentproto certify --suite {name}` decides {} statements with {} cases{monitors}.\n",
         escaped(&suite.title),
         suite.requirements.len(),
         suite.cases.len(),

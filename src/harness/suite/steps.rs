@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::read::Reader;
 use super::{Awaited, Begin, Prompt, PromptText, Request, Step, WaitFor, What};
 use crate::fields::Notes;
-use crate::harness::lifecycle;
+use crate::harness::{lifecycle, sessions};
 use crate::lint::text::closest_of;
 use crate::manifest::{Node, to_json};
 
@@ -314,8 +314,9 @@ impl At<'_, '_> {
             }
             "probe" => {
                 let probe = notes.string(node, name)?;
-                if !lifecycle::names().any(|known| known == probe) {
-                    let known: Vec<&str> = lifecycle::names().collect();
+                let mut known = lifecycle::names().chain(sessions::names());
+                if !known.any(|known| known == probe) {
+                    let known: Vec<&str> = lifecycle::names().chain(sessions::names()).collect();
                     let known = known.join(", ");
                     notes.wrong(
                         value.span,

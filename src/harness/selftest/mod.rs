@@ -1,6 +1,8 @@
 //! Who judges the judge: every mutant of the mock agents must be caught with its own statement,
 //! and no conforming variant may be blamed for anything.
 
+mod field;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +11,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
-use super::lifecycle;
 use super::model::{CaseResult, Target, Verdict};
 use super::run::process::{Launcher, StartError};
 use super::run::{
@@ -18,14 +19,12 @@ use super::run::{
 use super::suite::{self, Suite};
 use crate::mock::Kind;
 use crate::mock::mutants::{self, Mutant};
-use crate::runtime::context::Sandboxing;
 
 /// Hearing nothing for so long is silence: the mocks are quick, the machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Runs side by side, and cases of each.
 const RUNS: usize = 4;
 const JOBS: usize = 2;
-const LIFECYCLE: &str = "lifecycle";
 /// Cases that are tried first for a statement that monitors decide.
 const TOUR: usize = 3;
 
@@ -118,7 +117,8 @@ pub enum Depth {
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub depth: Depth,
-    /// Only these: ids of mutants, statements that they break, names of variants.
+    /// Only these: ids of mutants, statements that they break, names of variants, or all of one
+    /// mock.
     pub only: Vec<String>,
 }
 
@@ -150,84 +150,21 @@ pub async fn run(
         bench.run(trial, &heard, &mut outcome).await;
     }
     if !stop.load(Ordering::Relaxed) {
-        bundles(trial, stop, &heard, &mut outcome).await;
+        let bundles = Arc::new(field::Bundles::new());
+        field::run(&bundles, trial, stop, &heard, &mut outcome).await;
+    }
+    if !stop.load(Ordering::Relaxed) {
+        let hosts = field::Hosts::new().map_err(|reason| StartError::Failed {
+            program: "agentproto".to_owned(),
+            reason,
+        })?;
+        let hosts = Arc::new(hosts);
+        field::run(&hosts, trial, stop, &heard, &mut outcome).await;
+        hosts.stage.close().await;
     }
     outcome.partial = stop.load(Ordering::Relaxed);
     outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
     Ok(outcome)
-}
-
-/// The lifecycle suite over bundles that are wrong, and bundles that are right.
-async fn bundles(
-    trial: &Trial,
-    stop: &'static AtomicBool,
-    heard: &Arc<dyn Progress>,
-    outcome: &mut Outcome,
-) {
-    let depth = trial.depth;
-    let (mut mutants, mut variants) = (lifecycle::mutants(), lifecycle::variants());
-    mutants.retain(|mutant| trial.has(&[mutant.id, mutant.requirement]));
-    variants.retain(|variant| trial.has(&[variant.id]));
-    let all = mutants.len() + variants.len();
-    let places = Arc::new(Semaphore::new(JOBS));
-    let mut done = 0;
-    let mut running = tokio::task::JoinSet::new();
-    for variant in variants {
-        let places = Arc::clone(&places);
-        running.spawn(async move {
-            let _place = places.acquire_owned().await;
-            let report = lifecycle::trial(&variant.bundle, &[], JOBS, Sandboxing::Auto).await;
-            let (passed, blamed) = match report {
-                Ok(report) => tally(&report.results),
-                Err(error) => (0, vec![error]),
-            };
-            VariantRow {
-                mock: LIFECYCLE,
-                variant: variant.id.to_owned(),
-                what: variant.what.to_owned(),
-                passed,
-                blamed,
-            }
-        });
-    }
-    while let Some(ended) = running.join_next().await {
-        let Ok(row) = ended else { continue };
-        done += 1;
-        heard.done(&row.variant, done, all);
-        outcome.variants.push(row);
-    }
-    let mut running = tokio::task::JoinSet::new();
-    for mutant in mutants {
-        let places = Arc::clone(&places);
-        running.spawn(async move {
-            let _place = places.acquire_owned().await;
-            let mut row = MutantRow::new(LIFECYCLE, mutant.id, mutant.requirement, mutant.wrong);
-            let own = [mutant.requirement.to_owned()];
-            let rounds: &[&[String]] = match depth {
-                Depth::Quick => &[&own, &[]],
-                Depth::Full => &[&[]],
-            };
-            for only in rounds {
-                if row.attributed || stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                let report = lifecycle::trial(&mutant.bundle, only, JOBS, Sandboxing::Auto).await;
-                if let Ok(report) = report {
-                    judge(&mut row, &Base::default(), &report.results);
-                }
-            }
-            row
-        });
-    }
-    let mut rows = Vec::new();
-    while let Some(ended) = running.join_next().await {
-        let Ok(row) = ended else { continue };
-        done += 1;
-        heard.done(&row.mutant, done, all);
-        rows.push(row);
-    }
-    rows.sort_by(|a, b| a.mutant.cmp(&b.mutant));
-    outcome.mutants.extend(rows);
 }
 
 /// One mock with its suites.
@@ -273,7 +210,8 @@ impl Bench {
         outcome: &mut Outcome,
     ) {
         let depth = trial.depth;
-        let mutants = mutants::of(self.kind).filter(|m| trial.has(&[m.id, m.requirement]));
+        let mutants = mutants::of(self.kind)
+            .filter(|m| trial.has(&[m.id, m.requirement, self.kind.as_str()]));
         let mutants: Vec<&'static Mutant> = mutants.collect();
         let variants = self.variants(trial, &mutants);
         let all = variants.len() + mutants.len();
@@ -340,7 +278,7 @@ impl Bench {
             variant: None,
         });
         let others = crate::mock::variants::of(self.kind);
-        let others = others.filter(|variant| trial.has(&[variant.name]));
+        let others = others.filter(|variant| trial.has(&[variant.name, self.kind.as_str()]));
         let others = others.map(|variant| Plain {
             name: variant.name.to_owned(),
             what: variant.what.to_owned(),

@@ -1,0 +1,448 @@
+//! HTTP/1.1 by hand: what a host sends is judged as it came, before any library repairs it.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+
+use super::target::Address;
+
+/// A head that is longer is refused, and so is a body.
+const LONGEST_HEAD: usize = 64 << 10;
+const LONGEST_BODY: usize = 16 << 20;
+/// What is read at once.
+const PIECE: usize = 16 << 10;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nobody listens there.
+    Unreachable(String),
+    /// Nothing came in time.
+    Silent(Duration),
+    /// What came is no HTTP.
+    Garbled(String),
+}
+
+impl Trouble {
+    pub fn told(&self) -> String {
+        match self {
+            Trouble::Unreachable(why) => format!("the host cannot be reached: {why}"),
+            Trouble::Silent(time) => {
+                format!("no answer came within {:.1} s", time.as_secs_f64())
+            }
+            Trouble::Garbled(why) => format!("the answer is no HTTP: {why}"),
+        }
+    }
+}
+
+pub struct Request {
+    pub method: &'static str,
+    pub path: String,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Option<Vec<u8>>,
+}
+
+impl Request {
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if let Some(body) = &self.body {
+            head.push_str(&format!("content-length: {}\r\n", body.len()));
+        } else if self.method == "POST" {
+            head.push_str("content-length: 0\r\n");
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(self.body.as_deref().unwrap_or_default());
+        bytes
+    }
+}
+
+/// Status line and headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    pub status: u16,
+    /// As it came.
+    pub line: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Head {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The media type without its parameters, in lower case.
+    pub fn media_type(&self) -> String {
+        let whole = self.header("content-type").unwrap_or_default();
+        let bare = whole.split(';').next().unwrap_or_default();
+        bare.trim().to_ascii_lowercase()
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Head, Trouble> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = text.lines();
+        let line = lines.next().unwrap_or_default().to_owned();
+        let garbled = || {
+            let shown: String = line.chars().take(80).collect();
+            Trouble::Garbled(format!("`{shown}` is no status line"))
+        };
+        let mut words = line.splitn(3, ' ');
+        let version = words.next().unwrap_or_default();
+        let code = words.next().unwrap_or_default();
+        let is_code = code.len() == 3 && code.bytes().all(|b| b.is_ascii_digit());
+        if !["HTTP/1.1", "HTTP/1.0"].contains(&version) || !is_code {
+            return Err(garbled());
+        }
+        let mut headers = Vec::new();
+        for header in lines.filter(|line| !line.is_empty()) {
+            let Some((name, value)) = header.split_once(':') else {
+                let shown: String = header.chars().take(80).collect();
+                return Err(Trouble::Garbled(format!("`{shown}` is no header")));
+            };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        Ok(Head {
+            status: code.parse().map_err(|_| garbled())?,
+            line,
+            headers,
+        })
+    }
+}
+
+trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
+/// How the end of a body is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Length(u64),
+    /// Bytes left of this chunk; `None` where the next one begins.
+    Chunked(Option<u64>),
+    UntilEnd,
+    Over,
+}
+
+/// An answer of which the body is still to come.
+pub struct Opened {
+    pub head: Head,
+    wire: Box<dyn Wire>,
+    /// Read, and not used yet.
+    held: Vec<u8>,
+    framing: Framing,
+}
+
+/// Sends a request and reads the head of its answer.
+pub async fn open(address: &Address, request: &[u8], within: Duration) -> Result<Opened, Trouble> {
+    let until = Instant::now() + within;
+    let silent = |_| Trouble::Silent(within);
+    let connecting = TcpStream::connect((address.name(), address.port));
+    let stream = timeout_at(until, connecting)
+        .await
+        .map_err(silent)?
+        .map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    // Small requests go at once.
+    let _ = stream.set_nodelay(true);
+    let mut wire: Box<dyn Wire> = match address.is_tls {
+        true => Box::new(
+            timeout_at(until, super::tls::connect(address.name(), stream))
+                .await
+                .map_err(silent)?
+                .map_err(|error| Trouble::Unreachable(error.to_string()))?,
+        ),
+        false => Box::new(stream),
+    };
+    let talking = async {
+        // A host may answer and hang up before it has read everything: its answer counts.
+        let sent = wire.write_all(request).await;
+        let sent = sent.and(wire.flush().await);
+        let mut held = Vec::new();
+        loop {
+            let (head, rest) = read_head(&mut wire, std::mem::take(&mut held), &sent).await?;
+            held = rest;
+            // What comes before the answer.
+            if !(100..200).contains(&head.status) {
+                return Ok((head, held));
+            }
+        }
+    };
+    let (head, held) = timeout_at(until, talking).await.map_err(silent)??;
+    let framing = framing(&head)?;
+    Ok(Opened {
+        head,
+        wire,
+        held,
+        framing,
+    })
+}
+
+async fn read_head(
+    wire: &mut Box<dyn Wire>,
+    mut held: Vec<u8>,
+    sent: &std::io::Result<()>,
+) -> Result<(Head, Vec<u8>), Trouble> {
+    loop {
+        if let Some(end) = end_of_head(&held) {
+            let rest = held.split_off(end);
+            return Ok((Head::parse(&held)?, rest));
+        }
+        if held.len() > LONGEST_HEAD {
+            return Err(Trouble::Garbled(format!(
+                "its head is longer than {LONGEST_HEAD} bytes"
+            )));
+        }
+        held.reserve(PIECE);
+        let read = wire.read_buf(&mut held).await;
+        match (&read, sent) {
+            (Ok(0), Err(error)) | (Err(error), _) if held.is_empty() => {
+                return Err(Trouble::Garbled(format!("the connection broke: {error}")));
+            }
+            (Ok(0), _) if held.is_empty() => {
+                let why = "the host closed the connection without a word";
+                return Err(Trouble::Garbled(why.to_owned()));
+            }
+            (Ok(0), _) | (Err(_), _) => {
+                // Perhaps it is not even meant as HTTP: the first line tells.
+                Head::parse(&held)?;
+                return Err(Trouble::Garbled("it ends within its head".to_owned()));
+            }
+            (Ok(_), _) => {}
+        }
+    }
+}
+
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let crlf = memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4);
+    let lf = memchr::memmem::find(bytes, b"\n\n").map(|at| at + 2);
+    crlf.into_iter().chain(lf).min()
+}
+
+fn framing(head: &Head) -> Result<Framing, Trouble> {
+    if [204, 304].contains(&head.status) {
+        return Ok(Framing::Over);
+    }
+    if let Some(coding) = head.header("transfer-encoding") {
+        return match coding.trim().eq_ignore_ascii_case("chunked") {
+            true => Ok(Framing::Chunked(None)),
+            false => Err(Trouble::Garbled(format!(
+                "its transfer-encoding is `{coding}`"
+            ))),
+        };
+    }
+    match head
+        .header("content-length")
+        .map(|text| (text, text.parse()))
+    {
+        None => Ok(Framing::UntilEnd),
+        Some((_, Ok(length))) => Ok(Framing::Length(length)),
+        Some((text, Err(_))) => Err(Trouble::Garbled(format!("its content-length is `{text}`"))),
+    }
+}
+
+impl Opened {
+    /// The whole body.
+    pub async fn body(mut self, within: Duration) -> Result<(Head, Vec<u8>), Trouble> {
+        let until = Instant::now() + within;
+        let mut body = Vec::new();
+        loop {
+            let piece = timeout_at(until, self.next()).await;
+            match piece.map_err(|_| Trouble::Silent(within))?? {
+                Some(piece) => body.extend_from_slice(&piece),
+                None => return Ok((self.head, body)),
+            }
+            if body.len() > LONGEST_BODY {
+                return Err(Trouble::Garbled(format!(
+                    "its body is longer than {LONGEST_BODY} bytes"
+                )));
+            }
+        }
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+        loop {
+            if let Some(piece) = self.take()? {
+                return Ok(Some(piece));
+            }
+            if self.framing == Framing::Over {
+                return Ok(None);
+            }
+            self.held.reserve(PIECE);
+            match self.wire.read_buf(&mut self.held).await {
+                Ok(count) if count > 0 => {}
+                _ if self.framing == Framing::UntilEnd => {
+                    self.framing = Framing::Over;
+                    return Ok(None);
+                }
+                _ => return Err(Trouble::Garbled("its body ends too early".to_owned())),
+            }
+        }
+    }
+
+    /// What of the body stands in the bytes that are there.
+    fn take(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
+        loop {
+            match self.framing {
+                Framing::Over => return Ok(None),
+                Framing::UntilEnd => {
+                    let all = std::mem::take(&mut self.held);
+                    return Ok((!all.is_empty()).then_some(all));
+                }
+                Framing::Length(0) => self.framing = Framing::Over,
+                Framing::Length(left) => {
+                    let piece = self.up_to(left);
+                    self.framing = Framing::Length(left - piece.len() as u64);
+                    return Ok((!piece.is_empty()).then_some(piece));
+                }
+                Framing::Chunked(None) => match self.chunk_size()? {
+                    None => return Ok(None),
+                    Some(0) => self.framing = Framing::Over,
+                    Some(size) => self.framing = Framing::Chunked(Some(size)),
+                },
+                Framing::Chunked(Some(0)) => {
+                    // The line break after the chunk.
+                    match self.held.as_slice() {
+                        [b'\r', b'\n', ..] => drop(self.held.drain(..2)),
+                        [b'\n', ..] => drop(self.held.drain(..1)),
+                        [] | [b'\r'] => return Ok(None),
+                        _ => {
+                            return Err(Trouble::Garbled(
+                                "a chunk is longer than it says".to_owned(),
+                            ));
+                        }
+                    }
+                    self.framing = Framing::Chunked(None);
+                }
+                Framing::Chunked(Some(left)) => {
+                    let piece = self.up_to(left);
+                    self.framing = Framing::Chunked(Some(left - piece.len() as u64));
+                    return Ok((!piece.is_empty()).then_some(piece));
+                }
+            }
+        }
+    }
+
+    fn up_to(&mut self, most: u64) -> Vec<u8> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let rest = self.held.split_off(most.min(self.held.len()));
+        std::mem::replace(&mut self.held, rest)
+    }
+
+    /// The line before a chunk, once it is there.
+    fn chunk_size(&mut self) -> Result<Option<u64>, Trouble> {
+        let Some(end) = memchr::memchr(b'\n', &self.held) else {
+            return match self.held.len() > 64 {
+                true => Err(Trouble::Garbled("a chunk has no size".to_owned())),
+                false => Ok(None),
+            };
+        };
+        let line: Vec<u8> = self.held.drain(..=end).collect();
+        let text = String::from_utf8_lossy(&line);
+        let size = text.split(';').next().unwrap_or_default().trim();
+        let size = u64::from_str_radix(size, 16);
+        size.map(Some)
+            .map_err(|_| Trouble::Garbled("a chunk has no size".to_owned()))
+    }
+}
+
+/// A part of a path: an id may hold whatever a host likes.
+pub fn encoded(part: &str) -> String {
+    let mut out = String::new();
+    for byte in part.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// What the client makes of these bytes, sent in pieces.
+    async fn answered(bytes: &'static [u8], size: usize) -> Result<(Head, Vec<u8>), Trouble> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a caller");
+            let mut asked = [0; 1024];
+            let _ = stream.read(&mut asked).await;
+            for piece in bytes.chunks(size) {
+                stream.write_all(piece).await.expect("written");
+                stream.flush().await.expect("flushed");
+                tokio::task::yield_now().await;
+            }
+        });
+        let address = Address::parse(&format!("http://127.0.0.1:{port}")).expect("a URL");
+        let hang = Duration::from_secs(60);
+        let opened = open(&address, b"GET / HTTP/1.1\r\n\r\n", hang).await?;
+        opened.body(hang).await
+    }
+
+    #[tokio::test]
+    async fn bodies_end_where_they_say() {
+        for size in [1, 3, 1000] {
+            let by_length = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhix";
+            let (head, body) = answered(by_length, size).await.expect("an answer");
+            assert_eq!((head.status, body.as_slice()), (200, b"hi".as_slice()));
+            let chunked =
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2;x=y\r\nhi\r\n1\r\n!\r\n0\r\n\r\n";
+            let (_, body) = answered(chunked, size).await.expect("an answer");
+            assert_eq!(body, b"hi!");
+            let to_the_end = b"HTTP/1.0 404 Not Found\nX-A: b\n\nall";
+            let (head, body) = answered(to_the_end, size).await.expect("an answer");
+            assert_eq!((head.status, body.as_slice()), (404, b"all".as_slice()));
+            assert_eq!(head.header("x-a"), Some("b"));
+            let early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n";
+            let (head, body) = answered(early, size).await.expect("an answer");
+            assert_eq!((head.status, body.len()), (204, 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_http_is_told() {
+        for (bytes, wanted) in [
+            (b"SSH-2.0-x\r\n".as_slice(), "no status line"),
+            (b"".as_slice(), "without a word"),
+            (b"HTTP/1.1 200 OK\r\nx: y\r\n".as_slice(), "within its head"),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx".as_slice(),
+                "too early",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nx".as_slice(),
+                "content-length",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".as_slice(),
+                "no size",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nhello".as_slice(),
+                "longer than it says",
+            ),
+        ] {
+            match answered(bytes, 1000).await {
+                Err(Trouble::Garbled(why)) => assert!(why.contains(wanted), "{why}"),
+                other => panic!("{wanted}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_put_into_paths_safely() {
+        assert_eq!(encoded("ses_1-a.b~"), "ses_1-a.b~");
+        assert_eq!(encoded("a/b c?#ä"), "a%2Fb%20c%3F%23%C3%A4");
+    }
+}

@@ -1,0 +1,258 @@
+//! What is wrong with the MCP tools.
+
+use serde_json::{Value, json};
+
+use super::tamper::{Asked, Route};
+use super::{Mutant, Tamper, each_record, of_tool, remove, wrong};
+
+const PROMPT: &str = "prompt_agent_session";
+const LIST: &str = "list_agent_sessions";
+const OUTPUT: &str = "get_agent_session_output";
+const KILL: &str = "kill_agent_session";
+
+/// The list of tools.
+fn listed(change: fn(&mut Vec<Value>)) -> Tamper {
+    Tamper::after(move |asked, reply, _| {
+        if asked.body["method"] == "tools/list"
+            && let Some(tools) = reply.body["result"]["tools"].as_array_mut()
+        {
+            change(tools);
+        }
+    })
+}
+
+/// Another tool than the one that is asked for, with what a good one would give.
+fn given(asked: &Asked, name: &str, value: Value) -> Option<super::Reply> {
+    (asked.tool() == name).then(|| {
+        let result = json!({
+            "content": [{"type": "text", "text": value.to_string()}],
+            "structuredContent": value,
+        });
+        let message = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result});
+        super::Reply::new(200, message)
+    })
+}
+
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong(
+            "se-tool-missing",
+            "A46-MCP-01",
+            "There are four tools.",
+            || listed(|tools| tools.retain(|tool| tool["name"] != KILL)),
+        ),
+        wrong(
+            "se-tool-renamed",
+            "A46-MCP-01",
+            "A tool has another name.",
+            || {
+                listed(|tools| {
+                    for tool in tools.iter_mut().filter(|tool| tool["name"] == OUTPUT) {
+                        tool["name"] = json!("get_output");
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-tool-start-thin",
+            "A46-MCP-02",
+            "The tool gives the id alone.",
+            || {
+                Tamper::tool("start_agent_session", |_, value| {
+                    *value = json!({"id": value["id"]})
+                })
+            },
+        ),
+        wrong(
+            "se-tool-start-words",
+            "A46-MCP-02",
+            "The tool gives a sentence.",
+            || {
+                Tamper::after(|asked, reply, _| {
+                    if asked.tool() == "start_agent_session" {
+                        let result = &mut reply.body["result"];
+                        remove(result, "structuredContent");
+                        result["content"] = json!([{"type": "text", "text": "Started."}]);
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-tool-start-inputs",
+            "A46-MCP-02",
+            "The tool knows no `label`.",
+            || {
+                listed(|tools| {
+                    for tool in tools.iter_mut() {
+                        remove(&mut tool["inputSchema"]["properties"], "label");
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-tool-prompt-waits",
+            "A46-MCP-03",
+            "The tool waits for the end of the turn.",
+            || Tamper {
+                waits: Some(|asked| asked.tool() == PROMPT),
+                ..Tamper::default()
+            },
+        ),
+        wrong(
+            "se-tool-overlap",
+            "A46-TURN-05",
+            "By tool a prompt during a turn is taken, and lost.",
+            || {
+                Tamper::after(|asked, reply, _| {
+                    if asked.tool() == PROMPT {
+                        let id = asked.arguments()["sessionId"].clone();
+                        let value = json!({"ok": true, "sessionId": id});
+                        if let Some(good) = given(asked, PROMPT, value) {
+                            reply.body = good.body;
+                        }
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-tool-list-all",
+            "A46-MCP-04",
+            "`onlyAlive` is ignored.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    if asked.tool() == LIST {
+                        asked.body["params"]["arguments"] = json!({});
+                    }
+                    None
+                })
+            },
+        ),
+        wrong(
+            "se-tool-list-alive",
+            "A46-MCP-04",
+            "Ended sessions are never listed.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    if asked.tool() == LIST {
+                        asked.body["params"]["arguments"] = json!({"onlyAlive": true});
+                    }
+                    None
+                })
+            },
+        ),
+        wrong(
+            "se-tool-list-member",
+            "A46-MCP-04",
+            "The list is called `items`.",
+            || {
+                Tamper::tool(LIST, |_, value| {
+                    *value = json!({"items": value["sessions"]})
+                })
+            },
+        ),
+        wrong(
+            "se-tool-output-all",
+            "A46-MCP-05",
+            "`lastN` is ignored.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    if asked.tool() == OUTPUT {
+                        remove(&mut asked.body["params"]["arguments"], "lastN");
+                    }
+                    None
+                })
+            },
+        ),
+        wrong(
+            "se-tool-output-first",
+            "A46-MCP-05",
+            "`lastN` gives the first lines.",
+            || {
+                Tamper::after(|asked, reply, memory| {
+                    if asked.tool() != OUTPUT {
+                        return;
+                    }
+                    memory.count("asked", "");
+                    let count = asked.arguments()["lastN"].as_u64();
+                    of_tool(reply, |value| {
+                        let Some(lines) = value["lines"].as_array_mut() else {
+                            return;
+                        };
+                        if count.is_some() {
+                            for line in lines.iter_mut() {
+                                *line = json!("the first line");
+                            }
+                        }
+                    });
+                })
+            },
+        ),
+        wrong(
+            "se-tool-output-empty",
+            "A46-MCP-05",
+            "The output is empty.",
+            || Tamper::tool(OUTPUT, |_, value| value["lines"] = json!([])),
+        ),
+        wrong(
+            "se-tool-kill-id",
+            "A46-MCP-06",
+            "The tool gives `id`, not `sessionId`.",
+            || {
+                Tamper::tool(KILL, |asked, value| {
+                    *value = json!({"ok": true, "id": asked.arguments()["sessionId"]});
+                })
+            },
+        ),
+        wrong(
+            "se-tool-kill-mild",
+            "A46-MCP-06",
+            "The tool says so, and kills nothing.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    let id = asked.arguments()["sessionId"].clone();
+                    given(asked, KILL, json!({"ok": true, "sessionId": id}))
+                })
+            },
+        ),
+        wrong(
+            "se-doors-apart",
+            "A46-MCP-07",
+            "Sessions of the tools are unknown over HTTP.",
+            || {
+                Tamper::after(|asked, reply, memory| {
+                    if asked.tool() == "start_agent_session" {
+                        let id = &reply.body["result"]["structuredContent"]["id"];
+                        memory.count("by tool", id.as_str().unwrap_or_default());
+                    }
+                    if asked.route == Route::Show && memory.has("by tool", &asked.id) {
+                        *reply = super::Reply::error(404, "no such session");
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-doors-hidden",
+            "A46-MCP-07",
+            "Sessions of HTTP are not listed by tool.",
+            || Tamper::tool(LIST, |_, value| value["sessions"] = json!([])),
+        ),
+        wrong(
+            "se-doors-differ",
+            "A46-MCP-07",
+            "The tools tell another directory.",
+            || {
+                Tamper::after(|asked, reply, _| {
+                    if asked.route == Route::Mcp {
+                        each_record(asked, reply, &|s| s["cwd"] = json!("/elsewhere"));
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-doors-silent",
+            "A46-MCP-07",
+            "The tools do not hear turns of HTTP.",
+            || Tamper::tool(OUTPUT, |_, value| value["lines"] = json!([])),
+        ),
+    ]
+}

@@ -1,0 +1,299 @@
+//! The record of a session, member by member (AIP-46, Session data model).
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::iso;
+
+/// What is wrong with a member: against the text, or only odd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    Wrong(String),
+    Odd(String),
+}
+
+/// What the prober knows beforehand.
+#[derive(Clone, Debug, Default)]
+pub struct Known<'a> {
+    pub adapter: Option<&'a str>,
+    pub label: Option<&'a str>,
+    /// Seconds since 1970 between which it was started, by a clock that the host shares.
+    pub between: Option<(f64, f64)>,
+}
+
+/// A member and the statement about it.
+pub struct Member {
+    pub name: &'static str,
+    pub requirement: &'static str,
+    /// The same in every answer.
+    pub is_constant: bool,
+}
+
+const fn member(name: &'static str, requirement: &'static str, is_constant: bool) -> Member {
+    Member {
+        name,
+        requirement,
+        is_constant,
+    }
+}
+
+pub const MEMBERS: [Member; 10] = [
+    member("id", "A46-MODEL-01", true),
+    member("adapterSlug", "A46-MODEL-02", true),
+    member("workspaceSlug", "A46-MODEL-03", true),
+    member("cwd", "A46-MODEL-04", true),
+    member("status", "A46-MODEL-05", false),
+    member("startedAt", "A46-MODEL-06", true),
+    member("endedAt", "A46-MODEL-07", false),
+    member("lastOutputAt", "A46-MODEL-08", false),
+    member("exitCode", "A46-MODEL-09", false),
+    member("label", "A46-MODEL-10", true),
+];
+
+pub const STATUSES: [&str; 5] = ["starting", "running", "exited", "killed", "error"];
+
+pub fn is_alive(status: &str) -> bool {
+    matches!(status, "starting" | "running")
+}
+
+/// Whether one status may be seen after another, perhaps with some in between.
+pub fn may_follow(before: &str, after: &str) -> bool {
+    match before {
+        _ if before == after => true,
+        "starting" => true,
+        "running" => after != "starting",
+        _ => false,
+    }
+}
+
+/// What is wrong with one member of a record.
+pub fn flaw(name: &str, record: &Value, known: &Known<'_>) -> Option<Flaw> {
+    let wrong = |why: String| Some(Flaw::Wrong(why));
+    let value = record.get(name);
+    if matches!(name, "endedAt" | "lastOutputAt" | "exitCode" | "label") {
+        return optional(name, value, record, known);
+    }
+    let Some(value) = value else {
+        return wrong(format!("`{name}` is missing"));
+    };
+    let Some(text) = value.as_str() else {
+        return wrong(format!("`{name}` is {}, not a string", kind(value)));
+    };
+    if text.is_empty() {
+        return wrong(format!("`{name}` is empty"));
+    }
+    match name {
+        "adapterSlug" => match known.adapter {
+            Some(asked) if asked != text => wrong(format!(
+                "`adapterSlug` is `{text}`, and `{asked}` was asked for"
+            )),
+            _ => None,
+        },
+        "cwd" if !is_absolute(text) => wrong(format!("`cwd` is `{text}`, which is not absolute")),
+        "status" if !STATUSES.contains(&text) => {
+            wrong(format!("`status` is `{text}`, which is none of the five"))
+        }
+        "startedAt" => started(text, known),
+        _ => None,
+    }
+}
+
+fn started(text: &str, known: &Known<'_>) -> Option<Flaw> {
+    let Some(at) = iso::seconds(text) else {
+        return Some(Flaw::Wrong(format!(
+            "`startedAt` is `{text}`, which is not ISO-8601"
+        )));
+    };
+    let (from, to) = known.between?;
+    // A clock of whole seconds is a clock.
+    let is_then = (from - 2.0..=to + 2.0).contains(&at);
+    (!is_then).then(|| {
+        Flaw::Wrong(format!(
+            "`startedAt` is `{text}`, which is not when it was started"
+        ))
+    })
+}
+
+fn optional(name: &str, value: Option<&Value>, record: &Value, known: &Known<'_>) -> Option<Flaw> {
+    let wrong = |why: String| Some(Flaw::Wrong(why));
+    let status = record["status"].as_str().unwrap_or_default();
+    let is_over = STATUSES.contains(&status) && !is_alive(status);
+    let Some(value) = value.filter(|value| !value.is_null()) else {
+        let is_null = value.is_some();
+        return match name {
+            "endedAt" if is_over => wrong(format!(
+                "`endedAt` is missing in a session that is `{status}`"
+            )),
+            "label" if known.label.is_some() => wrong("`label` is missing".to_owned()),
+            _ if is_null => Some(Flaw::Odd(format!(
+                "`{name}` is null, and would better be left out"
+            ))),
+            _ => None,
+        };
+    };
+    match name {
+        "exitCode" => match value.as_i64() {
+            None => wrong(format!("`exitCode` is {value}, not an integer")),
+            Some(code) if is_alive(status) && code != -1 => wrong(format!(
+                "`exitCode` is {code} in a session that is `{status}`"
+            )),
+            Some(_) => None,
+        },
+        "label" if !value.is_string() => wrong(format!("`label` is {}, not a string", kind(value))),
+        "label" => None,
+        _ => time(name, value, record, status),
+    }
+}
+
+fn time(name: &str, value: &Value, record: &Value, status: &str) -> Option<Flaw> {
+    let wrong = |why: String| Some(Flaw::Wrong(why));
+    let Some(text) = value.as_str() else {
+        return wrong(format!("`{name}` is {}, not a string", kind(value)));
+    };
+    let Some(at) = iso::seconds(text) else {
+        return wrong(format!("`{name}` is `{text}`, which is not ISO-8601"));
+    };
+    if name == "endedAt" && is_alive(status) {
+        return wrong(format!("`endedAt` stands in a session that is `{status}`"));
+    }
+    let started = record["startedAt"].as_str();
+    match started.and_then(iso::seconds) {
+        // Clocks of whole seconds round as they like.
+        Some(started) if at + 1.0 < started => {
+            wrong(format!("`{name}` is `{text}`, which is before `startedAt`"))
+        }
+        _ => None,
+    }
+}
+
+/// Members that the text does not name.
+pub fn added(record: &Value) -> Vec<&str> {
+    let members = record.as_object().into_iter().flatten();
+    let names = members.map(|(name, _)| name.as_str());
+    names
+        .filter(|name| !MEMBERS.iter().any(|member| member.name == *name))
+        .collect()
+}
+
+/// Every flaw of a whole record that is against the text.
+pub fn flaws(record: &Value, known: &Known<'_>) -> Vec<String> {
+    let all = MEMBERS.iter().filter_map(|m| flaw(m.name, record, known));
+    all.filter_map(|flaw| match flaw {
+        Flaw::Wrong(why) => Some(why),
+        Flaw::Odd(_) => None,
+    })
+    .collect()
+}
+
+fn is_absolute(path: &str) -> bool {
+    let mut bytes = path.bytes();
+    let is_drive = bytes.next().is_some_and(|b| b.is_ascii_alphabetic())
+        && bytes.next() == Some(b':')
+        && matches!(bytes.next(), Some(b'\\' | b'/'));
+    path.starts_with('/') || path.starts_with("\\\\") || is_drive
+}
+
+/// Whether two paths lead to one place, as far as this machine can tell.
+pub fn same_place(a: &str, b: &str) -> bool {
+    let bare = |path: &str| path.trim_end_matches('/').to_owned();
+    let real = |path: &str| Path::new(path).canonicalize().ok();
+    bare(a) == bare(b) || real(a).is_some_and(|a| real(b) == Some(a))
+}
+
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn good() -> Value {
+        json!({
+            "id": "s1", "adapterSlug": "x", "workspaceSlug": "default", "cwd": "/w",
+            "status": "running", "startedAt": "2026-05-10T15:31:56.664Z",
+        })
+    }
+
+    // A46-MODEL-01 to 10.
+    #[test]
+    fn each_member_has_its_flaws() {
+        let known = Known {
+            adapter: Some("x"),
+            ..Known::default()
+        };
+        assert_eq!(flaws(&good(), &known), Vec::<String>::new());
+        for (name, value) in [
+            ("id", json!(5)),
+            ("id", json!("")),
+            ("adapterSlug", json!("y")),
+            ("workspaceSlug", Value::Null),
+            ("cwd", json!("w/x")),
+            ("status", json!("idle")),
+            ("startedAt", json!(1_778_000_000)),
+            ("startedAt", json!("yesterday")),
+            ("endedAt", json!("2026-05-10T15:31:57Z")),
+            ("lastOutputAt", json!("2026-05-10T15:31:50Z")),
+            ("lastOutputAt", json!(true)),
+            ("exitCode", json!(0)),
+            ("exitCode", json!("0")),
+            ("label", json!(["a"])),
+        ] {
+            let mut record = good();
+            record[name] = value.clone();
+            let found = flaw(name, &record, &known);
+            assert!(
+                matches!(found, Some(Flaw::Wrong(_))),
+                "{name} {value}: {found:?}"
+            );
+        }
+        let mut ended = good();
+        ended["status"] = json!("killed");
+        assert!(matches!(
+            flaw("endedAt", &ended, &known),
+            Some(Flaw::Wrong(_))
+        ));
+        ended["endedAt"] = json!("2026-05-10T17:31:57+02:00");
+        ended["exitCode"] = json!(137);
+        assert_eq!(flaws(&ended, &known), Vec::<String>::new());
+        let mut odd = good();
+        odd["endedAt"] = Value::Null;
+        odd["exitCode"] = json!(-1);
+        assert!(matches!(flaw("endedAt", &odd, &known), Some(Flaw::Odd(_))));
+        assert_eq!(flaws(&odd, &known), Vec::<String>::new());
+        odd["pid"] = Value::Null;
+        assert_eq!(added(&odd), ["pid"]);
+    }
+
+    // A46-STATUS-09.
+    #[test]
+    fn ends_are_final() {
+        for (before, after, may) in [
+            ("starting", "killed", true),
+            ("running", "running", true),
+            ("running", "starting", false),
+            ("killed", "exited", false),
+            ("exited", "running", false),
+            ("error", "error", true),
+        ] {
+            assert_eq!(may_follow(before, after), may, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn paths_are_compared_as_places() {
+        assert!(is_absolute("/a") && is_absolute("C:\\a") && is_absolute("\\\\host\\a"));
+        assert!(!is_absolute("a/b") && !is_absolute("C:a") && !is_absolute("~/a"));
+        assert!(same_place("/no/such/", "/no/such"));
+        assert!(!same_place("/no/such", "/no/other"));
+    }
+}

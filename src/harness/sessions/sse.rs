@@ -1,0 +1,139 @@
+//! Server-sent events as the HTML standard reads them, line by line.
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// `message` where none is named.
+    pub name: String,
+    pub data: String,
+    pub id: Option<String>,
+    /// Transcript lines that it stands in.
+    pub lines: Vec<u64>,
+}
+
+/// What one line came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    Comment,
+    Event(Event),
+    /// A field of a message that goes on.
+    Field,
+}
+
+/// Cuts bytes into lines at LF, CR or both.
+#[derive(Default)]
+pub struct Lines {
+    held: Vec<u8>,
+    /// The last byte was a CR: an LF after it belongs to it.
+    after_cr: bool,
+    begun: bool,
+}
+
+impl Lines {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        for byte in bytes {
+            let was_cr = std::mem::replace(&mut self.after_cr, *byte == b'\r');
+            match byte {
+                b'\n' if was_cr => {}
+                b'\n' | b'\r' => lines.push(self.line()),
+                byte => self.held.push(*byte),
+            }
+        }
+        lines
+    }
+
+    fn line(&mut self) -> Vec<u8> {
+        let line = std::mem::take(&mut self.held);
+        let first = !std::mem::replace(&mut self.begun, true);
+        match line.strip_prefix(b"\xef\xbb\xbf") {
+            Some(rest) if first => rest.to_vec(),
+            _ => line,
+        }
+    }
+}
+
+/// Puts lines together to messages.
+#[derive(Default)]
+pub struct Reader {
+    name: String,
+    data: Vec<String>,
+    id: Option<String>,
+    lines: Vec<u64>,
+}
+
+impl Reader {
+    /// A line with its number in the transcript.
+    pub fn line(&mut self, line: &[u8], number: u64) -> Heard {
+        let text = String::from_utf8_lossy(line);
+        if text.is_empty() {
+            return self.dispatch();
+        }
+        if text.starts_with(':') {
+            return Heard::Comment;
+        }
+        let (field, value) = text.split_once(':').unwrap_or((&text, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        self.lines.push(number);
+        match field {
+            "event" => self.name = value.to_owned(),
+            "data" => self.data.push(value.to_owned()),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            _ => {}
+        }
+        Heard::Field
+    }
+
+    fn dispatch(&mut self) -> Heard {
+        let name = std::mem::take(&mut self.name);
+        let data = std::mem::take(&mut self.data).join("\n");
+        let lines = std::mem::take(&mut self.lines);
+        // Without data there is no message, whatever it was called.
+        if data.is_empty() {
+            return Heard::Field;
+        }
+        Heard::Event(Event {
+            name: match name.is_empty() {
+                true => "message".to_owned(),
+                false => name,
+            },
+            data,
+            id: self.id.clone(),
+            lines,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(text: &str) -> (Vec<(String, String)>, usize) {
+        let mut all = Vec::new();
+        let mut comments = 0;
+        // However it is cut, it is the same.
+        let mut lines = Lines::default();
+        let mut reader = Reader::default();
+        for piece in text.as_bytes().chunks(3) {
+            for line in lines.push(piece) {
+                match reader.line(&line, 1) {
+                    Heard::Event(event) => all.push((event.name, event.data)),
+                    Heard::Comment => comments += 1,
+                    Heard::Field => {}
+                }
+            }
+        }
+        (all, comments)
+    }
+
+    #[test]
+    fn messages_are_read_with_any_line_break() {
+        let text = "\u{feff}event: line\ndata: {\"a\":1}\n\n: hi\n\ndata:x\ndata:  y\nid: 7\n\nevent: ping\ndata:\n\nretry: 5\n\nevent: half\ndata: x\n";
+        let own = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let wanted = vec![own("line", "{\"a\":1}"), own("message", "x\n y")];
+        for breaks in ["\n", "\r\n", "\r"] {
+            let text = text.replace('\n', breaks);
+            assert_eq!(events(&text), (wanted.clone(), 1), "{breaks:?}");
+        }
+    }
+}
