@@ -11,7 +11,7 @@ use super::args::Global;
 use super::config::{self, AoiSeverity};
 use super::{Failure, Outcome, certify, io_failure, signals, terminal};
 use crate::aoi::guess::{self, Asker, Said};
-use crate::aoi::model::{Report, Verdict};
+use crate::aoi::model::{Check, Report, Verdict};
 use crate::aoi::probe::{self, Probe};
 use crate::aoi::session::Options;
 use crate::aoi::{self, LintError, init, rules, run};
@@ -56,6 +56,14 @@ pub struct AoiLint {
     /// Write every format into a directory
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
+    /// Only these checks, by number, or `advisory`; several with commas
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        conflicts_with = "selftest"
+    )]
+    pub check: Vec<String>,
     /// Runs at a time [default: two per processor]
     #[arg(long, short = 'j', value_name = "N")]
     pub jobs: Option<usize>,
@@ -103,7 +111,12 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         return tokio.block_on(unless_stopped(first_probe(args, out)))?;
     }
     if args.selftest {
-        return super::aoi_selftest::run(args, global, &tokio, out);
+        let asked = super::aoi_selftest::Asked {
+            only: &args.only,
+            quick: args.quick,
+            output: &args.output,
+        };
+        return super::aoi_selftest::run(&asked, global, &tokio, out);
     }
     let format: Format = args
         .output
@@ -181,8 +194,18 @@ fn options(args: &AoiLint, global: &Global) -> Result<Options, Failure> {
         limit: limit.unwrap_or(usual.limit),
         discovery_limit: limit.unwrap_or(usual.discovery_limit),
         severities: severities(global)?,
-        only: Vec::new(),
+        only: checks(&args.check)?,
     })
+}
+
+fn checks(names: &[String]) -> Result<Vec<Check>, Failure> {
+    let read = |name: &String| {
+        name.parse().map_err(|()| {
+            let message = format!("there is no check `{name}`");
+            Failure::new(exit::USAGE, message).hint("a number from 1 to 13, or `advisory`")
+        })
+    };
+    names.iter().map(read).collect()
 }
 
 /// `[aoi.severity]` of agentproto.toml.
