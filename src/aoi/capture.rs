@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::run::Output;
+use super::run::{Output, Reader};
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Capture {
     pub env: Vec<String>,
     /// What standard output led to.
     pub output: Output,
+    /// How it was read.
+    pub reader: Reader,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     /// More was printed than is kept.

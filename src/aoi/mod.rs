@@ -25,6 +25,7 @@ pub mod sheet;
 pub mod stream;
 mod streams;
 pub mod strict;
+mod sweep;
 pub mod trace;
 
 use std::ffi::OsString;
@@ -106,6 +107,9 @@ fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
 
 fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
     let mut checks = session.findings();
+    // Runs that one check needs show something of others, but not everything.
+    let only = &session.options.only;
+    checks.retain(|finding| only.is_empty() || only.contains(&finding.check));
     for finding in &mut checks {
         canary::mask(finding);
     }

@@ -20,6 +20,18 @@ pub enum Check {
     Advisory,
 }
 
+impl std::str::FromStr for Check {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Check, ()> {
+        match word.parse() {
+            Ok(number @ 1..=13) => Ok(Check::Number(number)),
+            _ if word == "advisory" => Ok(Check::Advisory),
+            _ => Err(()),
+        }
+    }
+}
+
 impl Serialize for Check {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

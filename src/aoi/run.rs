@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 use super::capture::{Capture, End};
 use super::isolation::Walls;
 use super::streams::{Ends, streams};
+use super::sweep::{Lent, Sweeper};
 use crate::runtime::command::unconfined;
 use crate::runtime::spawn::{self, Child, Exit, Options, SpawnError};
 
@@ -107,10 +108,20 @@ pub struct Launch {
     pub canaries: bool,
 }
 
+impl Launch {
+    /// Most of its time nothing happens.
+    pub fn waits(&self) -> bool {
+        let reader = !matches!(self.reader, Reader::All | Reader::OneLine);
+        reader || matches!(self.input, Input::Silent | Input::Terminal)
+    }
+}
+
 /// Where a run happens: its home, its working directory and its place for temporary files.
 #[derive(Clone, Debug)]
 pub struct World {
     pub root: PathBuf,
+    /// Where it goes away with its last holder.
+    lent: Option<Arc<Lent>>,
 }
 
 impl World {
@@ -118,7 +129,12 @@ impl World {
         for name in ["home", "cwd", "tmp", "state"] {
             std::fs::create_dir_all(root.join(name))?;
         }
-        Ok(World { root })
+        Ok(World { root, lent: None })
+    }
+
+    pub fn swept_by(mut self, sweeper: &Sweeper) -> World {
+        self.lent = sweeper.lend(self.root.clone()).map(Arc::new);
+        self
     }
 
     pub fn cwd(&self) -> PathBuf {
@@ -276,6 +292,7 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         argv: launch.argv.clone(),
         env: launch.env.iter().map(|(name, _)| name.clone()).collect(),
         output: launch.output,
+        reader: launch.reader,
         stdout,
         stderr: seen.stderr,
         flooded: seen.flooded,

@@ -10,19 +10,21 @@ use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use super::model::{Check, Finding, Report, Verdict};
-use super::probe::{self, Probe};
+use super::probe::{self, Observe, Probe};
+use super::rules::{self, Level};
 use super::session::Options;
 use super::{LintError, lint};
-use crate::mock::mutants::aoi as mutants;
+use crate::mock::mutants::aoi::{self as mutants, Mutant};
 use crate::mock::variants::aoi as variants;
 
 /// What may be done with the mock tool.
 const PROBE: &str = include_str!("../../fixtures/aoi/mock.yaml");
 /// Tools side by side, and runs of each.
-const TOOLS: usize = 2;
+const TOOLS: usize = 4;
 const JOBS: usize = 3;
 /// Checks that live on signals and pipes are tried so often on the conforming tool.
 const REPEATS: usize = 20;
+const QUICK_REPEATS: usize = 3;
 const PIPES: Check = Check::Number(10);
 
 #[derive(Clone, Debug, Serialize)]
@@ -34,6 +36,8 @@ pub struct MutantRow {
     pub killed: bool,
     /// By its own check.
     pub attributed: bool,
+    /// By the very rule that it breaks.
+    pub named: bool,
     /// Rules that found something.
     pub found: Vec<String>,
 }
@@ -65,6 +69,9 @@ impl Outcome {
     }
     pub fn attributed(&self) -> usize {
         self.mutants.iter().filter(|m| m.attributed).count()
+    }
+    pub fn named(&self) -> usize {
+        self.mutants.iter().filter(|m| m.named).count()
     }
     pub fn false_findings(&self) -> usize {
         self.variants.iter().map(|v| v.blamed.len()).sum()
@@ -100,17 +107,16 @@ pub async fn run(
     let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let mut outcome = Outcome::default();
 
-    let plain = try_one(&[], None, None, stop).await?;
+    let plain = try_one(&Trial::default(), stop).await?;
     let usual: BTreeSet<String> = blamed(&plain).map(key).collect();
     if wanted("conforming") {
         outcome
             .variants
-            .push(row("conforming", "the tool as it is", &plain, None));
+            .push(row("conforming", "the tool as it is", &plain, &[]));
     }
     let picked = variants::VARIANTS.iter().filter(|v| wanted(v.name));
     let tried = stream::iter(picked.map(|variant| async move {
-        let words = ["--variant", variant.name];
-        let report = try_one(&words, Some(variant.name), None, stop).await;
+        let report = try_one(&Trial::variant(variant.name), stop).await;
         report.map(|report| (variant, report))
     }));
     let mut tried = tried.buffered(TOOLS);
@@ -123,44 +129,52 @@ pub async fn run(
             .push(row(variant.name, variant.what, &report, allowed));
     }
 
+    let usual = &usual;
     let picked = mutants::all().filter(|m| wanted(m.id));
     let tried = stream::iter(picked.map(|mutant| async move {
         let own = check_of(mutant.id);
-        // The own check first; everything only where that finds nothing.
-        let words = ["--mutant", mutant.id];
-        let first = quick.then_some(own);
-        let report = try_one(&words, None, first, stop).await;
-        report.map(|report| (mutant, own, report))
+        let mut found = Vec::new();
+        // The own check on its own commands first; everything only where that finds nothing.
+        if quick {
+            let report = try_one(&Trial::narrow(mutant, own), stop).await?;
+            found = news(&report, usual, mutant);
+        }
+        if !found.iter().any(|f| f.check == own) {
+            let report = try_one(&Trial::whole(mutant), stop).await?;
+            found = news(&report, usual, mutant);
+        }
+        Ok::<_, LintError>(MutantRow {
+            mutant: mutant.id.to_owned(),
+            check: own,
+            wrong: mutant.wrong.to_owned(),
+            killed: !found.is_empty(),
+            attributed: found.iter().any(|f| f.check == own),
+            named: found.iter().any(|f| f.rule == mutant.rule),
+            found: found.iter().map(|f| f.rule.clone()).collect(),
+        })
     }));
     let mut tried = tried.buffered(TOOLS);
     while let Some(done) = tried.next().await {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let (mutant, own, mut report) = done?;
-        heard(mutant.id);
-        let mut found = news(&report, &usual, mutant.verdict);
-        if quick && !found.iter().any(|f| f.check == own) {
-            report = try_one(&["--mutant", mutant.id], None, None, stop).await?;
-            found = news(&report, &usual, mutant.verdict);
-        }
-        outcome.mutants.push(MutantRow {
-            mutant: mutant.id.to_owned(),
-            check: own,
-            wrong: mutant.wrong.to_owned(),
-            killed: !found.is_empty(),
-            attributed: found.iter().any(|f| f.check == own),
-            found: found.iter().map(|f| f.rule.clone()).collect(),
-        });
+        let row = done?;
+        heard(&row.mutant);
+        outcome.mutants.push(row);
     }
 
     if only.is_empty() {
         let mut first: Option<Vec<String>> = None;
-        for _ in 0..REPEATS {
+        let repeats = if quick { QUICK_REPEATS } else { REPEATS };
+        for _ in 0..repeats {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            let report = try_one(&[], None, Some(PIPES), stop).await?;
+            let trial = Trial {
+                check: Some(PIPES),
+                ..Trial::default()
+            };
+            let report = try_one(&trial, stop).await?;
             let said = report
                 .checks
                 .iter()
@@ -179,13 +193,82 @@ pub async fn run(
     Ok(outcome)
 }
 
-/// One battery over the mock tool, or one check of it.
-async fn try_one(
-    words: &[&str],
-    variant: Option<&str>,
+/// One battery over the mock tool, or a part of one.
+#[derive(Default)]
+struct Trial {
+    /// Words before the tool's own, which make it wrong or odd.
+    words: Vec<String>,
+    /// A mutant or variant that wants to be asked otherwise.
+    name: &'static str,
     check: Option<Check>,
-    stop: &'static AtomicBool,
-) -> Result<Report, LintError> {
+    /// Only this command, and what it needs; where it is none, `search`.
+    command: Option<&'static str>,
+}
+
+impl Trial {
+    fn variant(name: &'static str) -> Trial {
+        Trial {
+            words: vec!["--variant".to_owned(), name.to_owned()],
+            name,
+            ..Trial::default()
+        }
+    }
+
+    fn whole(mutant: &'static Mutant) -> Trial {
+        Trial {
+            words: vec!["--mutant".to_owned(), mutant.id.to_owned()],
+            name: mutant.id,
+            ..Trial::default()
+        }
+    }
+
+    fn narrow(mutant: &'static Mutant, own: Check) -> Trial {
+        Trial {
+            check: Some(own),
+            command: Some(mutant.shows.first().copied().unwrap_or_default()),
+            ..Trial::whole(mutant)
+        }
+    }
+
+    /// What the probe file says, as it is true of this tool.
+    fn fit(&self, probe: &mut Probe) {
+        match self.name {
+            "format-flag" => probe.machine_args = vec!["--format".into(), "jsonl".into()],
+            "aoi-advisory-other-flag" => probe.machine_args = vec!["--jsonl".into()],
+            // It has nothing of what is optional.
+            "bare" => {
+                probe.commands.retain(|command| command.name != "purge");
+                for command in &mut probe.commands {
+                    command.limit = None;
+                    command.idempotency = None;
+                    command.dry_run = None;
+                    let names_limit = |line: &Vec<String>| line.iter().any(|w| w == "--limit");
+                    command.malformed.retain(|line| !names_limit(line));
+                }
+                if let Some(Observe::Command { args, .. }) = &mut probe.observe {
+                    args.truncate(1);
+                }
+            }
+            _ => {}
+        }
+        let Some(name) = self.command else {
+            return;
+        };
+        let known = |name: &str| probe.commands.iter().any(|command| command.name == name);
+        let mut kept = vec![if known(name) { name } else { "search" }.to_owned()];
+        let mut at = 0;
+        while let Some(name) = kept.get(at).cloned() {
+            at += 1;
+            let command = probe.commands.iter().find(|command| command.name == name);
+            kept.extend(command.and_then(|command| command.target_from.clone()));
+        }
+        probe
+            .commands
+            .retain(|command| kept.contains(&command.name));
+    }
+}
+
+async fn try_one(trial: &Trial, stop: &'static AtomicBool) -> Result<Report, LintError> {
     let mut probe = probe()?;
     let own = crate::runtime::helper::own_path().map_err(LintError::Workplace)?;
     // The words of the probe file, with ourselves in front and the defect before the tool's own.
@@ -193,17 +276,15 @@ async fn try_one(
     let said = probe.tool.iter().skip(1).map(String::as_str);
     for word in said {
         if word == "--" {
-            tool.extend(words.iter().map(|word| (*word).to_owned()));
+            tool.extend(trial.words.iter().cloned());
         }
         tool.push(word.to_owned());
     }
     probe.tool = tool;
-    if variant == Some("format-flag") {
-        probe.machine_args = vec!["--format".into(), "jsonl".into()];
-    }
+    trial.fit(&mut probe);
     let options = Options {
         jobs: JOBS,
-        only: check.map(|check| vec![check]).unwrap_or_default(),
+        only: trial.check.into_iter().collect(),
         ..Options::default()
     };
     lint(probe, options, stop).await
@@ -229,13 +310,15 @@ fn key(finding: &Finding) -> String {
     format!("{} {}", finding.rule, finding.command)
 }
 
-/// What the mutant has and the correct tool has not.
-fn news(report: &Report, usual: &BTreeSet<String>, expected: mutants::Verdict) -> Vec<Finding> {
-    let counts = |f: &&Finding| match expected {
+/// What the mutant has and the correct tool has not. What breaks a MUST must fail.
+fn news(report: &Report, usual: &BTreeSet<String>, mutant: &Mutant) -> Vec<Finding> {
+    let is_must = rules::find(mutant.rule).is_none_or(|rule| rule.level == Level::Must);
+    let counts = |f: &&Finding| match mutant.verdict {
         // A tool that hides its state cannot be proven; that is what must be said of it.
         mutants::Verdict::NotVerified => {
             !matches!(f.verdict, Verdict::Pass | Verdict::NotApplicable)
         }
+        _ if is_must => f.verdict == Verdict::Fail,
         _ => matches!(f.verdict, Verdict::Fail | Verdict::Warn),
     };
     let found = report.checks.iter().filter(counts);
@@ -245,8 +328,8 @@ fn news(report: &Report, usual: &BTreeSet<String>, expected: mutants::Verdict) -
         .collect()
 }
 
-fn row(name: &str, what: &str, report: &Report, allowed: Option<&str>) -> VariantRow {
-    let excused = |f: &&Finding| f.verdict == Verdict::Warn && allowed.is_some();
+fn row(name: &str, what: &str, report: &Report, allowed: &[&str]) -> VariantRow {
+    let excused = |f: &&Finding| f.verdict == Verdict::Warn && allowed.contains(&f.rule.as_str());
     VariantRow {
         variant: name.to_owned(),
         what: what.to_owned(),

@@ -16,12 +16,15 @@ use super::model::{Check, Finding, Verdict};
 use super::probe::{Command, Probe};
 use super::rules::{Level, Rule};
 use super::run::{self, Costs, Input, Launch, Output, Reader, World};
+use super::sweep::Sweeper;
 
 /// All runs together keep so much of what was printed; of later ones only the beginning is kept.
 const KEPT_IN_ALL: usize = 256 << 20;
 const KEPT_THEN: usize = 64 << 10;
 /// What a line costs beside its bytes, once it is read as an event.
 const COST_OF_LINE: usize = 128;
+/// Runs that mostly wait cost little: so many of them for each other one.
+const WAITERS: usize = 3;
 
 /// What the caller wants beside the defaults.
 #[derive(Clone, Debug)]
@@ -90,9 +93,11 @@ pub struct Session {
     pub stop: &'static std::sync::atomic::AtomicBool,
     root: PathBuf,
     worlds: AtomicU64,
+    sweeper: Sweeper,
     /// For everything that changes nothing.
     common: World,
     jobs: Semaphore,
+    waiters: Semaphore,
     /// Mutating probes one after another: they share what they change.
     pub mutations: tokio::sync::Mutex<()>,
     captures: Mutex<Vec<Arc<Capture>>>,
@@ -138,8 +143,10 @@ impl Session {
             costs: Costs::default(),
             stop,
             worlds: AtomicU64::new(0),
+            sweeper: Sweeper::new(),
             common,
             jobs: Semaphore::new(options.jobs.max(1)),
+            waiters: Semaphore::new(options.jobs.max(1).saturating_mul(WAITERS)),
             mutations: tokio::sync::Mutex::new(()),
             captures: Mutex::default(),
             findings: Mutex::default(),
@@ -164,7 +171,8 @@ impl Session {
     /// A world of its own, for a probe that changes something.
     pub fn world(&self) -> std::io::Result<World> {
         let number = self.worlds.fetch_add(1, Ordering::Relaxed);
-        World::new(self.root.join(format!("world-{number}")))
+        let world = World::new(self.root.join(format!("world-{number}")))?;
+        Ok(world.swept_by(&self.sweeper))
     }
 
     /// A text that no other probe uses.
@@ -248,7 +256,10 @@ impl Session {
             version: how.version,
             canaries: how.canaries,
         };
-        let permit = self.jobs.acquire().await;
+        let permit = match launch.waits() {
+            true => self.waiters.acquire().await,
+            false => self.jobs.acquire().await,
+        };
         let done = run::run(&launch, world, &self.costs).await;
         drop(permit);
         let capture = Arc::new(match done {
@@ -348,6 +359,11 @@ impl Session {
         only.is_empty() || only.contains(&Check::Number(check))
     }
 
+    pub fn wants_advisory(&self) -> bool {
+        let only = &self.options.only;
+        only.is_empty() || only.contains(&Check::Advisory)
+    }
+
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -360,6 +376,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         argv: launch.argv,
         env: Vec::new(),
         output: launch.output,
+        reader: launch.reader,
         stdout: Vec::new(),
         stderr: format!("it was not started: {why}").into_bytes(),
         flooded: false,

@@ -60,6 +60,14 @@ pub struct AoiLint {
     /// Write every format into a directory
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
+    /// Only these checks, by number, or `advisory`; several with commas
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        conflicts_with = "selftest"
+    )]
+    pub check: Vec<String>,
     /// Runs at a time [default: two per processor]
     #[arg(long, short = 'j', value_name = "N")]
     pub jobs: Option<usize>,
@@ -107,7 +115,12 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         return tokio.block_on(unless_stopped(first_probe(args, out)))?;
     }
     if args.selftest {
-        return super::aoi_selftest::run(args, global, &tokio, out);
+        let asked = super::aoi_selftest::Asked {
+            only: &args.only,
+            quick: args.quick,
+            output: &args.output,
+        };
+        return super::aoi_selftest::run(&asked, global, &tokio, out);
     }
     let format: Format = args
         .output
@@ -187,8 +200,18 @@ fn options(args: &AoiLint, global: &Global) -> Result<Options, Failure> {
         limit: limit.unwrap_or(usual.limit),
         discovery_limit: limit.unwrap_or(usual.discovery_limit),
         severities: severities(global)?,
-        only: args.check.iter().copied().map(Check::Number).collect(),
+        only: checks(&args.check)?,
     })
+}
+
+fn checks(names: &[String]) -> Result<Vec<Check>, Failure> {
+    let read = |name: &String| {
+        name.parse().map_err(|()| {
+            let message = format!("there is no check `{name}`");
+            Failure::new(exit::USAGE, message).hint("a number from 1 to 13, or `advisory`")
+        })
+    };
+    names.iter().map(read).collect()
 }
 
 /// `[aoi.severity]` of agentproto.toml.

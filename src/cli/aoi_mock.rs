@@ -1,10 +1,12 @@
 //! `agentproto mock aoi`: one run of the mock AOI tool.
 
+use std::io::Write;
+
 use serde_json::json;
 
-use super::args::Mock;
+use super::args::{Global, Mock};
 use super::mock::{Row, chosen};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, aoi_selftest};
 use crate::exit;
 use crate::lint::text::closest_of;
 use crate::mock::aoi::{self, Play};
@@ -14,7 +16,15 @@ use crate::mock::variants::aoi as variants;
 /// The tool has no scenarios; readers of the list look for one.
 const ANY: &str = "default";
 
-pub fn run(args: &Mock) -> Outcome {
+pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
+    if args.selftest {
+        let asked = aoi_selftest::Asked {
+            only: &args.only,
+            quick: args.quick,
+            output: &args.output,
+        };
+        return aoi_selftest::start(&asked, global, out);
+    }
     let scenario = args.scenario.is_some().then_some("--scenario");
     if let Some(flag) = args.model.given().or(scenario) {
         let message = format!("`{flag}` is not for the mock AOI tool");
@@ -52,7 +62,7 @@ pub fn rows() -> impl Iterator<Item = Row> {
             "mock": "aoi",
             "name": variant.name,
             "what": variant.what,
-            "warns": variant.warns,
+            "warns": (!variant.warns.is_empty()).then(|| variant.warns.join(", ")),
             "scenario": ANY,
         }),
         cells: ["aoi", variant.name, variant.what].map(str::to_owned),

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::aoi_lint::AoiLint;
 use super::args::Global;
 use super::{Failure, Outcome, io_failure, signals};
 use crate::aoi::selftest;
@@ -13,14 +12,31 @@ use crate::exit;
 use crate::report::aoi::{Emitter, Fields, object};
 use crate::report::text::{plain, pretty};
 
+/// What is to be tried, and how it is told.
+pub struct Asked<'a> {
+    pub only: &'a [String],
+    pub quick: bool,
+    pub output: &'a str,
+}
+
+/// For a command that has nothing to do with tools otherwise.
+pub fn start(args: &Asked, global: &Global, out: &mut dyn Write) -> Outcome {
+    signals::watch();
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(io_failure)?;
+    run(args, global, &tokio, out)
+}
+
 pub fn run(
-    args: &AoiLint,
+    args: &Asked,
     global: &Global,
     tokio: &tokio::runtime::Runtime,
     out: &mut dyn Write,
 ) -> Outcome {
     let formats = ["human", "json", "jsonl"];
-    if !formats.contains(&args.output.as_str()) {
+    if !formats.contains(&args.output) {
         let message = format!("--selftest has no output `{}`", args.output);
         return Err(Failure::new(exit::USAGE, message).hint("--output human, json or jsonl"));
     }
@@ -30,7 +46,7 @@ pub fn run(
             eprint!("\r\x1b[K{name}");
         }
     };
-    let tried = selftest::run(&args.only, args.quick, &signals::STOP, &heard);
+    let tried = selftest::run(args.only, args.quick, &signals::STOP, &heard);
     let outcome = tokio
         .block_on(tried)
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
@@ -42,7 +58,7 @@ pub fn run(
     }
     // Asked before: a report that tells of the signal is not cut by it.
     let interrupted = signals::interrupted();
-    print(&args.output, &outcome, out).map_err(io_failure)?;
+    print(args.output, &outcome, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);
     }
@@ -59,6 +75,7 @@ fn totals(outcome: &selftest::Outcome) -> Fields {
         "mutants": outcome.mutants.len(),
         "killed": outcome.killed(),
         "attributed": outcome.attributed(),
+        "named": outcome.named(),
         "variants": outcome.variants.len(),
         "false_findings": outcome.false_findings(),
         "repeats": outcome.repeats,
@@ -101,9 +118,11 @@ fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<(
     let (killed, own) = (outcome.killed(), outcome.attributed());
     writeln!(
         out,
-        "{all} mutants: {killed} killed ({:.1} %), {own} by the right check ({:.1} %)",
+        "{all} mutants: {killed} killed ({:.1} %), {own} by the right check ({:.1} %), {} by the \
+         very rule",
         rate(killed),
         rate(own),
+        outcome.named(),
     )?;
     writeln!(
         out,

@@ -357,7 +357,16 @@ pub struct Mock {
     pub list: bool,
     #[command(flatten)]
     pub page: Page,
-    /// Output format of the list
+    /// With `aoi`: judge the judge, as `aoi-lint --selftest` does
+    #[arg(long, conflicts_with_all = ["list", "mutant", "variant", "state", "scenario"])]
+    pub selftest: bool,
+    /// With --selftest: of a mutant its own check, everything only where that finds nothing
+    #[arg(long, requires = "selftest")]
+    pub quick: bool,
+    /// With --selftest: only this mutant or variant; several with commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
+    pub only: Vec<String>,
+    /// Output format of the list, and of the selftest
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
     pub output: String,
     /// Arguments of the agent itself, which the scenario can show

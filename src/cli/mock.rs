@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::args::Mock;
+use super::args::{Global, Mock};
 use super::mistakes::misread;
 use super::{Failure, Outcome, aoi_mock, io_failure, model};
 use crate::exit;
@@ -17,15 +17,21 @@ use crate::mock::variants::{self, Variant};
 use crate::mock::{self, Kind, Play};
 use crate::report::aoi::{Emitter, Fields, object};
 
-pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
+pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.list {
         return list(args, out);
+    }
+    if args.selftest && args.kind.as_deref() != Some("aoi") {
+        return Err(
+            Failure::new(exit::USAGE, "`--selftest` is for the mock AOI tool")
+                .hint("`agentproto certify --selftest` tries the mock agents"),
+        );
     }
     if args.kind.as_deref() == Some("llm") {
         return model::run(args, out);
     }
     if args.kind.as_deref() == Some("aoi") {
-        return aoi_mock::run(args);
+        return aoi_mock::run(args, global, out);
     }
     if let Some(flag) = args.model.given() {
         let message = format!("`{flag}` is for the mock model");

@@ -309,7 +309,7 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Diff(args) => diff::run(args, &cli.global, out),
         Command::Report { action } => report::run(action, &cli.global, out),
         #[cfg(unix)]
-        Command::Mock(args) => mock::run(args, out),
+        Command::Mock(args) => mock::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Mcp(args) => mcp::run(args, &cli.global),
         Command::Schema(args) => discovery::schema(args, out),

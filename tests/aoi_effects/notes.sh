@@ -46,6 +46,7 @@ keep() { [ -z "$key" ] || printf '%s\n%s\n' "$1" "$id" > "$dir/keys/$key"; }
 create() {
     [ -n "$dry" ] && plan
     wrong no-keys && [ -n "$key" ] && fail usage UNKNOWN_FLAG
+    wrong race && { known "$name" || { sleep 0.5; lock; make "$name"; keep "$name"; unlock; }; tell created "$id"; return; }
     lock
     known "$name" || { make "$name"; keep "$name"; }
     unlock

@@ -1,5 +1,6 @@
 //! The 13 checks of §18.2, a file each, and what the text asks for beyond them.
 
+mod advisory;
 mod c01_discoverable;
 mod c02_typed;
 mod c03_verifiable;
@@ -35,6 +36,7 @@ pub const RULES: &[&[&Rule]] = &[
     c11_bounded::RULES,
     c12_input::RULES,
     c13_versioned::RULES,
+    advisory::RULES,
 ];
 
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
@@ -45,18 +47,21 @@ pub async fn all(session: &Session) {
     c01_discoverable::check(session).await;
     // Checks 2 and 4 judge what the runs of others printed.
     let judges_runs = wants(2) || wants(4);
+    // Some of what is asked for beyond the 13 shows in the course of theirs.
+    let advisory = session.wants_advisory();
     tokio::join!(
         when(wants(2), c02_typed::tempt(session)),
         when(judges_runs || wants(3), c03_verifiable::check(session)),
         when(judges_runs || wants(5), c05_usage::check(session)),
-        when(wants(6), c06_safe::check(session)),
-        when(wants(7), c07_idempotent::check(session)),
+        when(wants(6) || advisory, c06_safe::check(session)),
+        when(wants(7) || advisory, c07_idempotent::check(session)),
         when(judges_runs || wants(8), c08_auditable::check(session)),
         when(wants(9), c09_secrets::check(session)),
         when(judges_runs || wants(10), c10_pipes::check(session)),
-        when(wants(11), c11_bounded::check(session)),
+        when(wants(11) || advisory, c11_bounded::check(session)),
         when(judges_runs || wants(12), c12_input::check(session)),
         when(judges_runs || wants(13), c13_versioned::check(session)),
+        when(advisory, advisory::check(session)),
     );
     c02_typed::check(session);
     c04_declared::check(session);
@@ -64,6 +69,9 @@ pub async fn all(session: &Session) {
     c03_verifiable::conclude(session);
     c05_usage::conclude(session);
     c09_secrets::conclude(session);
+    if advisory {
+        advisory::conclude(session);
+    }
 }
 
 async fn when(wanted: bool, check: impl Future<Output = ()>) {

@@ -155,6 +155,8 @@ fn perform(
         };
         stream.ends_after(time);
     }
+    let delay = words.number("--delay-ms")?.unwrap_or(0);
+    stream.waits(Duration::from_millis(delay));
     let named = words.command.map(|command| command.name);
     let name = match named {
         Some(name) => name,

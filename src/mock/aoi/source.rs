@@ -49,7 +49,11 @@ fn documents() -> Vec<Document> {
 
 pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
     let query = words.operand(0);
-    let delay = Duration::from_millis(words.number("--delay-ms")?.unwrap_or(0));
+    let is_slow = words.number("--delay-ms")?.is_some_and(|delay| delay > 0);
+    if query == "busy" {
+        let failure = Failure::new("rate_limited", "TOO_MANY", "Others ask, too.");
+        return Err(failure.with("retry_after_ms", 1000).into());
+    }
     let page = Page::asked(stream, words, SEARCH_BOUND, query)?;
     let found = match query {
         "nothing" => Vec::new(),
@@ -64,9 +68,6 @@ pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
     };
     stream.meta(meta)?;
     for (done, place) in shown.iter().enumerate() {
-        if !delay.is_zero() {
-            stream.rest(delay)?;
-        }
         let Some((at, document)) = found.get(*place) else {
             continue;
         };
@@ -78,7 +79,7 @@ pub fn search(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
             "snippet": document.snippet,
             "score": 100 - at,
         }))?;
-        if !delay.is_zero() && !words.has("--quiet") && done % 10 == 9 {
+        if is_slow && !words.has("--quiet") && done % 10 == 9 {
             let progress =
                 json!({ "type": "aoi:progress", "done": done + 1, "total": shown.len() });
             stream.framework(progress)?;
@@ -100,11 +101,17 @@ fn host(url: &str) -> Option<String> {
 
 pub fn list(stream: &mut Stream, words: &Words, store: Option<&Store>) -> Result<(), Stop> {
     let page = Page::asked(stream, words, LIST_BOUND, "list")?;
-    let items = store.map_or_else(Vec::new, Store::items);
+    let items: Vec<(String, String)> = match words.has("--documents") {
+        true => documents().into_iter().map(|d| (d.id, d.title)).collect(),
+        false => {
+            let items = store.map_or_else(Vec::new, Store::items);
+            items.into_iter().map(|i| (i.id, i.name)).collect()
+        }
+    };
     stream.meta(json!({}))?;
     let shown = page.of(stream, &items);
-    for item in &shown {
-        stream.domain(json!({ "type": "entry", "id": item.id, "name": item.name }))?;
+    for (id, name) in &shown {
+        stream.domain(json!({ "type": "entry", "id": id, "name": name }))?;
     }
     let end = page.end(stream, shown.len(), items.len());
     stream.summary(true, end)

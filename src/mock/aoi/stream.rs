@@ -64,6 +64,7 @@ impl Failure {
             "authn" | "authz" => 77,
             "config" => 78,
             "timeout" => 124,
+            "rate_limited" | "temporary" => 75,
             _ => 65,
         }
     }
@@ -106,6 +107,8 @@ pub struct Stream {
     out: Out,
     started: Instant,
     deadline: Option<Instant>,
+    /// Before each result.
+    delay: Duration,
     trace: String,
     has_meta: bool,
     count: u64,
@@ -135,6 +138,7 @@ impl Stream {
             out: Out::stdout()?,
             started: Instant::now(),
             deadline: None,
+            delay: Duration::ZERO,
             trace: format!("run-{nanos:x}-{:x}", std::process::id()),
             has_meta: false,
             count: 0,
@@ -153,12 +157,19 @@ impl Stream {
         self.deadline = self.started.checked_add(time);
     }
 
+    pub fn waits(&mut self, time: Duration) {
+        self.delay = time;
+    }
+
     /// Sleeps between two events.
     pub fn rest(&mut self, time: Duration) -> Result<(), Stop> {
         let left = self
             .deadline
             .map(|end| end.saturating_duration_since(Instant::now()));
-        signals::sleep(left.map_or(time, |left| left.min(time)));
+        let time = left.map_or(time, |left| left.min(time));
+        if !time.is_zero() {
+            signals::sleep(time);
+        }
         self.go_on()
     }
 
@@ -200,7 +211,7 @@ impl Stream {
 
     /// An event of the tool's own, in the shape of the asked version.
     pub fn domain(&mut self, event: Value) -> Result<(), Stop> {
-        self.go_on()?;
+        self.rest(self.delay)?;
         self.count += 1;
         let major = match self.facts.major {
             _ if self.quirk(Quirk::EventsOfVersionOne) => 1,
@@ -211,6 +222,7 @@ impl Stream {
     }
 
     pub fn check(&mut self, name: &str, detail: &str) -> Result<(), Stop> {
+        self.rest(self.delay)?;
         self.count += 1;
         self.send(json!({
             "type": "aoi:check", "name": name, "ok": true, "severity": "info", "detail": detail,

@@ -42,6 +42,7 @@ pub static GLOBAL: &[Flag] = &[
     valued("--schema-version", "VERSION", "1, 2 or a full version"),
     valued("--accept-schema", "NAME@VERSION", "the same, with its name"),
     valued("--state", "DIR", "where items are kept"),
+    valued("--delay-ms", "N", "waits before each result"),
     switch("--schema", "as the command `schema`"),
     switch("--capabilities", "as the command `capabilities`"),
 ];
@@ -129,14 +130,17 @@ pub static COMMANDS: &[Command] = &[
         .with(&[
             LIMIT,
             CURSOR,
-            valued("--delay-ms", "N", "waits before each result"),
             TOKEN,
             valued("--header", "HEADER", "a header of the request; never shown"),
             valued("--url", "URL", "where to ask; only its host is shown"),
         ])
         .says(&["hit"]),
     Command::reads("list", "the items; 100 unless told")
-        .with(&[LIMIT, CURSOR])
+        .with(&[
+            LIMIT,
+            CURSOR,
+            switch("--documents", "the documents in place of the items"),
+        ])
         .says(&["entry"]),
     Command::reads("get", "one item or document")
         .of(&["ID"])

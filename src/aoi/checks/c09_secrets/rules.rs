@@ -77,7 +77,7 @@ pub static ARGV: Rule = Rule {
     why: "The caller knows what it passed; whoever reads the stream later need not.",
     hint: "Write `command`, and `args_redacted: true` where something was left out.",
     register: &["AOI-8.3-02", "AOI-11-01", "AOI-11-08"],
-    ..rule("AOI-09.argv", Level::Should, "§8.3")
+    ..rule("AOI-09.argv", Level::Must, "§8.3")
 };
 
 pub const ALL: &[&Rule] = &[

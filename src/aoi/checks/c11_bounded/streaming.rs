@@ -4,7 +4,7 @@ use super::rules::STREAMS;
 use crate::aoi::probe::Command;
 use crate::aoi::session::{How, Session};
 use crate::aoi::sheet::Sheet;
-use crate::aoi::stream::Stream;
+use crate::aoi::stream::{Line, Stream};
 
 /// Results come while the command still works, seen on a slow run.
 pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
@@ -19,21 +19,31 @@ pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>
             .run(&command.name, "slow", &words, How::default())
             .await;
         let stream = Stream::read(&run.stdout);
-        let first = stream.domain().next().map(|line| line.offset + 1);
-        let last = stream.summary().map(|line| line.offset + 1);
+        let is_result = |line: &&Line| match line.kind() {
+            Some("aoi:check") => true,
+            Some(kind) => !kind.starts_with("aoi:"),
+            None => false,
+        };
+        let results: Vec<&Line> = stream.lines.iter().filter(is_result).collect();
+        let arrived = |line: &Line| run.arrived(line.offset + 1);
         let times = (
-            first.and_then(|offset| run.arrived(offset)),
-            last.and_then(|offset| run.arrived(offset)),
+            // To start up is no result's fault.
+            stream.lines.first().and_then(arrived),
+            results.first().and_then(|line| arrived(line)),
+            stream.summary().and_then(arrived),
         );
-        let (Some(first), Some(last)) = times else {
+        let (Some(begun), Some(first), Some(last)) = times else {
             let why = "the slow run has no results, or no summary";
             return sheet.not_verified(&STREAMS, why);
         };
+        if results.len() < 2 {
+            return sheet.not_applicable(&STREAMS, "the slow run has one result");
+        }
         if last.as_millis() <= 500 {
             let why = "the slow run takes less than half a second";
             return sheet.not_applicable(&STREAMS, why);
         }
-        if 2 * first < last {
+        if 2 * first.saturating_sub(begun) < last.saturating_sub(begun) {
             return sheet.pass(&STREAMS, "the first result comes long before the summary");
         }
         let told = format!(

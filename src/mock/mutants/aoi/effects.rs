@@ -11,7 +11,7 @@ const KEYED_ONCE: &[&[&str]] = &[KEYED];
 pub static MUTANTS: &[Mutant] = &[
     mutant(
         "aoi-07-key-ignored",
-        "AOI-07.doubled",
+        "AOI-07.replay-effect",
         "The idempotency key has no meaning.",
         KEYED,
         Twist::Args(|args| without(args, "--idempotency-key", true)),
@@ -19,7 +19,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(KEYED_ONCE),
     mutant(
         "aoi-07-key-unknown",
-        "AOI-07.key-rejected",
+        "AOI-07.declared-key",
         "The idempotency key is advertised and unknown.",
         KEYED,
         Twist::Args(|mut args| {
@@ -32,7 +32,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-07-doubles-quietly",
-        "AOI-07.doubled",
+        "AOI-07.replay-effect",
         "A retry says what the first run said, and does it once more.",
         KEYED,
         Twist::Quirk(Quirk::KeyDoublesQuietly),
@@ -40,7 +40,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(KEYED_ONCE),
     mutant(
         "aoi-07-new-id",
-        "AOI-07.other-result",
+        "AOI-07.replay-result",
         "A retry names another id than the first run.",
         KEYED,
         Twist::Quirk(Quirk::KeyReplaysNewId),
@@ -48,7 +48,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(KEYED_ONCE),
     mutant(
         "aoi-07-replay-fails",
-        "AOI-07.replay-fails",
+        "AOI-07.replay",
         "A retry is a conflict.",
         KEYED,
         Twist::Quirk(Quirk::KeyReplayFails),
@@ -56,7 +56,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(KEYED_ONCE),
     mutant(
         "aoi-07-replay-is-mute",
-        "AOI-07.other-result",
+        "AOI-07.replay-result",
         "A retry succeeds and says nothing.",
         KEYED,
         Twist::Quirk(Quirk::KeyReplayIsMute),
@@ -64,7 +64,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(KEYED_ONCE),
     mutant(
         "aoi-07-all-keys-are-one",
-        "AOI-07.dedupes-everything",
+        "AOI-07.other-key",
         "Every key is the same key.",
         &["create", "b", "--idempotency-key", "k2"],
         Twist::Quirk(Quirk::KeyIsNeverNew),
@@ -80,7 +80,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-07-key-for-anything",
-        "AOI-07.payload-ignored",
+        "AOI-07.key-conflict",
         "A key that was used for something else gives the old result.",
         &["create", "b", "--idempotency-key", "k1"],
         Twist::Quirk(Quirk::KeyConflictPasses),
@@ -89,7 +89,7 @@ pub static MUTANTS: &[Mutant] = &[
     .warns(),
     mutant(
         "aoi-07-import-key-ignored",
-        "AOI-07.doubled",
+        "AOI-07.replay-effect",
         "`import` has no use for its key.",
         &["import", "--input-jsonl", "-", "--idempotency-key", "k1"],
         Twist::Args(|args| match args.iter().any(|word| word == "import") {
@@ -101,28 +101,28 @@ pub static MUTANTS: &[Mutant] = &[
     .after(&[&["import", "--input-jsonl", "-", "--idempotency-key", "k1"]]),
     mutant(
         "aoi-08-created-without-id",
-        "AOI-08.no-id",
+        "AOI-08.id",
         "What was created has no id.",
         CREATE,
         Twist::Event(|_, _, event| on("created", event, |e| remove(e, "id"))),
     ),
     mutant(
         "aoi-08-created-id-null",
-        "AOI-08.no-id",
+        "AOI-08.id",
         "The id of what was created is null.",
         CREATE,
         Twist::Event(|_, _, event| on("created", event, |e| set(e, "id", Value::Null))),
     ),
     mutant(
         "aoi-08-created-id-empty",
-        "AOI-08.no-id",
+        "AOI-08.id",
         "The id of what was created is empty.",
         CREATE,
         Twist::Event(|_, _, event| on("created", event, |e| set(e, "id", ""))),
     ),
     mutant(
         "aoi-08-created-id-object",
-        "AOI-08.no-id",
+        "AOI-08.id",
         "The id of what was created is an object.",
         CREATE,
         Twist::Event(|_, _, event| {
@@ -132,7 +132,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-08-created-other-id",
-        "AOI-08.id-unknown",
+        "AOI-08.id-found",
         "The id of what was created leads nowhere.",
         CREATE,
         Twist::Event(|_, _, event| {
@@ -142,7 +142,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-08-created-same-id",
-        "AOI-08.id-not-distinct",
+        "AOI-08.id-distinct",
         "Everything that is created has the same id.",
         CREATE,
         Twist::Event(|_, _, event| on("created", event, |e| set(e, "id", "item-0001"))),
@@ -150,7 +150,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-08-created-unsaid",
-        "AOI-08.no-event",
+        "AOI-08.event",
         "`create` does not say what it created.",
         CREATE,
         Twist::Event(|facts, _, event| match facts.command == "create" {
@@ -161,7 +161,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-08-updated-other-id",
-        "AOI-08.id-not-target",
+        "AOI-08.id-target",
         "`update` names another item than it changed.",
         &["update", "item-0001", "b"],
         Twist::Event(|_, _, event| on("updated", event, |e| set(e, "id", "item-0002"))),
@@ -169,7 +169,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-08-deleted-without-id",
-        "AOI-08.no-id",
+        "AOI-08.id",
         "What was deleted has no id.",
         DELETE_CONFIRMED,
         Twist::Event(|_, _, event| on("deleted", event, |e| remove(e, "id"))),
@@ -177,7 +177,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-08-deleted-other-id",
-        "AOI-08.id-not-target",
+        "AOI-08.id-target",
         "`delete` names another item than it removed.",
         DELETE_CONFIRMED,
         Twist::Event(|_, _, event| on("deleted", event, |e| set(e, "id", "item-0000"))),
@@ -185,7 +185,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-08-import-names-one",
-        "AOI-08.events-missing",
+        "AOI-08.count",
         "`import` names only the first item that it made.",
         &["import", "--input-jsonl", "-"],
         Twist::Event(|facts, notes, event| match facts.command == "import" {
@@ -200,7 +200,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input("{\"name\":\"a\"}\n{\"name\":\"b\"}\n"),
     mutant(
         "aoi-08-import-without-ids",
-        "AOI-08.no-id",
+        "AOI-08.id",
         "`import` names its items without their ids.",
         &["import", "--input-jsonl", "-"],
         Twist::Event(|facts, _, event| match facts.command == "import" {

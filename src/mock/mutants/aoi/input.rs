@@ -33,7 +33,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-effects-after-bad-line",
-        "AOI-12.effect-after-error",
+        "AOI-12.after-bad-line",
         "The lines after a bad one are imported although the import failed.",
         IMPORT,
         Twist::Quirk(Quirk::AppliesAfterTheBadLine),
@@ -41,7 +41,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-effects-before-bad-line",
-        "AOI-12.effect-before-error",
+        "AOI-12.before-bad-line",
         "The lines before a bad one are imported although the import failed.",
         IMPORT,
         Twist::Quirk(Quirk::AppliesBeforeTheBadLine),
@@ -50,7 +50,7 @@ pub static MUTANTS: &[Mutant] = &[
     .warns(),
     mutant(
         "aoi-12-tolerant-by-default",
-        "AOI-12.mode-differs",
+        "AOI-12.declared-mode",
         "A bad line does not stop the import, although the tool says so.",
         IMPORT,
         Twist::Args(|args| with(args, "import", "--continue-on-error")),
@@ -58,7 +58,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-never-tolerant",
-        "AOI-12.mode-differs",
+        "AOI-12.goes-on",
         "A bad line stops the import even with `--continue-on-error`.",
         TOLERANT,
         Twist::Args(|args| match args.iter().any(|word| word == "import") {
@@ -69,7 +69,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-tolerant-until-the-first",
-        "AOI-12.good-line-lost",
+        "AOI-12.goes-on",
         "With `--continue-on-error`, the lines after the first bad one are lost.",
         TOLERANT,
         Twist::Quirk(Quirk::StopsAtTheFirstBadLine),
@@ -108,7 +108,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-no-error-event",
-        "AOI-12.no-error",
+        "AOI-12.error",
         "A bad line fails the import without an error event.",
         IMPORT,
         Twist::Event(|facts, _, event| {
@@ -122,7 +122,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-internal-error",
-        "AOI-12.error-category",
+        "AOI-12.category",
         "A bad line is an internal error.",
         IMPORT,
         Twist::Event(|facts, _, event| {
@@ -135,7 +135,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-failed-import-ok",
-        "AOI-12.ok-true",
+        "AOI-12.fail-fast",
         "An import that a bad line stopped is summed up as a success.",
         IMPORT,
         Twist::Event(|facts, _, event| {
@@ -149,7 +149,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-failed-import-exits-zero",
-        "AOI-12.exit-zero",
+        "AOI-12.fail-fast",
         "An import that a bad line stopped has exit code 0.",
         IMPORT,
         Twist::Exit(|facts, code| {
@@ -163,7 +163,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-not-partial",
-        "AOI-12.partial-missing",
+        "AOI-12.partial",
         "An import with bad lines is not called partial.",
         TOLERANT,
         Twist::Event(|facts, _, event| match of_import(facts) {
@@ -174,7 +174,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-tolerant-is-ok",
-        "AOI-12.tolerant-ok-true",
+        "AOI-12.tolerant-ok",
         "A tolerant import with bad lines is partial and well.",
         TOLERANT,
         Twist::Event(|facts, _, event| {
@@ -195,7 +195,7 @@ pub static MUTANTS: &[Mutant] = &[
     .warns(),
     mutant(
         "aoi-12-two-errors-per-line",
-        "AOI-12.error-count",
+        "AOI-12.one-error-each",
         "Each bad line is reported twice.",
         TOLERANT,
         Twist::Event(|facts, notes, event| match of_import(facts) {
@@ -216,7 +216,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-lists-pass",
-        "AOI-12.non-object",
+        "AOI-12.silent-skip",
         "A list is imported as if it were an item.",
         IMPORT,
         Twist::Quirk(Quirk::NonObjectsPass),
@@ -224,7 +224,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input("{\"name\":\"a\"}\n[1]\n"),
     mutant(
         "aoi-12-misspelt-passes",
-        "AOI-12.schema-invalid",
+        "AOI-12.silent-skip",
         "A line with a misspelt field is imported.",
         IMPORT,
         Twist::Quirk(Quirk::FieldTypesPass),
@@ -256,7 +256,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input(LONG),
     mutant(
         "aoi-12-framework-is-data",
-        "AOI-12.framework-events",
+        "AOI-12.upstream",
         "The meta event of the upstream is taken for a bad item.",
         IMPORT,
         Twist::Quirk(Quirk::FrameworkIsData),
@@ -282,7 +282,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input("{\"type\":\"hit\",\"id\":\"a\"}\nnot json\n"),
     mutant(
         "aoi-12-mode-unsaid",
-        "AOI-12.mode-undeclared",
+        "AOI-12.mode",
         "The capabilities do not say what becomes of bad lines.",
         &["capabilities", "--output", "json"],
         Twist::Document(|_, mut document| {
@@ -295,7 +295,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-12-mode-misstated",
-        "AOI-12.mode-differs",
+        "AOI-12.declared-mode",
         "The capabilities say that bad lines are tolerated unless told.",
         &["capabilities", "--output", "json"],
         Twist::Document(|_, mut document| {

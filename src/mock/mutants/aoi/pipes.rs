@@ -218,7 +218,7 @@ pub static MUTANTS: &[Mutant] = &[
     .warns(),
     mutant(
         "aoi-10-interrupted-twice",
-        "AOI-10.interrupted-summary-twice",
+        "AOI-10.interrupted-summary-last",
         "An interrupted run has two summaries.",
         SLOW,
         Twist::Event(|facts, _, event| match facts.signal {
@@ -229,7 +229,7 @@ pub static MUTANTS: &[Mutant] = &[
     .at(INT),
     mutant(
         "aoi-10-goes-on-after-summary",
-        "AOI-10.interrupted-summary-not-last",
+        "AOI-10.interrupted-summary-last",
         "After the summary of an interrupted run comes a result.",
         SLOW,
         Twist::Event(|facts, _, event| match facts.signal {

@@ -11,7 +11,7 @@ const DELETE_DRY: &[&str] = &["delete", "item-0001", "--dry-run"];
 pub static MUTANTS: &[Mutant] = &[
     mutant(
         "aoi-06-deletes-without-confirm",
-        "AOI-06.unconfirmed",
+        "AOI-06.refuses",
         "`delete` needs no confirmation.",
         DELETE,
         Twist::Args(|args| with(args, "delete", "--confirm")),
@@ -19,7 +19,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-purges-without-confirm",
-        "AOI-06.unconfirmed",
+        "AOI-06.refuses",
         "`purge` needs no confirmation.",
         &["purge", "--confirm-count", "1"],
         Twist::Args(|args| with(args, "purge", "--confirm")),
@@ -27,7 +27,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-deletes-then-refuses",
-        "AOI-06.effect-despite-refusal",
+        "AOI-06.no-effect",
         "`delete` removes the item and asks for a confirmation afterwards.",
         DELETE,
         Twist::Quirk(Quirk::DeletesBeforeRefusal),
@@ -49,7 +49,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-ci-is-yes",
-        "AOI-06.environment-confirms",
+        "AOI-06.environment",
         "Where `CI` is set, no confirmation is needed.",
         DELETE,
         Twist::Args(|args| match is_set("CI") {
@@ -61,7 +61,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-yes-variable",
-        "AOI-06.environment-confirms",
+        "AOI-06.environment",
         "Where `YES` is set, no confirmation is needed.",
         DELETE,
         Twist::Args(|args| match is_set("YES") {
@@ -73,7 +73,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-asks-on-terminal",
-        "AOI-06.prompted",
+        "AOI-06.prompt",
         "Where there is a terminal, `delete` asks there and waits.",
         DELETE,
         Twist::Args(|args| {
@@ -99,7 +99,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-waits-for-a-person",
-        "AOI-06.prompted",
+        "AOI-06.prompt",
         "Without a confirmation, `delete` waits for ever.",
         DELETE,
         Twist::Args(|args| match lacks_confirm(&args) {
@@ -111,7 +111,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-refusal-exits-zero",
-        "AOI-06.refusal-exit-zero",
+        "AOI-06.refuses",
         "A refused `delete` has exit code 0.",
         DELETE,
         Twist::Exit(
@@ -124,7 +124,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-refusal-is-ok",
-        "AOI-06.refusal-ok-true",
+        "AOI-06.refuses",
         "A refused `delete` is summed up as a success.",
         DELETE,
         Twist::Event(|facts, _, event| {
@@ -155,7 +155,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-06-dry-run-without-plan",
-        "AOI-06.no-plan",
+        "AOI-06.dry-run-plan",
         "A dry run plans nothing.",
         DELETE_DRY,
         Twist::Event(|_, _, event| match is(&event, "aoi:plan") {
@@ -166,7 +166,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-dry-run-fails",
-        "AOI-06.dry-run-exit",
+        "AOI-06.dry-run-plan",
         "A dry run has exit code 1.",
         DELETE_DRY,
         Twist::Exit(|facts, code| if facts.has("--dry-run") { 1 } else { code }),
@@ -174,7 +174,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-dry-run-unknown",
-        "AOI-06.dry-run-rejected",
+        "AOI-06.dry-run-plan",
         "`--dry-run` is advertised and unknown.",
         DELETE_DRY,
         Twist::Args(|mut args| {
@@ -188,7 +188,7 @@ pub static MUTANTS: &[Mutant] = &[
     .after(ONE_ITEM),
     mutant(
         "aoi-06-confirm-does-nothing",
-        "AOI-06.no-positive-control",
+        "AOI-06.confirmed",
         "`delete` says that it deleted, and did not.",
         DELETE_CONFIRMED,
         Twist::Quirk(Quirk::ConfirmDoesNothing),
@@ -210,7 +210,7 @@ pub static MUTANTS: &[Mutant] = &[
     .at(Place::Browser),
     mutant(
         "aoi-06-login-waits",
-        "AOI-06.prompted",
+        "AOI-06.prompt",
         "Without credentials, `fetch` waits for a login.",
         &["fetch"],
         Twist::Start(

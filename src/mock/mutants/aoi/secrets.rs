@@ -115,7 +115,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-unknown-flag-quoted",
-        "AOI-09.rejected-flag",
+        "AOI-09.flag-value",
         "The error about an unknown flag quotes its value.",
         UNKNOWN,
         Twist::Quirk(Quirk::QuotesFlagValues),
@@ -129,7 +129,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-rejected-line-on-stderr",
-        "AOI-09.stderr",
+        "AOI-09.flag-value",
         "Wrong usage quotes the whole command line on stderr.",
         UNKNOWN,
         Twist::Event(|facts, _, event| {
@@ -141,7 +141,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-debug-shows-token",
-        "AOI-09.stderr",
+        "AOI-09.flag-value",
         "With `--debug`, the token stands on stderr.",
         &["search", "x", "--token", "canary-4f1d9b7c", "--debug"],
         Twist::Start(|facts| {
@@ -155,7 +155,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-log-shows-token",
-        "AOI-09.stderr",
+        "AOI-09.flag-value",
         "The token stands on stderr in every run.",
         TOKEN,
         Twist::Start(|facts| {
@@ -209,7 +209,7 @@ pub static MUTANTS: &[Mutant] = &[
     .env("MOCK_AOI_TOKEN", "canary-4f1d9b7c"),
     mutant(
         "aoi-09-base64",
-        "AOI-09.encoded",
+        "AOI-09.flag-value",
         "The token stands in the meta event as base64.",
         TOKEN,
         Twist::Event(|facts, _, event| {
@@ -220,7 +220,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-hexadecimal",
-        "AOI-09.encoded",
+        "AOI-09.flag-value",
         "The token stands in the meta event as hexadecimal digits.",
         TOKEN,
         Twist::Event(|facts, _, event| {
@@ -235,7 +235,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-percent",
-        "AOI-09.encoded",
+        "AOI-09.flag-value",
         "The token stands in the meta event with percent signs.",
         TOKEN,
         Twist::Event(|facts, _, event| {
@@ -250,7 +250,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-reversed",
-        "AOI-09.encoded",
+        "AOI-09.flag-value",
         "The token stands in the meta event backwards.",
         TOKEN,
         Twist::Event(|facts, _, event| {
@@ -261,7 +261,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-half-a-token",
-        "AOI-09.partial",
+        "AOI-09.flag-value",
         "All but the last four characters of the token are shown.",
         TOKEN,
         Twist::Event(|facts, _, event| {
@@ -273,7 +273,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-09-token-in-cursor",
-        "AOI-09.encoded",
+        "AOI-09.flag-value",
         "The cursor carries the token.",
         TOKEN,
         Twist::Event(|facts, _, event| match facts.value("--token") {

@@ -9,7 +9,7 @@ const ABSENT: &[&str] = &["get", "absent"];
 pub static MUTANTS: &[Mutant] = &[
     mutant(
         "aoi-03-no-summary",
-        "AOI-03.summary-missing",
+        "AOI-03.summary-last",
         "The stream ends without a summary.",
         SEARCH,
         Twist::Event(|_, _, event| match is(&event, "aoi:summary") {
@@ -19,7 +19,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-no-summary-when-empty",
-        "AOI-03.summary-missing",
+        "AOI-03.summary-last",
         "A search that finds nothing ends without a summary.",
         &["search", "nothing"],
         Twist::Event(|facts, _, event| {
@@ -32,7 +32,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-no-summary-of-get",
-        "AOI-03.summary-missing",
+        "AOI-03.summary-last",
         "`get` prints its entry and nothing after it.",
         &["get", "doc-001"],
         Twist::Event(
@@ -44,7 +44,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-summary-on-stderr",
-        "AOI-03.summary-missing",
+        "AOI-03.summary-last",
         "The summary stands on stderr.",
         SEARCH,
         Twist::Event(|_, _, event| match is(&event, "aoi:summary") {
@@ -57,7 +57,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-event-after-summary",
-        "AOI-03.summary-not-last",
+        "AOI-03.summary-last",
         "An event comes after the summary.",
         SEARCH,
         Twist::Event(|_, _, event| match is(&event, "aoi:summary") {
@@ -70,7 +70,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-summary-first",
-        "AOI-03.summary-not-last",
+        "AOI-03.summary-last",
         "The summary comes before the last result.",
         &["get", "doc-001"],
         Twist::Event(
@@ -86,7 +86,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-two-summaries",
-        "AOI-03.summary-twice",
+        "AOI-03.summary-last",
         "There are two summaries.",
         SEARCH,
         Twist::Event(|_, _, event| match is(&event, "aoi:summary") {
@@ -108,7 +108,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-no-ok",
-        "AOI-03.ok-missing",
+        "AOI-03.ok-not-true",
         "The summary does not say whether all is well.",
         SEARCH,
         Twist::Event(|_, _, event| on("aoi:summary", event, |e| remove(e, "ok"))),
@@ -171,7 +171,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-meta-late",
-        "AOI-03.meta-not-first",
+        "AOI-03.meta-first",
         "The meta event comes after another one.",
         SEARCH,
         Twist::Event(|_, notes, event| {
@@ -182,7 +182,7 @@ pub static MUTANTS: &[Mutant] = &[
     .warns(),
     mutant(
         "aoi-03-no-meta",
-        "AOI-03.meta-missing",
+        "AOI-03.meta-first",
         "`get` has no meta event.",
         &["get", "doc-001"],
         Twist::Event(
@@ -245,7 +245,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-03-warning-count",
-        "AOI-03.warning-count",
+        "AOI-03.error-count",
         "Warnings are not counted.",
         &["doctor"],
         Twist::Event(|_, _, event| on("aoi:summary", event, |e| set(e, "warning_count", 0))),
@@ -261,7 +261,7 @@ pub static MUTANTS: &[Mutant] = &[
     .warns(),
     mutant(
         "aoi-03-crashes-at-the-end",
-        "AOI-03.summary-missing",
+        "AOI-03.summary-last",
         "The process dies before the summary and says that all is well.",
         SEARCH,
         Twist::Event(|_, _, event| match is(&event, "aoi:summary") {

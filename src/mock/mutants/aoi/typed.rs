@@ -7,35 +7,35 @@ use super::tools::*;
 pub static MUTANTS: &[Mutant] = &[
     mutant(
         "aoi-02-no-type",
-        "AOI-02.type-missing",
+        "AOI-02.type",
         "Hits have no type.",
         SEARCH,
         Twist::Event(|_, _, event| on("hit", event, |e| remove(e, "type"))),
     ),
     mutant(
         "aoi-02-empty-type",
-        "AOI-02.type-missing",
+        "AOI-02.type",
         "The type of a hit is the empty text.",
         SEARCH,
         Twist::Event(|_, _, event| on("hit", event, |e| set(e, "type", ""))),
     ),
     mutant(
         "aoi-02-type-is-number",
-        "AOI-02.type-missing",
+        "AOI-02.type",
         "The type of a hit is a number.",
         SEARCH,
         Twist::Event(|_, _, event| on("hit", event, |e| set(e, "type", 7))),
     ),
     mutant(
         "aoi-02-type-is-null",
-        "AOI-02.type-missing",
+        "AOI-02.type",
         "The type of an entry is null.",
         &["get", "doc-001"],
         Twist::Event(|_, _, event| on("entry", event, |e| set(e, "type", Value::Null))),
     ),
     mutant(
         "aoi-02-arrays",
-        "AOI-02.not-an-object",
+        "AOI-02.object",
         "A hit is a list in place of an object.",
         SEARCH,
         Twist::Event(|_, _, event| match is(&event, "hit") {
@@ -45,7 +45,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-bare-text",
-        "AOI-02.not-an-object",
+        "AOI-02.object",
         "A JSON text stands between the events.",
         SEARCH,
         Twist::Event(|_, notes, event| before("hit", "\"loading\"\n", notes, event)),
@@ -120,7 +120,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-coloured",
-        "AOI-02.ansi",
+        "AOI-02.control",
         "Hits are printed in colours.",
         SEARCH,
         Twist::Line(|_, line| {
@@ -131,7 +131,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-coloured-when-forced",
-        "AOI-02.ansi",
+        "AOI-02.control",
         "With `FORCE_COLOR`, hits are printed in colours.",
         SEARCH,
         Twist::Line(
@@ -146,7 +146,7 @@ pub static MUTANTS: &[Mutant] = &[
     .env("FORCE_COLOR", "3"),
     mutant(
         "aoi-02-coloured-on-terminal",
-        "AOI-02.ansi",
+        "AOI-02.control",
         "On a terminal, hits are printed in colours.",
         SEARCH,
         Twist::Line(
@@ -161,7 +161,7 @@ pub static MUTANTS: &[Mutant] = &[
     .at(Place::Terminal),
     mutant(
         "aoi-02-escape-in-message",
-        "AOI-02.ansi",
+        "AOI-02.escaped-colour-in-framework",
         "The message of an error holds escaped colours.",
         &["get", "absent"],
         Twist::Event(|_, _, event| {
@@ -172,7 +172,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-byte-order-mark",
-        "AOI-02.byte-order-mark",
+        "AOI-02.utf8",
         "The stream begins with a byte order mark.",
         SEARCH,
         Twist::Event(|_, notes, event| before("aoi:meta", "\u{feff}", notes, event)),
@@ -193,7 +193,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-no-final-newline",
-        "AOI-02.final-newline",
+        "AOI-02.last-line",
         "The last line has no end.",
         SEARCH,
         Twist::Line(|facts, mut line| {
@@ -205,14 +205,14 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-duplicate-key",
-        "AOI-02.duplicate-key",
+        "AOI-02.strict-json",
         "Hits have two ids.",
         SEARCH,
         Twist::Line(|_, line| hits(line, |text| text.replacen('{', "{\"id\":\"doc-000\",", 1))),
     ),
     mutant(
         "aoi-02-nan",
-        "AOI-02.json",
+        "AOI-02.object",
         "The score of a hit is not a number.",
         SEARCH,
         Twist::Line(|_, line| {
@@ -223,7 +223,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-infinity",
-        "AOI-02.json",
+        "AOI-02.object",
         "The score of a hit is infinite.",
         SEARCH,
         Twist::Line(|_, line| {
@@ -234,14 +234,14 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-lone-surrogate",
-        "AOI-02.surrogate",
+        "AOI-02.strict-json",
         "Titles hold half a character.",
         SEARCH,
         Twist::Line(|_, line| hits(line, |text| text.replacen("On ", "\\ud800 ", 1))),
     ),
     mutant(
         "aoi-02-two-on-a-line",
-        "AOI-02.json",
+        "AOI-02.object",
         "Two objects stand on one line.",
         SEARCH,
         Twist::Line(|_, line| {
@@ -252,7 +252,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-pretty-printed",
-        "AOI-02.json",
+        "AOI-02.object",
         "Hits are spread over several lines.",
         SEARCH,
         Twist::Event(|_, _, event| match is(&event, "hit") {
@@ -262,7 +262,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-one-big-array",
-        "AOI-02.json",
+        "AOI-02.object",
         "The events are the members of one list.",
         SEARCH,
         Twist::Event(|_, _, event| match text(&event, "type") {
@@ -273,14 +273,14 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-trailing-comma",
-        "AOI-02.json",
+        "AOI-02.object",
         "A comma stands before the last brace of a hit.",
         SEARCH,
         Twist::Line(|_, line| hits(line, |text| text.replacen("}\n", ",}\n", 1))),
     ),
     mutant(
         "aoi-02-single-quotes",
-        "AOI-02.json",
+        "AOI-02.object",
         "Hits are written as Python would show them.",
         SEARCH,
         Twist::Line(|_, line| hits(line, |text| text.replace('"', "'"))),
@@ -342,7 +342,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-deep",
-        "AOI-02.depth",
+        "AOI-02.strict-json",
         "Hits hold lists in lists, two hundred deep.",
         SEARCH,
         Twist::Line(|_, line| {
@@ -352,7 +352,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-02-huge-line",
-        "AOI-02.line-length",
+        "AOI-02.huge-line",
         "A line has seventeen million bytes.",
         &["get", "doc-001"],
         Twist::Event(|_, _, event| on("entry", event, |e| set(e, "body", "x".repeat(17 << 20)))),

@@ -25,7 +25,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-05-missing-operand-passes",
-        "AOI-05.missing-operand",
+        "AOI-05.malformed",
         "A search without a query succeeds.",
         &["search"],
         Twist::Quirk(Quirk::MissingOperandPasses),
@@ -54,21 +54,21 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-05-missing-value-passes",
-        "AOI-05.missing-value",
+        "AOI-05.bad-value",
         "A flag without its value is ignored.",
         &["search", "x", "--limit"],
         Twist::Quirk(Quirk::MissingValuePasses),
     ),
     mutant(
         "aoi-05-extra-operand-passes",
-        "AOI-05.extra-operand",
+        "AOI-05.malformed",
         "Operands that nobody wants are ignored.",
         &["search", "x", "y", "z"],
         Twist::Quirk(Quirk::ExtraOperandPasses),
     ),
     mutant(
         "aoi-05-exit-zero",
-        "AOI-05.exit-zero",
+        "AOI-05.unknown-flag",
         "Wrong usage is reported with exit code 0.",
         UNKNOWN_FLAG,
         Twist::Exit(|facts, code| match facts.failure {
@@ -78,7 +78,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-05-help-and-exit-zero",
-        "AOI-05.exit-zero",
+        "AOI-05.unknown-flag",
         "An unknown command prints the help and succeeds.",
         UNKNOWN_COMMAND,
         Twist::Args(|args| {
@@ -162,35 +162,35 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-05-no-category",
-        "AOI-05.error-category",
+        "AOI-05.error-fields",
         "Errors have no category.",
         UNKNOWN_FLAG,
         Twist::Event(|_, _, event| on("aoi:error", event, |e| remove(e, "category"))),
     ),
     mutant(
         "aoi-05-no-code",
-        "AOI-05.error-code",
+        "AOI-05.error-fields",
         "Errors have no code.",
         UNKNOWN_FLAG,
         Twist::Event(|_, _, event| on("aoi:error", event, |e| remove(e, "code"))),
     ),
     mutant(
         "aoi-05-code-number",
-        "AOI-05.error-code",
+        "AOI-05.error-fields",
         "The code of an error is a number.",
         UNKNOWN_FLAG,
         Twist::Event(|_, _, event| on("aoi:error", event, |e| set(e, "code", 64))),
     ),
     mutant(
         "aoi-05-no-message",
-        "AOI-05.error-message",
+        "AOI-05.error-fields",
         "Errors have no message.",
         UNKNOWN_FLAG,
         Twist::Event(|_, _, event| on("aoi:error", event, |e| remove(e, "message"))),
     ),
     mutant(
         "aoi-05-message-object",
-        "AOI-05.error-message",
+        "AOI-05.error-fields",
         "The message of an error is an object.",
         UNKNOWN_FLAG,
         Twist::Event(|_, _, event| {
@@ -201,21 +201,21 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-05-no-retryable",
-        "AOI-05.error-retryable",
+        "AOI-05.error-fields",
         "Errors do not say whether a retry may help.",
         UNKNOWN_FLAG,
         Twist::Event(|_, _, event| on("aoi:error", event, |e| remove(e, "retryable"))),
     ),
     mutant(
         "aoi-05-retryable-text",
-        "AOI-05.error-retryable",
+        "AOI-05.error-fields",
         "`retryable` is a text.",
         UNKNOWN_FLAG,
         Twist::Event(|_, _, event| on("aoi:error", event, |e| set(e, "retryable", "false"))),
     ),
     mutant(
         "aoi-05-retryable-null",
-        "AOI-05.error-retryable",
+        "AOI-05.error-fields",
         "`retryable` is null.",
         &["get", "absent"],
         Twist::Event(|_, _, event| on("aoi:error", event, |e| set(e, "retryable", Value::Null))),
