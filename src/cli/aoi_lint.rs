@@ -42,10 +42,6 @@ pub struct AoiLint {
     /// The seven assertions of the reference's linter, too, by its names
     #[arg(long)]
     pub compat: bool,
-    /// Only these checks, 1 to 13; several with commas
-    #[arg(long, value_name = "N", value_delimiter = ',',
-          value_parser = clap::value_parser!(u8).range(1..=13))]
-    pub check: Vec<u8>,
     /// What makes the exit code 1; several with commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "fail",
           value_parser = ["fail", "warn", "unproven"])]

@@ -24,6 +24,7 @@ impl Played {
             requirement: id.to_owned(),
             message,
             lines: lines.to_vec(),
+            at: None,
             is_guess,
         });
     }

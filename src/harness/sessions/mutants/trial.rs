@@ -19,7 +19,7 @@ use crate::harness::model::{Report, Target, URL};
 use crate::harness::run::process::Launcher;
 use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
 use crate::harness::sessions::{Address, HostTarget};
-use crate::harness::suite;
+use crate::harness::suite::{self, Selection};
 use crate::runtime::context::Sandboxing;
 use crate::runtime::home::Home;
 use crate::runtime::secrets::random;
@@ -57,6 +57,9 @@ impl Stage {
     pub async fn trial(&self, made: &Made, only: &[String], jobs: usize) -> Result<Report, String> {
         let suite = suite::built_in("sessions").and_then(Result::ok);
         let suite = suite.ok_or_else(|| "there is no suite of sessions".to_owned())?;
+        let suites = Arc::new(vec![suite]);
+        let only = Selection::of(only, &suites);
+        let only = only.map_err(|unknown| format!("there is no `{}`", unknown.word))?;
         let token = random::token().map_err(|fault| fault.message)?;
         let mut door = Door::new(self.registry.clone(), token.clone(), Names::default());
         if let Some(keep_alive) = made.keep_alive {
@@ -106,6 +109,7 @@ impl Stage {
             home: None,
             state_variable: None,
             starts: Patience::default(),
+            sessions: Patience::default(),
             turns: Patience::default(),
         };
         let options = Options {
@@ -113,21 +117,14 @@ impl Stage {
             shard: None,
             stop: &GO_ON,
             keep_transcripts: false,
-            only: only.to_vec(),
+            only,
         };
         let target = Target {
             kind: URL.to_owned(),
             name: url,
             ..Target::default()
         };
-        let ran = run::run(
-            Arc::new(vec![suite]),
-            target,
-            setting,
-            options,
-            Arc::new(()),
-        )
-        .await;
+        let ran = run::run(suites, target, setting, options, Arc::new(())).await;
         stop_mcp.cancel();
         let _ = stop.send(true);
         let _ = serving.await;
