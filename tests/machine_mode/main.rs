@@ -2,6 +2,7 @@
 //! see is looked at here.
 #![cfg(target_os = "linux")]
 
+mod host;
 mod keys;
 mod proof;
 mod streams;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::host::Host;
 use crate::{BINARY, fixtures};
 
 fn path() -> std::ffi::OsString {
@@ -24,17 +25,26 @@ fn probe() -> String {
 /// Every pair that can apply is proven: none fails, none is open.
 #[test]
 fn every_pair_is_proven() {
+    let path = path();
+    let host = Host::start(&path);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("probe.yaml");
+    let text = std::fs::read_to_string(probe()).expect("a probe file");
+    let here = fixtures().parent().expect("a directory").to_owned();
+    let text = text.replace("{here}", here.to_str().expect("UTF-8"));
+    std::fs::write(&file, text + &host.probes()).expect("written");
+    let file = file.to_str().expect("UTF-8");
     let output = Command::new(BINARY)
         .args([
             "aoi-lint",
             "--probe",
-            &probe(),
+            file,
             "--timeout",
             "60",
             "--output",
             "json",
         ])
-        .env("PATH", path())
+        .env("PATH", &path)
         .output()
         .expect("run");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
@@ -96,6 +106,8 @@ fn every_command_is_probed() {
         .keys()
         .map(|name| name.as_str().expect("a name"))
         .collect();
+    // What needs a host is added where there is one.
+    let probed: BTreeSet<&str> = probed.into_iter().chain(["sessions"]).collect();
     assert_eq!(said, probed);
 }
 

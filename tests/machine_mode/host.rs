@@ -1,0 +1,84 @@
+//! A daemon with a few sessions, for the commands that talk to one.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::BINARY;
+
+pub struct Host {
+    child: Child,
+    dir: tempfile::TempDir,
+    url: String,
+}
+
+impl Host {
+    pub fn start(path: &OsStr) -> Host {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut child = Command::new(BINARY)
+            .args(["serve", "--port", "0", "--output", "jsonl"])
+            .current_dir(dir.path())
+            .env("PATH", path)
+            .env("HOME", dir.path())
+            .env("AGENTPROTO_HOME", dir.path().join("state"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let lines = BufReader::new(child.stdout.as_mut().expect("a pipe")).lines();
+        let events = lines.map(|line| serde_json::from_str::<Value>(&line.expect("a line")));
+        let mut events = events.map(|event| event.expect("an event"));
+        let listening = events.find(|event| event["type"] == "listening");
+        let listening = listening.expect("it listens");
+        let url = listening["url"].as_str().expect("a URL").to_owned();
+        drop(events);
+        let runtime = std::fs::read(dir.path().join("state/runtime.json")).expect("written");
+        let runtime: Value = serde_json::from_slice(&runtime).expect("JSON");
+        let token = runtime["token"].as_str().expect("a token");
+        std::fs::write(dir.path().join("token"), token).expect("written");
+        let host = Host { child, dir, url };
+        for _ in 0..3 {
+            host.spawn(token);
+        }
+        host
+    }
+
+    fn spawn(&self, token: &str) {
+        let address = self.url.trim_start_matches("http://");
+        let body = json!({ "adapter": "mock-acp", "cwd": self.dir.path() }).to_string();
+        let mut stream = TcpStream::connect(address).expect("connected");
+        write!(
+            stream,
+            "POST /sessions/agent HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .expect("asked");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("answered");
+        let status = answer.split(' ').nth(1).expect("a status");
+        assert!(status.starts_with('2'), "{answer}");
+    }
+
+    /// What a probe file says of the commands that need a host.
+    pub fn probes(&self) -> String {
+        let token = self.dir.path().join("token");
+        format!(
+            "  sessions:\n    ok: [sessions, --url, \"{}\", --token-file, \"{}\"]\n",
+            self.url,
+            token.display()
+        )
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).expect("a pid");
+        // SAFETY: a child of ours that has not been waited for.
+        unsafe { libc::kill(pid, libc::SIGTERM) };
+        let _ = self.child.wait();
+    }
+}
