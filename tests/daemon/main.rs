@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod clients;
+mod dashboard;
 mod host;
 mod http;
 mod http_faults;

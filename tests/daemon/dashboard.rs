@@ -1,0 +1,134 @@
+//! The page at `/`: what it may do in a browser. That it works there, `tests/dashboard/run`
+//! shows (A46-SEC-02, A46-SEC-04).
+
+use super::served::Served;
+use base64::Engine;
+use sha2::{Digest, Sha256};
+
+fn page() -> (String, String) {
+    let host = Served::new();
+    let answer = host.ask("GET", "/", "", "");
+    assert_eq!(answer.status, 200, "without a token: it holds no data");
+    assert!(!answer.text.contains(&host.token));
+    (answer.head.to_lowercase(), answer.text.clone())
+}
+
+fn header<'h>(head: &'h str, name: &str) -> &'h str {
+    let mut found = head
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let (first, second) = (found.next(), found.next());
+    assert!(second.is_none(), "{name} stands once: {head}");
+    first.unwrap_or_else(|| panic!("no {name}: {head}"))
+}
+
+/// The sources of one directive of the policy.
+fn allowed<'p>(policy: &'p str, directive: &str) -> Vec<&'p str> {
+    let parts = policy.split(';').map(str::trim);
+    let mut found = parts.filter_map(|part| {
+        let (name, sources) = part.split_once(' ')?;
+        (name == directive).then(|| sources.split(' ').collect::<Vec<_>>())
+    });
+    let (first, second) = (found.next(), found.next());
+    assert!(second.is_none(), "{directive} stands once: {policy}");
+    first.unwrap_or_else(|| panic!("no {directive}: {policy}"))
+}
+
+/// What stands between the tags of this name; none of them has attributes.
+fn inside<'p>(page: &'p str, tag: &str) -> Vec<&'p str> {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let parts: Vec<&str> = page
+        .split(open.as_str())
+        .skip(1)
+        .map(|rest| rest.split_once(close.as_str()).expect("closed").0)
+        .collect();
+    let all = page.matches(format!("<{tag}").as_str()).count();
+    assert_eq!(all, parts.len(), "a <{tag}> with attributes");
+    parts
+}
+
+fn hash(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let hash = base64::engine::general_purpose::STANDARD.encode(hash);
+    format!("'sha256-{hash}'")
+}
+
+#[test]
+fn its_policy_is_strict_and_true_to_its_content() {
+    let host = Served::new();
+    let answer = host.ask("GET", "/", "", "");
+    // Hashes have letters of both sizes.
+    let line = answer
+        .head
+        .lines()
+        .find(|line| line.to_lowercase().starts_with("content-security-policy:"));
+    let (_, policy) = line.expect("a policy").split_once(": ").expect("a value");
+    for directive in ["default-src", "base-uri", "form-action", "frame-ancestors"] {
+        assert_eq!(allowed(policy, directive), ["'none'"], "{directive}");
+    }
+    assert_eq!(allowed(policy, "connect-src"), ["'self'"]);
+    assert_eq!(allowed(policy, "img-src"), ["data:"]);
+    assert_eq!(allowed(policy, "require-trusted-types-for"), ["'script'"]);
+    assert_eq!(allowed(policy, "trusted-types"), ["'none'"]);
+    for (tag, directive) in [("script", "script-src"), ("style", "style-src")] {
+        let hashes: Vec<String> = inside(&answer.text, tag).into_iter().map(hash).collect();
+        assert_eq!(hashes.len(), 1, "{tag}");
+        assert_eq!(allowed(policy, directive), hashes, "{tag}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains("http"));
+}
+
+#[test]
+fn its_headers_keep_others_out() {
+    let (head, _) = page();
+    for (name, value) in [
+        ("content-type", "text/html; charset=utf-8"),
+        ("x-frame-options", "deny"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        assert_eq!(header(&head, name), value, "{name}");
+    }
+    assert!(!head.contains("set-cookie"));
+}
+
+#[test]
+fn it_needs_nothing_from_elsewhere_and_makes_no_markup_of_text() {
+    let (_, page) = page();
+    // The one address in it is the name of SVG, in the picture of the tab.
+    let addresses = page.matches("http://").count() + page.matches("https://").count();
+    assert_eq!(
+        addresses,
+        page.matches("http://www.w3.org/2000/svg").count()
+    );
+    for outside in [
+        "src=", "@import", "url(", "<iframe", "<object", "<embed", "<base",
+    ] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for way in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "DOMParser",
+        "eval(",
+        "new Function",
+        "srcdoc",
+    ] {
+        assert!(!page.contains(way), "{way}");
+    }
+    for handler in [
+        "onclick=\"",
+        "onload=\"",
+        "onerror=\"",
+        "style=\"",
+        "javascript:",
+    ] {
+        assert!(!page.contains(handler), "{handler}");
+    }
+    assert!(page.len() < 200_000, "{} bytes", page.len());
+}
