@@ -15,9 +15,10 @@ use clap::CommandFactory;
 
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/ci.md"];
 /// Guides of other tools of the binary: they name no rules.
-const GUIDES: [&str; 4] = [
+const GUIDES: [&str; 5] = [
     "docs/certify.md",
     "docs/aoi-lint.md",
+    "docs/daemon.md",
     "docs/mcp.md",
     "docs/machine-mode.md",
 ];

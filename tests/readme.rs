@@ -1,4 +1,5 @@
-//! The sample of output in the README is what the binary prints.
+//! The sample of output in the README is what the binary prints, and its walk through the
+//! daemon can be walked.
 
 use assert_cmd::Command;
 
@@ -41,4 +42,61 @@ fn the_sample_is_real_output() {
             "not printed:\n{report}\n--- printed ---\n{printed}"
         );
     }
+}
+
+/// Lines after `$ ` are one script of bash; lines below a command must occur in what it prints,
+/// in order.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_walk_through_the_daemon_is_real() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let readme = std::fs::read_to_string(format!("{root}/README.md")).expect("README.md");
+    let walk = readme
+        .split("<!-- walk -->\n```sh\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a walk");
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut script = String::from("trap 'kill $(jobs -p) 2>/dev/null' EXIT\n");
+    let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in walk.lines() {
+        match (line.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => {
+                script += &format!("echo; echo '=== step {}'\n{command}\n", steps.len());
+                steps.push((command, Vec::new()));
+            }
+            (None, Some((_, wanted))) => wanted.push(line.trim()),
+            (None, None) => panic!("output before a command: {line}"),
+        }
+    }
+    let binary = assert_cmd::cargo::cargo_bin("agentproto");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let ran = Command::new("timeout")
+        .args(["120", "bash", "-c", &script])
+        .current_dir(dir.path())
+        .env_clear()
+        .env(
+            "PATH",
+            format!("{}:{path}", binary.parent().expect("a directory").display()),
+        )
+        .env("HOME", dir.path())
+        .env("AGENTPROTO_HOME", dir.path().join("home"))
+        .output()
+        .expect("runs");
+    let printed = String::from_utf8(ran.stdout).expect("UTF-8");
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let mut checked = 0;
+    for (n, (command, wanted)) in steps.iter().enumerate() {
+        let after = printed.split(&format!("=== step {n}\n")).nth(1);
+        let mut output = after.unwrap_or_else(|| panic!("{command}\n{printed}\n{said}"));
+        output = output.split("\n=== step ").next().unwrap_or_default();
+        for line in wanted {
+            let at = output.find(line);
+            let at =
+                at.unwrap_or_else(|| panic!("{command}\n{line}\nis not in\n{printed}\n{said}"));
+            output = &output[at + line.len()..];
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "{printed}");
 }

@@ -115,6 +115,15 @@ pub enum Command {
     /// Serve many agents on this host: HTTP, server-sent events, MCP, a dashboard
     #[cfg(target_os = "linux")]
     Serve(super::serve::Serve),
+    /// List the sessions of a running host, watch them, or attach to one
+    #[cfg(target_os = "linux")]
+    Sessions(super::sessions::Sessions),
+    /// Manage the named directories that sessions run in
+    #[cfg(target_os = "linux")]
+    Workspace {
+        #[command(subcommand)]
+        action: super::workspace::WorkspaceAction,
+    },
     /// Do what a bundle needs once before it is ready
     #[cfg(target_os = "linux")]
     Setup(super::setup::Setup),

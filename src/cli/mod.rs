@@ -69,9 +69,13 @@ mod selftest;
 #[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]
+mod sessions;
+#[cfg(target_os = "linux")]
 mod setup;
 mod signals;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod workspace;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -281,6 +285,10 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Run(args) => run::run(args, &cli.global, out),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Sessions(args) => sessions::run(args, &cli.global, out),
+        #[cfg(target_os = "linux")]
+        Command::Workspace { action } => workspace::run(action, out),
         #[cfg(target_os = "linux")]
         Command::Audit { action } => audit::run(action, out),
         #[cfg(target_os = "linux")]

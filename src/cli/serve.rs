@@ -197,7 +197,11 @@ async fn serve(
     let app = http::router(door, Router::new().fallback_service(mcp));
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(server::serve(listener, app, tls, limits, stopped));
-    let told = json!({ "url": url, "pid": std::process::id(), "token": token });
+    let mut told = json!({ "url": url, "pid": std::process::id(), "token": token });
+    // A certificate of one's own is known to nobody else.
+    if let Some(cert) = args.tls_cert.as_ref().and_then(|c| c.canonicalize().ok()) {
+        told["cert"] = cert.to_string_lossy().into();
+    }
     let written = home.write(RUNTIME, format!("{told:#}\n").as_bytes());
     let ready = match written {
         Ok(()) => face

@@ -6,6 +6,7 @@ pub mod http;
 pub mod mcp;
 pub mod model;
 pub mod project;
+pub mod redact;
 pub mod registry;
 pub mod ring;
 pub mod store;

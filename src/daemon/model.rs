@@ -39,11 +39,11 @@ impl Status {
         matches!(self, Status::Starting | Status::Running)
     }
 
-    /// The edges of the state machine; there are no others (A46-STATUS-09). What is killed
-    /// before it was ready did not run, and ends as `error`, which says so.
+    /// The edges of the state machine; there are no others (A46-STATUS-09). The seed draws
+    /// none for a kill before the agent was ready: it ends as `killed`, too.
     pub fn can_become(self, next: Status) -> bool {
         match self {
-            Status::Starting => matches!(next, Status::Running | Status::Error),
+            Status::Starting => !matches!(next, Status::Starting | Status::Exited),
             Status::Running => matches!(next, Status::Exited | Status::Killed | Status::Error),
             Status::Exited | Status::Killed | Status::Error => false,
         }
@@ -178,7 +178,8 @@ mod tests {
             for to in Status::ALL {
                 let wanted = matches!(
                     (from.as_str(), to.as_str()),
-                    ("starting", "running" | "error") | ("running", "exited" | "killed" | "error")
+                    ("starting", "running" | "killed" | "error")
+                        | ("running", "exited" | "killed" | "error")
                 );
                 assert_eq!(from.can_become(to), wanted, "{from:?} to {to:?}");
             }

@@ -113,14 +113,12 @@ pub fn error(message: &str, stderr: Option<&str>) -> Vec<Line> {
         None => None,
     }
     .unwrap_or(message);
-    let told = std::iter::once(format!("[error] {}", one_line(message)));
-    let tail = stderr.unwrap_or_default().lines().map(str::to_owned);
-    told.chain(tail)
-        .map(|text| Line {
-            text,
-            stream: Stream::Stderr,
-        })
-        .collect()
+    let told = std::iter::once(out(format!("[error] {}", one_line(message))));
+    let tail = stderr.unwrap_or_default().lines().map(|text| Line {
+        text: text.to_owned(),
+        stream: Stream::Stderr,
+    });
+    told.chain(tail).collect()
 }
 
 fn out(text: String) -> Line {

@@ -16,6 +16,8 @@ const MOST_ITEMS: usize = 4096;
 const MOST_BYTES: usize = 4 << 20;
 /// What a reader takes at once.
 const BATCH: usize = 256;
+/// What one look into the log brings, about.
+pub const PAGE_BYTES: usize = 1 << 20;
 
 /// What an item is, as the `event` field of SSE names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,27 +227,48 @@ impl Channel {
         EndWatch(self.tip.subscribe())
     }
 
-    /// The items from `from` on, at most `limit`; missing ones are left out.
+    /// The items from `from` on, at most `limit`, and less where they are large; missing ones
+    /// are left out.
     pub async fn page(&self, from: u64, limit: usize) -> Vec<Item> {
-        let (first, next) = self.span();
-        if from >= next {
-            return Vec::new();
-        }
-        let mut items = Vec::new();
-        if from < first {
-            let rows = self.log.page(&self.session, from, limit).await;
+        let mut items: Vec<Item> = Vec::new();
+        let mut from = from;
+        let mut is_logged = true;
+        loop {
+            {
+                let ring = self.ring();
+                let next = ring.shown();
+                let first = ring.items.front().map_or(next, |item| item.seq);
+                if from >= next {
+                    return items;
+                }
+                if from >= first || !is_logged {
+                    let left = limit - items.len();
+                    let rest = ring.items.iter();
+                    let rest = rest.filter(|item| item.seq >= from && item.seq < next);
+                    items.extend(rest.take(left).cloned());
+                    return items;
+                }
+            }
+            // What leaves the ring meanwhile is in the log by then.
+            let rows = self
+                .log
+                .page(&self.session, from, limit - items.len())
+                .await;
+            let next = self.span().1;
+            let found = items.len();
             items.extend(rows.into_iter().map(Item::from).filter(|i| i.seq < next));
+            is_logged = items.len() > found;
+            from = items.last().map_or(from, |item| item.seq + 1);
+            let bytes: usize = items.iter().map(|item| item.frame.len()).sum();
+            if items.len() >= limit || bytes >= PAGE_BYTES {
+                return items;
+            }
         }
-        let from = items.last().map_or(from, |item| item.seq + 1);
-        if items.len() < limit {
-            let ring = self.ring();
-            let rest = ring
-                .items
-                .iter()
-                .filter(|item| item.seq >= from && item.seq < next);
-            items.extend(rest.take(limit - items.len()).cloned());
-        }
-        items
+    }
+
+    /// Whether there is anything after an item.
+    pub fn has_after(&self, seq: u64) -> bool {
+        seq + 1 < self.ring().shown()
     }
 
     /// The last `count` lines of output.
@@ -279,17 +302,18 @@ impl Channel {
     /// Where a client that has seen `cursor` goes on; `None` where that item is not known:
     /// it has missed something, and nobody can say what.
     pub async fn after(&self, cursor: Cursor) -> Option<u64> {
-        let (first, next) = self.span();
+        let (_, next) = self.span();
         if cursor.seq >= next {
             return None;
         }
-        let known = match cursor.seq >= first {
-            true => {
-                let ring = self.ring();
-                let item = ring.items.iter().find(|item| item.seq == cursor.seq);
-                item.map(|item| item.epoch)
-            }
-            false => {
+        let held = {
+            let ring = self.ring();
+            let item = ring.items.iter().find(|item| item.seq == cursor.seq);
+            item.map(|item| item.epoch)
+        };
+        let known = match held {
+            Some(epoch) => Some(epoch),
+            None => {
                 let rows = self.log.page(&self.session, cursor.seq, 1).await;
                 let row = rows.into_iter().find(|row| row.seq == cursor.seq);
                 row.map(|row| row.epoch)

@@ -14,6 +14,8 @@ fn help_and_version() {
         "rules",
         "coverage",
         "serve",
+        "sessions",
+        "workspace",
         "schema",
         "capabilities",
         "completions",

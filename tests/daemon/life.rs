@@ -167,7 +167,7 @@ async fn what_is_killed_before_it_was_ready_never_ran() {
     let spawned = host.spawn(request).await.expect("spawned");
     assert!(host.registry.kill(&spawned.id).await.expect("there"));
     let ended = host.registry.get(&spawned.id).expect("there");
-    assert_eq!(ended.status, Status::Error);
+    assert_eq!(ended.status, Status::Killed);
     assert!(
         ended
             .reason

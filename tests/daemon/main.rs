@@ -1,12 +1,19 @@
-//! The registry behind the daemon, with the bundled mock agents under their sandbox
-//! (A46-SCOPE, A46-MODEL, A46-STATUS, A46-TURN, A46-REF).
+//! The daemon: its registry with the bundled mock agents under their sandbox, and the whole of
+//! it over a socket (A46-SCOPE, A46-MODEL, A46-STATUS, A46-WS, A46-HTTP, A46-SSE, A46-TURN,
+//! A46-REF, A46-SEC).
 #![cfg(target_os = "linux")]
 
+mod clients;
 mod host;
+mod http;
+mod http_faults;
+mod http_guard;
+mod http_streams;
 mod life;
 mod mcp_client;
 mod mcp_http;
 mod mcp_scenes;
 mod mcp_stdio;
 mod memory;
+mod served;
 mod streams;

@@ -107,6 +107,30 @@ pub const ENTRIES: &[Entry] = &[
         is_unbounded: true,
         ..read("serve", &["aoi:warning", "listening"])
     },
+    // What is said to a session is done by its agent.
+    Entry {
+        has_signals: true,
+        is_unbounded: true,
+        input_modes: &["operands", "stdin-text"],
+        ..read("sessions", &["host-session", "session-event"])
+    },
+    Entry {
+        natural_key: Some("PATH: a directory that is registered keeps its name"),
+        ..entry("workspace add", Kind::Mutating, &["aoi:plan", "workspace"])
+    },
+    read("workspace list", &["workspace"]),
+    Entry {
+        natural_key: Some("SLUG: what is not there cannot be taken out twice"),
+        ..entry(
+            "workspace remove",
+            Kind::Mutating,
+            &["aoi:plan", "workspace"],
+        )
+    },
+    Entry {
+        natural_key: Some("SLUG: the active one stays active"),
+        ..entry("workspace use", Kind::Mutating, &["aoi:plan", "workspace"])
+    },
     read("audit verify", &["audit-log"]),
     read("mock", &["scenario", "variant", "mutant"]),
     Entry {

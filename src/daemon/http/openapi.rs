@@ -306,7 +306,7 @@ fn routes() -> Vec<Route> {
                 "get",
                 "/sessions/{id}/stream",
                 "streamSession",
-                "Follow a session: events `line`, `status`, `event`, `permission`, `gap`, `end`",
+                "Follow a session: events `line`, `status`, `event`, `permission`, `prompt`, `gap`, `end`",
                 (200, "Server-sent events", Content::Stream),
                 &[UNKNOWN],
             )

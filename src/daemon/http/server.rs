@@ -10,7 +10,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -30,6 +30,8 @@ pub struct Limits {
     pub headers: usize,
     /// A peer that is gone without a word is noticed after about so long.
     pub gone: Duration,
+    /// One that takes nothing of what was sent is let go after so long.
+    pub stuck: Duration,
     /// At the end, for answers that are under way.
     pub last_words: Duration,
 }
@@ -41,7 +43,8 @@ impl Default for Limits {
             head: Duration::from_secs(15),
             head_bytes: 64 << 10,
             headers: 100,
-            gone: Duration::from_secs(120),
+            gone: Duration::from_secs(60),
+            stuck: Duration::from_secs(600),
             last_words: Duration::from_secs(2),
         }
     }
@@ -95,7 +98,7 @@ fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
         .with_interval(quarter)
         .with_retries(3);
     socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(limits.gone))
+    socket.set_tcp_user_timeout(Some(limits.stuck))
 }
 
 async fn connection(
@@ -150,9 +153,12 @@ async fn turn_away(mut stream: TcpStream) {
          Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
+    // What it asked is read, else the answer could be lost with the connection.
     let saying = async {
         stream.write_all(answer.as_bytes()).await?;
-        stream.shutdown().await
+        stream.shutdown().await?;
+        let mut asked = stream.take(64 << 10);
+        tokio::io::copy(&mut asked, &mut tokio::io::sink()).await
     };
     let _ = tokio::time::timeout(Duration::from_secs(1), saying).await;
 }

@@ -57,7 +57,7 @@ pub struct Events<'a> {
 pub struct Event<'a> {
     /// Opaque; the same as in the stream.
     pub id: String,
-    /// line, status, event or permission.
+    /// line, status, event, permission or prompt.
     pub event: &'static str,
     /// What the stream has as `data`.
     #[schemars(with = "Value")]

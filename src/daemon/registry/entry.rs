@@ -11,6 +11,7 @@ use super::{line_data, status_data};
 use crate::daemon::error::ApiError;
 use crate::daemon::model::{Session, Status};
 use crate::daemon::project::{Line, Projector, Stream};
+use crate::daemon::redact;
 use crate::daemon::ring::{Channel, Kind};
 use crate::daemon::store::{Log, SessionsFile};
 use crate::runtime;
@@ -32,6 +33,8 @@ pub struct Entry {
     record: Mutex<Session>,
     /// Joins the agent's words to lines.
     pub(super) projector: Mutex<Projector>,
+    /// Takes known forms of secrets out of the agent's standard error.
+    stderr: Mutex<redact::Stream>,
     live: Mutex<Live>,
     /// Set once, by who wants the session to end.
     pub(super) doomed: watch::Sender<Option<String>>,
@@ -56,6 +59,7 @@ impl Entry {
             channel,
             record: Mutex::new(record),
             projector: Mutex::default(),
+            stderr: Mutex::default(),
             live: Mutex::default(),
             doomed: watch::Sender::new(None),
             log,
@@ -231,6 +235,14 @@ impl Entry {
     pub(super) fn release(&self) {
         *self.live() = Live::default();
         self.channel.close();
+        // What is in the log need not be held in memory, too.
+        let (channel, log) = (Arc::clone(&self.channel), self.log.clone());
+        tokio::spawn(async move {
+            log.flush().await;
+            if !log.is_broken() {
+                channel.clear();
+            }
+        });
     }
 
     pub(super) fn take_pump(&self) -> Option<JoinHandle<()>> {
@@ -373,6 +385,7 @@ impl Entry {
 
 /// What the agent was told, for readers that show both sides of the talk.
 fn prompt_data(prompt: &str) -> Value {
+    let prompt = &*redact::text(prompt);
     let end = prompt.char_indices().nth(SHOWN_OF_A_PROMPT);
     let shown = end.and_then(|(end, _)| prompt.get(..end));
     let mut data = json!({ "prompt": shown.unwrap_or(prompt), "at": audit::now() });
@@ -397,9 +410,17 @@ impl Observer for Ear {
     }
 
     fn stderr(&self, line: &str) {
-        if let Some(entry) = self.0.upgrade() {
+        let Some(entry) = self.0.upgrade() else {
+            return;
+        };
+        let text = entry
+            .stderr
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .line(line);
+        if !text.is_empty() || line.is_empty() {
             entry.lines(&[Line {
-                text: line.to_owned(),
+                text,
                 stream: Stream::Stderr,
             }]);
         }

@@ -222,7 +222,10 @@ impl Registry {
 
     /// Sends a prompt; the answer comes as events (A46-TURN-04: one at a time).
     pub async fn prompt(&self, id: &str, prompt: String) -> Result<(), ApiError> {
-        self.entry(id)?.prompt(prompt)
+        self.entry(id)?.prompt(prompt)?;
+        // Who was told that it has begun finds its end, whatever becomes of the host.
+        self.shared.log.flush().await;
+        Ok(())
     }
 
     /// Ends the turn, not the session. Whether there was one.
@@ -290,10 +293,10 @@ impl Registry {
                 known.ok_or_else(|| unknown_cursor(text))?
             }
         };
-        let mut items = entry.channel.page(from, limit.saturating_add(1)).await;
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let next = items.last().filter(|_| more).map(Item::id);
+        let items = entry.channel.page(from, limit).await;
+        let last = items.last();
+        let next = last.filter(|last| entry.channel.has_after(last.seq));
+        let next = next.map(Item::id);
         Ok(Page { items, next })
     }
 

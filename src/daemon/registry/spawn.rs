@@ -101,6 +101,8 @@ impl Registry {
         self.insert(Arc::clone(&entry));
         self.trim();
         tokio::spawn(start(entry, agent, ready, former));
+        // Who was told of it finds it, whatever becomes of the host.
+        self.shared.log.flush().await;
         Ok(now)
     }
 
@@ -282,14 +284,7 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
         Some(Err(fault)) => return failed(&entry, &fault),
         None => {
             let why = doomed.borrow().clone().unwrap_or_default();
-            entry.lines(&project::error(
-                &format!("{why}, before the agent was ready"),
-                None,
-            ));
-            entry.become_(Status::Error, |record| {
-                record.reason = Some(format!("{why}, before the agent was ready"));
-            });
-            return entry.release();
+            return entry.killed(&format!("{why}, before the agent was ready"), None);
         }
     };
     let ended = session.ended();

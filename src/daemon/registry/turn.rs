@@ -7,6 +7,8 @@ use serde_json::json;
 use super::entry::Entry;
 use super::{is_fatal, line_data, status_data};
 use crate::daemon::model::{Permission, Session as Record, Status};
+use crate::daemon::project::Line;
+use crate::daemon::redact::Redactor;
 use crate::daemon::ring::Kind;
 use crate::runtime::session::{Session, Turn};
 use crate::runtime::spawn::Exit;
@@ -16,43 +18,19 @@ use crate::runtime::{StreamEvent, audit};
 /// the agent.
 pub async fn pump(entry: Arc<Entry>, session: Arc<Session>, mut turn: Turn) {
     let mut fatal = None;
-    while let Some(event) = turn.next().await {
-        let data = serde_json::to_value(&event).unwrap_or_default();
-        let lines = {
-            let mut projector = entry
-                .projector
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            projector.event(&event)
-        };
-        if event.is_last() {
-            if let StreamEvent::Error { code, message, .. } = &event
-                && is_fatal(code)
-            {
-                fatal = Some(message.clone());
+    let mut redactor = Redactor::default();
+    'turn: while let Some(event) = turn.next().await {
+        for event in redactor.take(event) {
+            if event.is_last() {
+                if let StreamEvent::Error { code, message, .. } = &event
+                    && is_fatal(code)
+                {
+                    fatal = Some(message.clone());
+                }
+                end(&entry, &event).await;
+                break 'turn;
             }
-            let mut items = vec![(Kind::Event, data)];
-            items.extend(lines.iter().map(|line| line_data(&line.text, line.stream)));
-            end(&entry, items).await;
-            break;
-        }
-        entry.channel.push(Kind::Event, &data);
-        entry.lines(&lines);
-        if let StreamEvent::AgentPrompt {
-            id,
-            message,
-            options,
-        } = event
-            && session.is_asked(&id)
-        {
-            let asked = Permission {
-                id,
-                message,
-                options,
-            };
-            let data = serde_json::to_value(&asked).unwrap_or_default();
-            entry.update(|record| record.pending_permissions.push(asked));
-            entry.channel.push(Kind::Permission, &data);
+            show(&entry, &session, event);
         }
     }
     drop(turn);
@@ -73,8 +51,43 @@ pub async fn pump(entry: Arc<Entry>, session: Arc<Session>, mut turn: Turn) {
     entry.release();
 }
 
+fn project(entry: &Entry, event: &StreamEvent) -> Vec<Line> {
+    let mut projector = entry
+        .projector
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    projector.event(event)
+}
+
+fn show(entry: &Entry, session: &Session, event: StreamEvent) {
+    let data = serde_json::to_value(&event).unwrap_or_default();
+    let lines = project(entry, &event);
+    entry.channel.push(Kind::Event, &data);
+    entry.lines(&lines);
+    if let StreamEvent::AgentPrompt {
+        id,
+        message,
+        options,
+    } = event
+        && session.is_asked(&id)
+    {
+        let asked = Permission {
+            id,
+            message,
+            options,
+        };
+        let data = serde_json::to_value(&asked).unwrap_or_default();
+        entry.update(|record| record.pending_permissions.push(asked));
+        entry.channel.push(Kind::Permission, &data);
+    }
+}
+
 /// The end of the turn: in the log before anybody sees it, so that no finished turn is lost.
-async fn end(entry: &Arc<Entry>, mut items: Vec<(Kind, serde_json::Value)>) {
+async fn end(entry: &Arc<Entry>, event: &StreamEvent) {
+    let data = serde_json::to_value(event).unwrap_or_default();
+    let mut items = vec![(Kind::Event, data)];
+    let lines = project(entry, event);
+    items.extend(lines.iter().map(|line| line_data(&line.text, line.stream)));
     let open: Vec<String> = {
         let now = entry.snapshot();
         now.pending_permissions.into_iter().map(|p| p.id).collect()

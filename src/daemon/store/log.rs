@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tokio::sync::oneshot;
 
 use crate::daemon::model::Session;
-use crate::daemon::ring::{Item, Kind};
+use crate::daemon::ring::{Item, Kind, PAGE_BYTES};
 use crate::runtime::{Code, Fault};
 
 /// Beyond so much that waits for the disk, items are left out of the log: a gap, not a stop.
@@ -178,7 +178,17 @@ impl Log {
                 "SELECT seq, epoch, kind, data FROM items WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3",
             )?;
             let rows = query.query_map(params![session, signed(from), limit as i64], row)?;
-            rows.collect::<Result<Vec<_>, _>>()
+            let mut bytes = 0;
+            let mut found = Vec::new();
+            for row in rows {
+                let row = row?;
+                bytes += row.data.len();
+                found.push(row);
+                if bytes >= PAGE_BYTES {
+                    break;
+                }
+            }
+            Ok(found)
         };
         self.read(rows).await.unwrap_or_default()
     }

@@ -1,0 +1,228 @@
+//! `agentproto workspace`: the named directories of this host (A46-REF-04). Works on the file
+//! alone: a running host reads it anew for each spawn, and writers wait for each other.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::machine::effects::Effects;
+use super::{Outcome, io_failure};
+use crate::daemon::workspaces::{Workspace, Workspaces};
+use crate::exit;
+use crate::report::aoi::{Emitter, object};
+use crate::report::text::plain;
+use crate::runtime::Fault;
+use crate::runtime::home::Home;
+
+#[derive(Subcommand, Debug)]
+pub enum WorkspaceAction {
+    /// Register a directory; the first one becomes the active one
+    Add(Add),
+    /// List them
+    List(List),
+    /// Take one out of the list; the directory stays
+    Remove(Named),
+    /// Make one the active one, which sessions without a workspace run in
+    Use(Named),
+}
+
+#[derive(Args, Debug)]
+pub struct Add {
+    /// The directory
+    pub path: PathBuf,
+    /// Its name [default: made from the directory's]
+    #[arg(long, value_name = "SLUG")]
+    pub slug: Option<String>,
+    /// Free text
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    #[command(flatten)]
+    pub effects: Effects,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+#[derive(Args, Debug)]
+pub struct List {
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+#[derive(Args, Debug)]
+pub struct Named {
+    /// Its name
+    pub slug: String,
+    #[command(flatten)]
+    pub effects: Effects,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+impl WorkspaceAction {
+    pub fn said(&self) -> (&'static str, &String) {
+        match self {
+            WorkspaceAction::Add(args) => ("workspace add", &args.output),
+            WorkspaceAction::List(args) => ("workspace list", &args.output),
+            WorkspaceAction::Remove(args) => ("workspace remove", &args.output),
+            WorkspaceAction::Use(args) => ("workspace use", &args.output),
+        }
+    }
+}
+
+pub fn run(action: &WorkspaceAction, out: &mut dyn Write) -> Outcome {
+    let began = Instant::now();
+    let home = Home::from_env()?;
+    let (command, output) = action.said();
+    let change = match action {
+        WorkspaceAction::List(_) => {
+            let all = Workspaces::load(&home)?;
+            list(&all, output, began, out).map_err(io_failure)?;
+            return Ok(exit::CLEAN);
+        }
+        WorkspaceAction::Add(args) => Change {
+            action: "add",
+            dry_run: args.effects.dry_run,
+            done: changed(&home, args.effects.dry_run, |all| {
+                all.add(&args.path, args.slug.as_deref(), args.label.as_deref())
+            })?,
+        },
+        WorkspaceAction::Remove(args) => Change {
+            action: "remove",
+            dry_run: args.effects.dry_run,
+            done: changed(&home, args.effects.dry_run, |all| all.remove(&args.slug))?,
+        },
+        WorkspaceAction::Use(args) => Change {
+            action: "use",
+            dry_run: args.effects.dry_run,
+            done: changed(&home, args.effects.dry_run, |all| all.activate(&args.slug))?,
+        },
+    };
+    change
+        .tell(command, output, began, out)
+        .map_err(io_failure)?;
+    Ok(exit::CLEAN)
+}
+
+/// What was changed, or would be.
+struct Change {
+    action: &'static str,
+    dry_run: bool,
+    /// The workspace, and whether it is the active one afterwards.
+    done: (Workspace, bool),
+}
+
+/// A dry run does it all on a copy.
+fn changed(
+    home: &Home,
+    dry_run: bool,
+    change: impl FnOnce(&mut Workspaces) -> Result<Workspace, Fault>,
+) -> Result<(Workspace, bool), Fault> {
+    let with_active = |all: &mut Workspaces| {
+        let workspace = change(all)?;
+        let is_active = all.active.as_deref() == Some(workspace.slug.as_str());
+        Ok((workspace, is_active))
+    };
+    match dry_run {
+        true => with_active(&mut Workspaces::load(home)?),
+        false => Workspaces::change(home, with_active),
+    }
+}
+
+impl Change {
+    fn tell(
+        &self,
+        command: &str,
+        output: &str,
+        began: Instant,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let (workspace, is_active) = &self.done;
+        let facts = facts(workspace, *is_active);
+        match output {
+            "json" => writeln!(out, "{}", crate::report::text::pretty(&facts)?),
+            "jsonl" => {
+                let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+                emitter.meta(command)?;
+                match self.dry_run {
+                    true => {
+                        let plan = json!({
+                            "action": self.action,
+                            "target": workspace.slug,
+                            "detail": workspace.path.to_string_lossy(),
+                        });
+                        emitter.event("plan", &object(plan))?;
+                    }
+                    false => emitter.event("workspace", &object(facts))?,
+                }
+                let fields = json!({ "dry_run": self.dry_run });
+                emitter.summary(true, began.elapsed(), object(fields))
+            }
+            _ => {
+                let (would, slug) = (if self.dry_run { "would " } else { "" }, &workspace.slug);
+                let path = shown(&workspace.path);
+                match (self.action, is_active) {
+                    ("add", true) => writeln!(out, "{would}add {slug}: {path} (active)"),
+                    ("add", false) => writeln!(out, "{would}add {slug}: {path}"),
+                    ("remove", _) => writeln!(out, "{would}remove {slug}; {path} stays as it is"),
+                    _ => writeln!(out, "{would}use {slug}: {path}"),
+                }
+            }
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    plain(&path.to_string_lossy()).into_owned()
+}
+
+fn facts(workspace: &Workspace, is_active: bool) -> Value {
+    let mut facts = serde_json::to_value(workspace).unwrap_or_default();
+    facts["active"] = is_active.into();
+    facts
+}
+
+fn list(all: &Workspaces, output: &str, began: Instant, out: &mut dyn Write) -> io::Result<()> {
+    let is_active = |w: &Workspace| all.active.as_deref() == Some(w.slug.as_str());
+    match output {
+        "json" => {
+            let all = serde_json::to_value(all).unwrap_or_default();
+            writeln!(out, "{}", crate::report::text::pretty(&all)?)
+        }
+        "jsonl" => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("workspace list")?;
+            for workspace in &all.workspaces {
+                emitter.event("workspace", &object(facts(workspace, is_active(workspace))))?;
+            }
+            emitter.summary(true, began.elapsed(), object(json!({})))
+        }
+        _ if all.workspaces.is_empty() => {
+            writeln!(
+                out,
+                "no workspaces; `agentproto workspace add PATH` makes one"
+            )
+        }
+        _ => {
+            let widest = all.workspaces.iter().map(|w| w.slug.len()).max();
+            let width = widest.unwrap_or(0);
+            for workspace in &all.workspaces {
+                let mark = if is_active(workspace) { '*' } else { ' ' };
+                let label = workspace.label.as_deref().unwrap_or_default();
+                let line = format!(
+                    "{mark} {:<width$}  {}  {}",
+                    workspace.slug,
+                    shown(&workspace.path),
+                    plain(label)
+                );
+                writeln!(out, "{}", line.trim_end())?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! What goes wrong around the daemon: each has a clear answer (A46-STATUS-06, 07, A46-REF-02).
+
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+
+use super::served::{Served, command, eventually, processes_of};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+// A46-STATUS-06.
+#[test]
+fn a_signal_kills_the_sessions_and_is_told() {
+    let host = Served::new();
+    let id = host.running("default");
+    let busy = host.running("default");
+    host.post(
+        &format!("/sessions/{busy}/prompt"),
+        &json!({ "prompt": "be slow" }),
+    );
+    let stream = host.stream(&busy, "", "");
+    let place = host.dir.path().to_owned();
+    let (status, events, dir) = host.stop();
+    assert_eq!(status.code(), Some(143));
+    let summary = events.last().expect("a summary");
+    assert_eq!(
+        (&summary["type"], &summary["reason"]),
+        (&json!("aoi:summary"), &json!("interrupted"))
+    );
+    let seen = stream.to_end();
+    let ends = seen
+        .iter()
+        .filter(|m| m.data["line"] == "── turn-end (cancelled) ──")
+        .count();
+    assert_eq!(ends, 1, "{seen:?}");
+    assert!(!dir.path().join("home/runtime.json").exists());
+    eventually("nothing is left", || processes_of(&place).is_empty());
+    let kept = std::fs::read(dir.path().join("home/sessions.json")).expect("there");
+    let kept: Value = serde_json::from_slice(&kept).expect("JSON");
+    for session in kept["sessions"].as_array().expect("a list") {
+        assert_eq!(session["status"], "killed", "{session}");
+    }
+    let again = Served::on(dir, &[]);
+    for id in [id, busy] {
+        assert_eq!(
+            again.get(&format!("/sessions/{id}")).json()["status"],
+            "killed"
+        );
+    }
+}
+
+#[test]
+fn a_port_or_a_state_that_is_taken() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let port = taken.local_addr().expect("bound").port().to_string();
+    let host = Served::new();
+    let run = |dir: &std::path::Path, port: &str, output: &str| {
+        let ran = command(dir)
+            .args(["serve", "--port", port, "--output", output])
+            .output();
+        let ran = ran.expect("run");
+        assert_eq!(ran.status.code(), Some(69), "{ran:?}");
+        (
+            String::from_utf8(ran.stdout).expect("UTF-8"),
+            String::from_utf8(ran.stderr).expect("UTF-8"),
+        )
+    };
+    let dir = TempDir::new().expect("a directory");
+    let (_, said) = run(dir.path(), &port, "human");
+    assert!(
+        said.contains("port_taken") && said.contains("--port 0"),
+        "{said}"
+    );
+    let (events, _) = run(dir.path(), &port, "jsonl");
+    let events: Vec<Value> = events
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect();
+    let kinds: Vec<&str> = events.iter().filter_map(|e| e["type"].as_str()).collect();
+    assert_eq!(kinds, ["aoi:meta", "aoi:error", "aoi:summary"]);
+    let (_, said) = run(host.dir.path(), "0", "human");
+    assert!(
+        said.contains("already_serving") && said.contains(&host.address),
+        "{said}"
+    );
+    assert_eq!(host.get("/sessions").status, 200, "the first one goes on");
+}
+
+/// Kills the daemon in the middle; what the next life says.
+fn killed_in_the_middle(dir: TempDir) -> TempDir {
+    let host = Served::on(dir, &[]);
+    let idle = host.running("default");
+    host.turn(&idle, "a finished turn");
+    let busy = host.running("default");
+    host.post(
+        &format!("/sessions/{busy}/prompt"),
+        &json!({ "prompt": "be slow" }),
+    );
+    host.signal(libc::SIGKILL);
+    let (_, _, dir) = host.ended();
+    let place = dir.path().to_owned();
+    eventually("no agent outlives its host", || {
+        processes_of(&place).is_empty()
+    });
+    let kept = std::fs::read(dir.path().join("home/sessions.json")).expect("there");
+    serde_json::from_slice::<Value>(&kept).expect("valid after every death");
+    let again = Served::on(dir, &[]);
+    for id in [&idle, &busy] {
+        let session = again.get(&format!("/sessions/{id}")).json();
+        assert_eq!(session["status"], "error", "{session}");
+        assert_eq!(session["busy"], false);
+        assert!(
+            session["reason"]
+                .as_str()
+                .is_some_and(|r| r.contains("host ended")),
+            "{session}"
+        );
+    }
+    let lines = again.lines(&idle);
+    assert!(
+        lines.iter().any(|l| l == "You said: a finished turn"),
+        "{lines:?}"
+    );
+    assert_eq!(
+        again.lines(&busy).last().map(String::as_str),
+        Some("── turn-end (error) ──")
+    );
+    again.stop().2
+}
+
+#[test]
+fn a_daemon_that_is_killed_leaves_no_ghosts() {
+    let mut dir = TempDir::new().expect("a directory");
+    for _ in 0..2 {
+        dir = killed_in_the_middle(dir);
+    }
+}
+
+#[test]
+fn damaged_files_are_kept_aside_and_told() {
+    let host = Served::new();
+    let id = host.running("default");
+    host.turn(&id, "hello");
+    let (_, _, dir) = host.stop();
+    let home = dir.path().join("home");
+    std::fs::write(home.join("sessions.json"), "{\"sessions\": [").expect("written");
+    let host = Served::on(dir, &[]);
+    let warned = host
+        .said
+        .iter()
+        .find(|e| e["type"] == "aoi:warning")
+        .expect("a warning");
+    assert!(
+        warned["message"]
+            .as_str()
+            .is_some_and(|m| m.contains("sessions.json")),
+        "{warned}"
+    );
+    let kept = || {
+        std::fs::read_dir(host.home())
+            .expect("there")
+            .filter_map(Result::ok)
+    };
+    let aside = kept().find(|e| {
+        e.file_name()
+            .to_string_lossy()
+            .starts_with("sessions.json.damaged-")
+    });
+    let aside = std::fs::read_to_string(aside.expect("kept").path()).expect("readable");
+    assert_eq!(aside, "{\"sessions\": [");
+    assert_eq!(
+        host.get(&format!("/sessions/{id}")).json()["status"],
+        "killed",
+        "the log knows it"
+    );
+
+    std::fs::write(host.home().join("workspaces.json"), "no JSON").expect("written");
+    let refused = host.post("/sessions/agent", &json!({ "adapter": "mock-acp" }));
+    assert_eq!(refused.refusal(422), "manifest_invalid");
+    assert_eq!(host.get("/workspaces").refusal(422), "manifest_invalid");
+    std::fs::remove_file(host.home().join("workspaces.json")).expect("removed");
+
+    let (_, _, dir) = host.stop();
+    std::fs::write(dir.path().join("home/sessions.db"), "x".repeat(5000)).expect("written");
+    // Else it could be made whole again from here.
+    let _ = std::fs::remove_file(dir.path().join("home/sessions.db-wal"));
+    let host = Served::on(dir, &[]);
+    assert!(
+        host.said.iter().any(|e| e["type"] == "aoi:warning"),
+        "{:?}",
+        host.said
+    );
+    assert_eq!(
+        host.get(&format!("/sessions/{id}")).json()["status"],
+        "killed",
+        "the file knows it"
+    );
+    let new = host.running("default");
+    host.turn(&new, "hello");
+}
+
+#[test]
+fn a_full_disk_costs_history_and_nothing_else() {
+    let dir = TempDir::new().expect("a directory");
+    let mut limited = command(dir.path());
+    // SAFETY: only calls that are allowed between fork and exec.
+    unsafe {
+        limited.pre_exec(|| {
+            let most = libc::rlimit {
+                rlim_cur: 400 << 10,
+                rlim_max: 400 << 10,
+            };
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            match libc::setrlimit(libc::RLIMIT_FSIZE, &most) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    let host = Served::started(dir, limited, &[]);
+    let id = host.running("default");
+    let long = "much to say ".repeat(200);
+    eventually("the log is full", || {
+        host.turn(&id, &long);
+        host.get("/healthz").json()["status"] == "degraded"
+    });
+    host.turn(&id, "still there");
+    let lines = host.lines(&id);
+    assert!(
+        lines.iter().any(|l| l == "You said: still there"),
+        "{}",
+        lines.len()
+    );
+    let now = host.get(&format!("/sessions/{id}")).json();
+    assert_eq!(
+        (&now["status"], &now["busy"]),
+        (&json!("running"), &json!(false))
+    );
+    assert_eq!(
+        host.post(&format!("/sessions/{id}/kill"), &json!({}))
+            .json()["ok"],
+        true
+    );
+}
+
+// Clocks go back: sessions of the former life seem to come from the future.
+#[test]
+fn a_clock_that_jumped_changes_no_session() {
+    let host = Served::new();
+    let id = host.running("default");
+    host.turn(&id, "hello");
+    host.post(&format!("/sessions/{id}/kill"), &json!({}));
+    let before = host.stream(&id, "", "").to_end();
+    let (_, _, dir) = host.stop();
+    let log = Connection::open(dir.path().join("home/sessions.db")).expect("opened");
+    let text: String = log
+        .query_row("SELECT record FROM sessions", [], |row| row.get(0))
+        .expect("one");
+    let mut record: Value = serde_json::from_str(&text).expect("JSON");
+    for field in ["startedAt", "endedAt", "lastOutputAt"] {
+        record[field] = json!("2999-01-01T00:00:00.000Z");
+    }
+    let changed = log.execute(
+        "UPDATE sessions SET started_at = ?1, record = ?2",
+        ["2999-01-01T00:00:00.000Z", &record.to_string()],
+    );
+    assert_eq!(changed.expect("written"), 1);
+    drop(log);
+    let host = Served::on(dir, &[]);
+    let new = host.running("default");
+    host.turn(&new, "hello again");
+    let after = host.stream(&id, "", "").to_end();
+    assert_eq!(after.len(), before.len());
+    let header = format!(
+        "Last-Event-ID: {}\r\n",
+        before[2].id.as_deref().expect("an id")
+    );
+    assert_eq!(
+        host.stream(&id, "", &header).to_end().len(),
+        before.len() - 3
+    );
+    assert_eq!(
+        host.get("/sessions").json()["sessions"]
+            .as_array()
+            .map(Vec::len),
+        Some(2)
+    );
+}
+
+#[test]
+fn ten_thousand_sessions_of_the_past() {
+    let host = Served::new();
+    let id = host.running("default");
+    host.turn(&id, "hello");
+    let (_, _, dir) = host.stop();
+    let mut log = Connection::open(dir.path().join("home/sessions.db")).expect("opened");
+    let text: String = log
+        .query_row("SELECT record FROM sessions", [], |row| row.get(0))
+        .expect("one");
+    let mut record: Value = serde_json::from_str(&text).expect("JSON");
+    record["startedAt"] = json!("2001-01-01T00:00:00.000Z");
+    let filling = log.transaction().expect("begun");
+    for n in 0..10_000 {
+        let name = format!("ses_{n:024}");
+        record["id"] = json!(name);
+        let item = "{\"line\":\"old\",\"stream\":\"stdout\"}";
+        filling
+            .execute(
+                "INSERT INTO sessions VALUES (?1, '2001-01-01T00:00:00.000Z', ?2)",
+                [&name, &record.to_string()],
+            )
+            .expect("written");
+        filling
+            .execute(
+                "INSERT INTO items VALUES (?1, 0, 1, 'line', ?2)",
+                [&name, item],
+            )
+            .expect("written");
+    }
+    filling.commit().expect("written");
+    drop(log);
+    let host = Served::on(dir, &[]);
+    let listed = host.get("/sessions").json();
+    let listed = listed["sessions"].as_array().expect("a list");
+    // One had to go: the oldest.
+    assert_eq!(listed.len(), 10_000);
+    assert!(listed.iter().any(|s| s["id"] == id.as_str()));
+    assert_eq!(host.lines("ses_000000000000000000009999"), ["old"]);
+    let new = host.running("default");
+    host.turn(&new, "hello");
+    assert_eq!(
+        host.delete("/sessions/ses_000000000000000000009999").json()["ok"],
+        true
+    );
+}
+
+// A46-STATUS-07: an agent that dies in its turn.
+#[test]
+fn an_agent_that_crashes_ends_its_turn_visibly() {
+    let host = Served::new();
+    let id = host.running("crash");
+    let stream = host.stream(&id, "?from=now", "");
+    host.post(
+        &format!("/sessions/{id}/prompt"),
+        &json!({ "prompt": "crash" }),
+    );
+    let seen = stream.to_end();
+    let lines: Vec<&str> = seen
+        .iter()
+        .filter_map(|m| m.data["line"].as_str())
+        .collect();
+    assert!(lines.iter().any(|l| l.starts_with("[error] ")), "{lines:?}");
+    assert!(lines.contains(&"── turn-end (error) ──"), "{lines:?}");
+    let last = seen.last().expect("an end");
+    assert_eq!(last.data["status"], "error");
+}
+
+#[test]
+fn no_more_sessions_than_were_asked_for() {
+    let host = Served::on(
+        TempDir::new().expect("a directory"),
+        &["--max-sessions", "1"],
+    );
+    let id = host.running("default");
+    let refused = host.post("/sessions/agent", &json!({ "adapter": "mock-acp" }));
+    assert_eq!(refused.refusal(429), "too_many_sessions");
+    host.post(&format!("/sessions/{id}/kill"), &json!({}));
+    host.running("default");
+}

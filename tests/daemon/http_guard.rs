@@ -1,0 +1,485 @@
+//! Who may come in, and how much of what (A46-SEC-01, 02, 06).
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::host::Host;
+use super::served::{Answer, HANG, Served, command, eventually, work};
+use agentproto::daemon::http::server::{self, Limits};
+use agentproto::daemon::http::{Door, Names, Rate, Rates, Times, router};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+// A46-SEC-02: the token, on everything that has data.
+#[test]
+fn nothing_without_the_token() {
+    let host = Served::new();
+    let id = host.running("default");
+    let wrong = format!("Authorization: Bearer {}0\r\n", &host.token[1..]);
+    let basic = format!("Authorization: Basic {}\r\n", host.token);
+    let query = format!("/sessions?token={0}&access_token={0}", host.token);
+    for path in [
+        "/sessions",
+        "/openapi.json",
+        "/adapters",
+        "/mcp",
+        "/nowhere",
+        &query,
+    ] {
+        for headers in ["", "Authorization: Bearer\r\n", &wrong, &basic] {
+            let refused = host.ask("GET", path, headers, "");
+            assert_eq!(refused.refusal(401), "unauthorized", "{path} {headers}");
+            assert!(
+                refused.head.contains("www-authenticate: bearer"),
+                "{refused:?}"
+            );
+        }
+    }
+    let lower = format!("authorization: bearer {}\r\n", host.token);
+    assert_eq!(host.ask("GET", "/sessions", &lower, "").status, 200);
+    let health = host.ask("GET", "/healthz", "", "");
+    assert_eq!((health.status, &health.json()["ok"]), (200, &json!(true)));
+    let page = host.ask("GET", "/", "", "");
+    assert_eq!(page.status, 200);
+    assert!(
+        page.head
+            .contains("content-security-policy: default-src 'none'; script-src 'sha256-")
+    );
+    for secret in [&host.token, &id] {
+        assert!(!page.text.contains(secret.as_str()), "the page has no data");
+    }
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let file = std::fs::metadata(host.home().join(name)).expect("there");
+        file.permissions().mode() & 0o777
+    };
+    assert_eq!((mode("runtime.json"), mode("sessions.db")), (0o600, 0o600));
+    assert_eq!(host.token.len(), 64, "256 bits");
+}
+
+#[test]
+fn another_name_or_another_page_is_refused_on_every_route() {
+    let host = Served::new();
+    let (_, port) = host.address.split_once(':').expect("a port");
+    let ask = |path: &str, headers: &str| {
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nConnection: close\r\n{}",
+            host.bearer()
+        );
+        host.raw(format!("{head}{headers}\r\n").as_bytes())
+    };
+    for path in ["/", "/healthz", "/mcp", "/sessions", "/login", "/nowhere"] {
+        let evil = format!("Host: evil.example:{port}\r\n");
+        assert_eq!(ask(path, &evil).refusal(403), "host_forbidden", "{path}");
+        assert_eq!(ask(path, "").refusal(400), "host_missing", "{path}");
+        let own = format!("Host: {}\r\n", host.address);
+        assert_eq!(
+            ask(path, &format!("{own}{own}")).refusal(400),
+            "host_missing",
+            "{path}"
+        );
+        for origin in [
+            "http://evil.example",
+            "null",
+            "https://127.0.0.1",
+            "http://localhost:1",
+        ] {
+            let headers = format!("{own}Origin: {origin}\r\n");
+            assert_eq!(
+                ask(path, &headers).refusal(403),
+                "origin_forbidden",
+                "{path} {origin}"
+            );
+        }
+        if path != "/" {
+            let headers = format!("{own}Sec-Fetch-Site: cross-site\r\n");
+            assert_eq!(
+                ask(path, &headers).refusal(403),
+                "origin_forbidden",
+                "{path}"
+            );
+        }
+    }
+    let same = format!(
+        "Host: {0}\r\nOrigin: http://{0}\r\nSec-Fetch-Site: same-origin\r\n",
+        host.address
+    );
+    assert_eq!(ask("/sessions", &same).status, 200);
+    assert_eq!(
+        ask("/sessions", &format!("Host: localhost:{port}\r\n")).status,
+        200
+    );
+    let absolute = format!(
+        "GET http://evil.example/healthz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        host.address
+    );
+    assert_eq!(host.raw(absolute.as_bytes()).refusal(400), "host_missing");
+    let preflight = format!(
+        "OPTIONS /sessions HTTP/1.1\r\nHost: {}\r\nOrigin: http://evil.example\r\n\
+         Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n",
+        host.address
+    );
+    let preflight = host.raw(preflight.as_bytes());
+    assert_eq!(preflight.refusal(403), "origin_forbidden");
+    assert!(!preflight.head.contains("access-control"), "{preflight:?}");
+}
+
+#[test]
+fn a_ticket_opens_one_stream_once() {
+    let host = Served::new();
+    let (id, other) = (host.running("default"), host.running("default"));
+    let ticket = |id: &str| {
+        let issued = host.post(&format!("/sessions/{id}/tickets"), &json!({}));
+        assert_eq!(issued.status, 201, "{issued:?}");
+        issued.json()["ticket"]
+            .as_str()
+            .expect("a ticket")
+            .to_owned()
+    };
+    let open = |id: &str, ticket: &str| {
+        let mut stream = host.open();
+        let path = format!("/sessions/{id}/stream?ticket={ticket}");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", host.address);
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).expect("an answer");
+        String::from_utf8_lossy(&first).into_owned()
+    };
+    let one = ticket(&id);
+    assert_eq!(open(&id, &one), "HTTP/1.1 200");
+    assert_eq!(open(&id, &one), "HTTP/1.1 401", "once");
+    let one = ticket(&id);
+    assert_eq!(open(&other, &one), "HTTP/1.1 401", "for its own session");
+    let one = ticket(&id);
+    let elsewhere = host.ask("GET", &format!("/sessions/{id}?ticket={one}"), "", "");
+    assert_eq!(elsewhere.refusal(401), "unauthorized");
+}
+
+#[test]
+fn the_link_of_open_logs_in_once() {
+    let dir = TempDir::new().expect("a directory");
+    let mut child = command(dir.path())
+        .args(["serve", "--port", "0", "--open"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut said = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().expect("piped"));
+    while !said.contains("#code=") {
+        let read = std::io::BufRead::read_line(&mut out, &mut said).expect("readable");
+        assert!(read > 0, "{said}");
+    }
+    let link = said.split_whitespace().find(|word| word.contains("#code="));
+    let (url, code) = link.expect("a link").split_once("/#code=").expect("a code");
+    let address = url.strip_prefix("http://").expect("a url");
+    let login = || {
+        let body = json!({ "code": code }).to_string();
+        let mut stream = TcpStream::connect(address).expect("connected");
+        let request = format!(
+            "POST /login HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        Answer::read(stream)
+    };
+    let first = login();
+    let file = std::fs::read_to_string(dir.path().join("home/runtime.json")).expect("there");
+    let token = first.json()["token"].as_str().expect("a token").to_owned();
+    assert!(file.contains(&token) && !said.contains(&token), "{said}");
+    assert_eq!(login().refusal(401), "link_spent");
+    child.kill().expect("killed");
+    child.wait().expect("waited");
+}
+
+/// A server in this process, with limits of its own.
+struct Near {
+    host: Host,
+    address: String,
+    stop: watch::Sender<bool>,
+}
+
+impl Near {
+    async fn new(limits: Limits, rates: Rates, times: Times) -> Near {
+        let host = Host::new();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("bound");
+        let address = listener.local_addr().expect("bound").to_string();
+        let door = Door::new(host.registry.clone(), "secret".into(), Names::default());
+        let door = Arc::new(door.with_rates(rates).with_times(times));
+        let (stop, stopped) = watch::channel(false);
+        let app = router(door, axum::Router::new());
+        tokio::spawn(server::serve(listener, app, None, limits, stopped));
+        Near {
+            host,
+            address,
+            stop,
+        }
+    }
+
+    fn open(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("connected");
+        stream.set_read_timeout(Some(HANG)).expect("set");
+        stream
+    }
+
+    fn ask(&self, path: &str, token: &str) -> Answer {
+        let mut stream = self.open();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n",
+            self.address
+        );
+        let _ = stream.write_all(request.as_bytes());
+        Answer::read(stream)
+    }
+}
+
+const SOON: Duration = Duration::from_millis(200);
+
+// Slow heads, silence, slow bodies: each is cut off, and nobody else waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_does_not_finish_is_cut_off() {
+    let limits = Limits {
+        head: SOON,
+        ..Limits::default()
+    };
+    let times = Times {
+        body: SOON,
+        ..Times::default()
+    };
+    let near = Near::new(limits, Rates::default(), times).await;
+    let mut silent = near.open();
+    let mut half = near.open();
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        .expect("sent");
+    let mut idle = near.open();
+    let whole = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", near.address);
+    idle.write_all(whole.as_bytes()).expect("sent");
+    let mut body = near.open();
+    let head = format!(
+        "POST /sessions/agent HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer secret\r\n\
+         Content-Type: application/json\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{{",
+        near.address
+    );
+    body.write_all(head.as_bytes()).expect("sent");
+    assert_eq!(near.ask("/healthz", "").status, 200, "others are served");
+    for (name, stream) in [
+        ("silent", &mut silent),
+        ("half", &mut half),
+        ("idle", &mut idle),
+    ] {
+        let mut rest = Vec::new();
+        stream
+            .read_to_end(&mut rest)
+            .unwrap_or_else(|e| panic!("{name} is closed: {e}"));
+    }
+    assert_eq!(Answer::read(body).refusal(408), "body_timeout");
+    near.stop.send(true).expect("told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_and_heads_are_bounded() {
+    let limits = Limits {
+        connections: 3,
+        head_bytes: 16 << 10,
+        headers: 20,
+        ..Limits::default()
+    };
+    let near = Near::new(limits, Rates::default(), Times::default()).await;
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        let mut stream = near.open();
+        let whole = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", near.address);
+        stream.write_all(whole.as_bytes()).expect("sent");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).expect("an answer");
+        kept.push(stream);
+    }
+    assert_eq!(
+        near.ask("/healthz", "").refusal(503),
+        "too_many_connections"
+    );
+    kept.clear();
+    eventually("room again", || near.ask("/healthz", "").status == 200);
+    for head in [
+        format!("X-Long: {}\r\n", "x".repeat(32 << 10)),
+        "X-Many: x\r\n".repeat(40),
+    ] {
+        let mut stream = near.open();
+        let request = format!(
+            "GET /healthz HTTP/1.1\r\nHost: {}\r\n{head}\r\n",
+            near.address
+        );
+        let _ = stream.write_all(request.as_bytes());
+        let refused = Answer::read(stream);
+        assert_eq!(refused.status, 431, "{refused:?}");
+    }
+    assert_eq!(near.ask("/healthz", "").status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_guesses_is_slowed_and_who_knows_is_not() {
+    let never = |at_once| Rate {
+        per_second: 1e-9,
+        at_once,
+    };
+    let rates = Rates {
+        near: never(30.0),
+        failed: never(5.0),
+        ..Rates::default()
+    };
+    let near = Near::new(Limits::default(), rates, Times::default()).await;
+    for _ in 0..5 {
+        assert_eq!(near.ask("/sessions", "guess").refusal(401), "unauthorized");
+    }
+    let slow = near.ask("/sessions", "guess");
+    assert_eq!(slow.refusal(429), "too_many_requests");
+    assert!(slow.head.contains("retry-after:"), "{slow:?}");
+    for _ in 0..24 {
+        assert_eq!(near.ask("/sessions", "secret").status, 200);
+    }
+    assert_eq!(
+        near.ask("/sessions", "secret").refusal(429),
+        "too_many_requests"
+    );
+}
+
+// A46-SSE-06.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_stream_gives_signs_of_life() {
+    assert_eq!(Times::default().keep_alive, Duration::from_secs(25));
+    let times = Times {
+        keep_alive: SOON,
+        ..Times::default()
+    };
+    let near = Near::new(Limits::default(), Rates::default(), times).await;
+    let session = near.host.running("default").await;
+    let mut stream = near.open();
+    let request = format!(
+        "GET /sessions/{}/stream?from=now HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer secret\r\n\r\n",
+        session.id, near.address
+    );
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut seen = String::new();
+    let mut bytes = [0; 512];
+    while seen.matches(": keep-alive\n\n").count() < 3 {
+        let read = stream.read(&mut bytes).expect("in time");
+        assert!(read > 0, "{seen}");
+        seen += &String::from_utf8_lossy(&bytes[..read]);
+    }
+}
+
+#[test]
+fn beyond_this_machine_only_with_tls_or_on_request() {
+    let dir = TempDir::new().expect("a directory");
+    let refused = command(dir.path())
+        .args(["serve", "--port", "0", "--bind", "0.0.0.0"])
+        .output()
+        .expect("run");
+    assert_eq!(refused.status.code(), Some(64));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("--tls-cert") && said.contains("--insecure-bind"),
+        "{said}"
+    );
+    assert!(!dir.path().join("home/runtime.json").exists());
+}
+
+// A46-SEC-06: who is not the local user stays within the registered workspaces.
+#[test]
+fn from_elsewhere_only_registered_directories() {
+    let Some(address) = own_address() else {
+        println!("this machine has no address but loopback: nothing to try from elsewhere");
+        return;
+    };
+    let dir = TempDir::new().expect("a directory");
+    let inside = dir.path().join("project");
+    std::fs::create_dir_all(inside.join("deep")).expect("made");
+    std::os::unix::fs::symlink("/", inside.join("out")).expect("linked");
+    let added = command(dir.path())
+        .args(["workspace", "add"])
+        .arg(&inside)
+        .output()
+        .expect("run");
+    assert!(added.status.success(), "{added:?}");
+    let host = Served::on(dir, &["--bind", "0.0.0.0", "--insecure-bind"]);
+    let (_, port) = host.address.split_once(':').expect("a port");
+    let there = format!("{address}:{port}");
+    let spawn = |cwd: &std::path::Path| {
+        let body = json!({ "adapter": "mock-acp", "cwd": cwd }).to_string();
+        let mut stream = TcpStream::connect(&there).expect("connected");
+        let request = format!(
+            "POST /sessions/agent HTTP/1.1\r\nHost: {there}\r\nConnection: close\r\n{}\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            host.bearer(),
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        Answer::read(stream)
+    };
+    for outside in [
+        work(host.dir.path()),
+        inside.join("out/tmp"),
+        inside.join(".."),
+    ] {
+        assert_eq!(
+            spawn(&outside).refusal(403),
+            "cwd_outside_workspaces",
+            "{outside:?}"
+        );
+    }
+    assert_eq!(spawn(&inside.join("deep")).status, 201);
+    let body = json!({ "adapter": "mock-acp", "cwd": work(host.dir.path()) });
+    assert_eq!(
+        host.post("/sessions/agent", &body).status,
+        201,
+        "the local user may"
+    );
+}
+
+/// By which this machine would talk to others; nothing is sent.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+#[test]
+fn over_tls_with_a_certificate_of_its_own() {
+    let dir = TempDir::new().expect("a directory");
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into(), "127.0.0.1".into()]);
+    let made = made.expect("a certificate");
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).expect("written");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let wrong = command(dir.path())
+        .args(["serve", "--port", "0", "--tls-cert"])
+        .arg(&cert)
+        .arg("--tls-key")
+        .arg(&cert)
+        .output()
+        .expect("run");
+    assert_eq!(wrong.status.code(), Some(78), "{wrong:?}");
+    let args = [
+        "--tls-cert",
+        cert.to_str().expect("text"),
+        "--tls-key",
+        key.to_str().expect("text"),
+    ];
+    let host = Served::on(dir, &args);
+    // Our own client trusts what `runtime.json` names.
+    let listed = command(host.dir.path())
+        .args(["sessions", "--json"])
+        .output()
+        .expect("run");
+    assert!(listed.status.success(), "{listed:?}");
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert_eq!(listed, json!({ "sessions": [] }));
+    let plain = host.ask("GET", "/healthz", "", "");
+    assert_ne!(plain.status, 200, "nothing without TLS: {plain:?}");
+}
