@@ -104,7 +104,7 @@ fn from_spawn_to_forget() {
         host.post(&path, &json!({ "prompt": "x" })).refusal(409),
         "session_ended"
     );
-    let rest = stream.to_end();
+    let rest = stream.read_out();
     let last = rest.last().expect("an end");
     assert_eq!(
         (last.event.as_str(), &last.data["status"]),
@@ -136,7 +136,7 @@ fn forgetting_a_living_session_ends_its_streams() {
     let id = host.running("default");
     let stream = host.stream(&id, "?from=now", "");
     assert_eq!(host.delete(&format!("/sessions/{id}")).json()["ok"], true);
-    let seen = stream.to_end();
+    let seen = stream.read_out();
     let killed = seen
         .iter()
         .any(|m| m.event == "status" && m.data["status"] == "killed");
@@ -173,11 +173,9 @@ fn a_question_is_answered_over_http() {
         host.post(&elsewhere, &cancelled).refusal(404),
         "permission_not_found"
     );
-    let allow = question["options"].as_array().expect("options").iter();
-    let allow = allow
-        .filter(|o| o["kind"] == "allow_once")
-        .map(|o| o["id"].clone());
-    let allow = allow.last().expect("offered");
+    let options = question["options"].as_array().expect("options");
+    let allow = options.iter().find(|o| o["kind"] == "allow_once");
+    let allow = &allow.expect("offered")["id"];
     assert_eq!(
         host.post(&path, &json!({ "optionId": allow })).json()["ok"],
         true

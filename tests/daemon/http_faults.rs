@@ -27,7 +27,7 @@ fn a_signal_kills_the_sessions_and_is_told() {
         (&summary["type"], &summary["reason"]),
         (&json!("aoi:summary"), &json!("interrupted"))
     );
-    let seen = stream.to_end();
+    let seen = stream.read_out();
     let ends = seen
         .iter()
         .filter(|m| m.data["line"] == "── turn-end (cancelled) ──")
@@ -250,7 +250,7 @@ fn a_clock_that_jumped_changes_no_session() {
     let id = host.running("default");
     host.turn(&id, "hello");
     host.post(&format!("/sessions/{id}/kill"), &json!({}));
-    let before = host.stream(&id, "", "").to_end();
+    let before = host.stream(&id, "", "").read_out();
     let (_, _, dir) = host.stop();
     let log = Connection::open(dir.path().join("home/sessions.db")).expect("opened");
     let text: String = log
@@ -269,14 +269,14 @@ fn a_clock_that_jumped_changes_no_session() {
     let host = Served::on(dir, &[]);
     let new = host.running("default");
     host.turn(&new, "hello again");
-    let after = host.stream(&id, "", "").to_end();
+    let after = host.stream(&id, "", "").read_out();
     assert_eq!(after.len(), before.len());
     let header = format!(
         "Last-Event-ID: {}\r\n",
         before[2].id.as_deref().expect("an id")
     );
     assert_eq!(
-        host.stream(&id, "", &header).to_end().len(),
+        host.stream(&id, "", &header).read_out().len(),
         before.len() - 3
     );
     assert_eq!(
@@ -344,7 +344,7 @@ fn an_agent_that_crashes_ends_its_turn_visibly() {
         &format!("/sessions/{id}/prompt"),
         &json!({ "prompt": "crash" }),
     );
-    let seen = stream.to_end();
+    let seen = stream.read_out();
     let lines: Vec<&str> = seen
         .iter()
         .filter_map(|m| m.data["line"].as_str())

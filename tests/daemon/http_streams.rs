@@ -23,7 +23,7 @@ fn ids(host: &Served, id: &str) -> Vec<String> {
 }
 
 fn seen_ids(stream: Stream) -> Vec<String> {
-    let seen = stream.to_end();
+    let seen = stream.read_out();
     assert!(seen.iter().all(|m| m.event != "gap"), "{seen:?}");
     seen.into_iter().filter_map(|m| m.id).collect()
 }
@@ -49,7 +49,7 @@ fn a_reader_comes_back_where_it_was_from_ring_and_log_and_another_life() {
         for odd in ["x", "0-0", "ffff-3"] {
             let seen = host
                 .stream(&id, "", &format!("Last-Event-ID: {odd}\r\n"))
-                .to_end();
+                .read_out();
             assert_eq!(seen[0].event, "gap", "{odd}: {seen:?}");
         }
     };
@@ -66,7 +66,7 @@ fn every_kind_of_event_has_its_shape() {
         host.turn(&id, prompt);
     }
     host.post(&format!("/sessions/{id}/kill"), &json!({}));
-    let seen = host.stream(&id, "", "").to_end();
+    let seen = host.stream(&id, "", "").read_out();
     for message in &seen {
         match message.event.as_str() {
             // A46-SSE-02, 03.
@@ -113,10 +113,10 @@ fn a_reader_that_does_not_read_holds_nobody_up() {
     let stuck: Vec<Stream> = (0..3).map(|_| host.stream(&id, "", "")).collect();
     host.turn(&id, "flood");
     host.post(&format!("/sessions/{id}/kill"), &json!({}));
-    let all = host.stream(&id, "", "").to_end();
+    let all = host.stream(&id, "", "").read_out();
     assert!(all.len() > 1000, "{}", all.len());
     // Late as it is, it finds everything, or is told what it missed.
-    let late = stuck.into_iter().next().expect("one").to_end();
+    let late = stuck.into_iter().next().expect("one").read_out();
     let got = late.iter().filter(|m| m.id.is_some()).count();
     let gaps = late.iter().filter(|m| m.event == "gap").count();
     let whole = ids(&host, &id).len();

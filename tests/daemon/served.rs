@@ -379,7 +379,7 @@ impl Stream {
 
     /// Everything up to `end`, after which the host closes.
     #[track_caller]
-    pub fn to_end(mut self) -> Vec<Message> {
+    pub fn read_out(mut self) -> Vec<Message> {
         let seen = self.until(|event, _| event == "end");
         assert!(self.next().is_none(), "nothing comes after the end");
         seen
