@@ -240,7 +240,7 @@ fn reader_and_schema_know_the_same_words() {
     for key in &known {
         assert!(prompts::parse(&format!("{key}: x")).is_ok(), "{key}");
     }
-    for key in prompts::KEYS {
+    for key in prompts::names() {
         assert!(known.contains(key), "{key}");
     }
 }

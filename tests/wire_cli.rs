@@ -310,7 +310,7 @@ fn a_client_that_does_something_else_is_told() {
         err.contains("the client sent the request session/list"),
         "{err}"
     );
-    assert!(err.contains("the request initialize (line 2)"), "{err}");
+    assert!(err.contains("the request initialize (line 3)"), "{err}");
     assert!(
         err.contains("the client ended, but the recording goes on with"),
         "{err}"

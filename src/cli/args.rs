@@ -238,7 +238,8 @@ pub struct Lint {
 
 #[derive(Args, Debug)]
 pub struct Explain {
-    /// Rule, for example `cont-default-in-supported` or `AOI-03.count`
+    /// Rule, for example `cont-default-in-supported` or `AOI-03.count`; or a statement of a suite
+    /// or of the register, for example `TR-13` or `A45-CAP-02`
     pub rule: String,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]

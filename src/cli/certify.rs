@@ -18,10 +18,11 @@ use crate::harness::model::{Report, Target};
 use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
 use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
-use crate::harness::suite::{self, Suite};
+use crate::harness::suite::{self, Selection, Suite};
 use crate::lint::text::closest_of;
 use crate::mock::llm;
 use crate::report::certify::{self, Format};
+use crate::report::text::plain;
 use crate::runtime;
 use crate::runtime::bundle::Bundle;
 use crate::runtime::choices::{Given, Wanted};
@@ -29,7 +30,23 @@ use crate::runtime::context::Sandboxing;
 use crate::runtime::fault::Fault;
 use crate::wire;
 
+const EXAMPLES: &str = "\
+Examples:
+  agentproto certify --mock acp                        see how it goes, with our own agent
+  agentproto certify -- my-agent acp                   your agent
+  agentproto certify --mock-llm -- my-agent acp        with a scripted model behind it
+  agentproto certify --prompts prompts.yaml --report-dir report -- my-agent acp
+  agentproto certify --only PT-11 -- my-agent acp      one statement; `explain PT-11` says more
+  agentproto certify ./bundle                          a bundle through the whole runner
+
+Exit codes: 0 certified; with --only, --shard or --baseline: nothing (new) failed
+            1 a requirement failed, or nothing failed and it is no certificate either
+           64 usage · 65 malformed suite, prompts, script or baseline · 66 no such file
+           69 the target cannot be started, or never answered · 70 internal fault · 73/74 I/O
+          130/143 interrupted: the report so far is printed, and says that it is partial";
+
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Certify {
     /// A bundle, its AGENT-CLI.md, or the slug of an adapter
     #[arg(value_name = "BUNDLE", conflicts_with_all = ["mock", "command"])]
@@ -41,7 +58,15 @@ pub struct Certify {
     /// protocol of the target]
     #[arg(long = "suite", value_name = "NAME|FILE")]
     pub suites: Vec<String>,
-    /// Which prompt makes this agent do what (YAML)
+    /// Which prompt makes this agent do what (YAML); cases without their prompt are skipped
+    ///
+    /// A mapping of keys to texts, each optional: text (answer with a little text), tool (call a
+    /// tool), permission (ask before acting), fs_read and fs_write (read, write a file through
+    /// the client), terminal (run a command in a terminal of the client), slow (work for some
+    /// seconds), plan (make a plan), thought (think aloud), elicitation (ask with a form), recall
+    /// (say again what the user said), log (MCP: log something). For an MCP server a key holds a
+    /// call: `tool: {name: search, arguments: {q: x}}`. A run that skips cases prints the file
+    /// that it lacks, ready to be filled in.
     #[arg(long, value_name = "FILE")]
     pub prompts: Option<PathBuf>,
     /// A variable for the agent's environment
@@ -69,8 +94,8 @@ pub struct Certify {
     /// Run the I-th of N parts; `agentproto report merge` puts them together
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Only cases that decide this requirement, or of this name; several with commas. With
-    /// --selftest: mutants of this id or requirement, and variants of this name
+    /// Only these: a statement (PT-11), a chapter (PT), a section ("prompt turn") or a case;
+    /// several with commas. With --selftest: mutants, their statements, and variants
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format
@@ -125,7 +150,6 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         None => None,
     };
     let suites = suites(args, named.as_deref())?;
-    only_what_is_there(&args.only, &suites)?;
     let prompts = read_prompts(args, named.as_deref())?;
     let script = read_script(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
@@ -135,7 +159,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         shard: args.shard.as_deref().map(shard).transpose()?,
         stop: &signals::STOP,
         keep_transcripts: args.report_dir.is_some(),
-        only: args.only.clone(),
+        only: only(&args.only, &suites)?,
     };
     let progress = progress::shown(global);
     let tokio = tokio::runtime::Builder::new_multi_thread()
@@ -181,6 +205,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
             starts: Patience::default(),
+            sessions: Patience::default(),
             turns: Patience::default(),
         };
         let suites = Arc::new(suites);
@@ -327,23 +352,17 @@ fn shard(text: &str) -> Result<(usize, usize), Failure> {
 }
 
 /// A selection of nothing would look like a run without failures.
-fn only_what_is_there(only: &[String], suites: &[Suite]) -> Result<(), Failure> {
-    let cases = || suites.iter().flat_map(|suite| &suite.cases);
-    for id in only {
-        if cases().any(|case| case.id == *id || case.decides.contains(id)) {
-            continue;
-        }
-        let what = format!("no case of these suites is `{id}` or decides it");
-        let watched = suites.iter().any(|suite| suite.requirement(id).is_some());
-        let names = cases().flat_map(|case| std::iter::once(&case.id).chain(&case.decides));
-        let hint = match closest_of(id, names.map(String::as_str)) {
-            _ if watched => "it is watched in every case; run without --only".to_owned(),
+fn only(words: &[String], suites: &[Suite]) -> Result<Selection, Failure> {
+    Selection::of(words, suites).map_err(|unknown| {
+        let word = plain(&unknown.word);
+        let what = format!("no statement, section or case of these suites is `{word}`");
+        Failure::new(exit::USAGE, what).hint(match unknown.meant {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "docs/suites/ lists every requirement and case".to_owned(),
-        };
-        return Err(Failure::new(exit::USAGE, what).hint(hint));
-    }
-    Ok(())
+            None => "`agentproto coverage` lists every statement; `--only PT` takes a chapter, \
+                     `--only PT-11` a statement"
+                .to_owned(),
+        })
+    })
 }
 
 fn suites(args: &Certify, bundle: Option<&BundleTarget>) -> Result<Vec<Suite>, Failure> {
@@ -411,12 +430,20 @@ fn read_prompts(
     };
     let name = path.to_string_lossy();
     let text = read(&name)?;
-    prompts::parse(&text).map_err(|mistakes| {
+    let given = prompts::parse(&text).map_err(|mistakes| {
         let places = mistakes::places(&name, &mistakes);
         let message = format!("not a prompts file: {places}");
-        let keys = prompts::KEYS.join(", ");
+        let keys = prompts::names().join(", ");
         Failure::new(exit::DATA, message).hint(format!("its keys are {keys}"))
-    })
+    })?;
+    // Who names other keys only is still asked for an ordinary turn.
+    let mut all = match args.mock_llm && args.llm_script.is_none() {
+        true => prompts::of_mock_model(),
+        false => prompts::of_anybody(),
+    };
+    all.retain(|key, _| key == "text");
+    all.extend(given);
+    Ok(all)
 }
 
 fn pairs(list: &[String], wanted: &str) -> Result<Vec<(String, String)>, Failure> {

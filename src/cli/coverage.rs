@@ -12,6 +12,7 @@ use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::lint::registry;
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::{Meta, docs};
 
 /// Every statement of the specs with a stable id.
 const REGISTER: &str = include_str!("../../suites/register.tsv");
@@ -51,6 +52,8 @@ struct Row {
     binds: &'static str,
     text: String,
     by: BTreeSet<String>,
+    /// What the register says of a statement that nothing of ours decides: why, or which tests.
+    noted: &'static str,
 }
 
 /// What the suites decide, by id of the register; and their own statements.
@@ -91,6 +94,7 @@ fn suites() -> Suites {
                 binds: "agent",
                 text: requirement.statement.clone(),
                 by,
+                noted: "",
             });
         }
     }
@@ -168,6 +172,10 @@ fn rows() -> Vec<Row> {
             level: statement.level,
             binds: statement.binds,
             text: statement.text.to_owned(),
+            noted: match by.is_empty() {
+                true => statement.proposed,
+                false => "",
+            },
             by,
         }
     });
@@ -223,8 +231,60 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
     Ok(exit::CLEAN)
 }
 
+/// The ids of all statements.
+pub(super) fn ids() -> Vec<String> {
+    rows().into_iter().map(|row| row.id).collect()
+}
+
+/// Whether the register has this statement.
+pub(super) fn is_statement(name: &str) -> bool {
+    register().any(|statement| statement.id.eq_ignore_ascii_case(name))
+}
+
+/// A statement of the register with what decides it; `false` where there is none of that name.
+pub(super) fn explain(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+    let Some(statement) = register().find(|s| s.id.eq_ignore_ascii_case(name)) else {
+        return Ok(false);
+    };
+    let Some(row) = rows().into_iter().find(|row| row.id == statement.id) else {
+        return Ok(false);
+    };
+    let mut page = format!(
+        "# {}\n\n{} · {}, {} · binds: {}\n\n{}.\n\n## What decides it\n\n",
+        row.id,
+        row.level,
+        row.spec,
+        row.section,
+        row.binds,
+        row.text.trim_end_matches('.'),
+    );
+    for by in &row.by {
+        page.push_str(&format!("- {by}\n"));
+    }
+    if row.by.is_empty() {
+        page.push_str(&format!(
+            "No rule, case or monitor; the register says: {}\n",
+            row.noted
+        ));
+    }
+    let written = match output {
+        "json" => {
+            let mut record = record(&row);
+            record.insert("markdown".to_owned(), page.into());
+            writeln!(out, "{:#}", serde_json::Value::Object(record))
+        }
+        "jsonl" => {
+            let page = std::iter::once((row.id.as_str(), page));
+            docs::pages_jsonl(page, &Meta::default(), out)
+        }
+        _ => out.write_all(page.as_bytes()),
+    };
+    written.map_err(io_failure)?;
+    Ok(true)
+}
+
 fn record(row: &Row) -> Fields {
-    object(json!({
+    let mut fields = object(json!({
         "id": row.id,
         "spec": row.spec,
         "section": row.section,
@@ -232,7 +292,11 @@ fn record(row: &Row) -> Fields {
         "binds": row.binds,
         "statement": row.text,
         "decided_by": row.by,
-    }))
+    }));
+    if !row.noted.is_empty() {
+        fields.insert("noted".to_owned(), row.noted.into());
+    }
+    fields
 }
 
 fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
@@ -243,13 +307,14 @@ fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
             writeln!(out, "\n{} · {}", row.spec, row.section)?;
         }
         let by: Vec<&str> = row.by.iter().map(String::as_str).collect();
-        let by = match by.is_empty() {
-            true => "-".to_owned(),
-            false => by.join(", "),
+        let by = match (by.is_empty(), row.noted) {
+            (true, "") => "by -".to_owned(),
+            (true, noted) => format!("by none of these; the register: {noted}"),
+            (false, _) => format!("by {}", by.join(", ")),
         };
         writeln!(
             out,
-            "  {:<16} {:<6} {}\n  {:<16}        by {by}",
+            "  {:<16} {:<6} {}\n  {:<16}        {by}",
             row.id, row.level, row.text, ""
         )?;
     }

@@ -37,14 +37,10 @@ pub fn run(args: &Diff, global: &Global, out: &mut dyn Write) -> Outcome {
     let (a, _) = read(&args.a)?;
     let (b, _) = read(&args.b)?;
     let sides = [
-        Side::new(&args.a.to_string_lossy(), &a, whole(&a)),
-        Side::new(&args.b.to_string_lossy(), &b, whole(&b)),
+        Side::new(&args.a.to_string_lossy(), &a, a.numbers()),
+        Side::new(&args.b.to_string_lossy(), &b, b.numbers()),
     ];
     show(&sides, &[], &args.output, "diff", global, out)
-}
-
-fn whole(transcript: &Transcript) -> RangeInclusive<u64> {
-    1..=transcript.len() as u64
 }
 
 /// A transcript with what it is called.

@@ -228,7 +228,7 @@ fn rerun(
     }
     let sides = [
         Side::new(&args.file.to_string_lossy(), recorded, lines),
-        Side::new(&command, &new.transcript, 1..=new.transcript.len() as u64),
+        Side::new(&command, &new.transcript, new.transcript.numbers()),
     ];
     diff::show(&sides, &new.notes, &args.output, "replay", global, out)
 }

@@ -21,7 +21,7 @@ pub enum ReportAction {
     Merge(Merge),
     /// Print a saved report in another form
     Render(Render),
-    /// Write index.html and index.md: every report of a directory, agent by section
+    /// Write index.html and index.md: every report of directories, agent by section
     Index(Index),
 }
 
@@ -57,8 +57,12 @@ pub struct Render {
 
 #[derive(Args, Debug)]
 pub struct Index {
-    /// Directory of reports: NAME/report.json or NAME.json
-    pub dir: PathBuf,
+    /// Directories of reports (NAME/report.json or NAME.json), or directories that are reports
+    #[arg(value_name = "DIR", required = true)]
+    pub dirs: Vec<PathBuf>,
+    /// Where the index is written [default: the directory, where there is one]
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
 }
 
 pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -88,13 +92,27 @@ pub fn run(action: &ReportAction, global: &Global, out: &mut dyn Write) -> Outco
             Ok(exit::CLEAN)
         }
         ReportAction::Index(args) => {
-            let reports = index::write(&args.dir).map_err(index_failure)?;
+            let to = match (&args.to, args.dirs.as_slice()) {
+                (Some(to), _) => to,
+                (None, [dir]) => dir,
+                (None, _) => {
+                    return Err(
+                        Failure::new(exit::USAGE, "where shall the index be written?")
+                            .hint("name its directory with --to DIR"),
+                    );
+                }
+            };
+            if !to.is_dir() {
+                let message = format!("{} is no directory", plain(&to.to_string_lossy()));
+                return Err(Failure::new(exit::NO_INPUT, message));
+            }
+            let reports = index::write(&args.dirs, to).map_err(index_failure)?;
             if !global.quiet {
                 writeln!(
                     out,
                     "{} in {}",
                     count(reports, "report", "reports"),
-                    plain(&args.dir.join("index.html").to_string_lossy())
+                    plain(&to.join("index.html").to_string_lossy())
                 )
                 .map_err(io_failure)?;
             }

@@ -44,10 +44,16 @@ impl Level {
 pub struct Evidence {
     /// `to-agent`, `from-agent`, `stderr` or `process`.
     pub direction: String,
-    /// Its number in the transcript.
+    /// Its line in the file of the transcript.
     pub line: u64,
-    /// The line itself, cut where it is long, made printable where it is not.
+    /// The line itself, shortened where it is long, made printable where it is not.
     pub text: String,
+    /// JSON Pointer of what is wrong in it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The characters of `text` that the pointer means: the first, and the one behind the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<(usize, usize)>,
     /// Milliseconds since the process was started.
     #[serde(default)]
     pub at_ms: f64,

@@ -15,7 +15,7 @@ use super::run::process::{Launcher, StartError};
 use super::run::{
     self, Login, Options, Patience, Progress, Ran, Secrets, Setting, Workspace, prompts,
 };
-use super::suite::{self, Suite};
+use super::suite::{self, Selection, Suite, selection::begins};
 use crate::mock::Kind;
 use crate::mock::mutants::{self, Mutant};
 use crate::runtime::context::Sandboxing;
@@ -118,13 +118,13 @@ pub enum Depth {
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub depth: Depth,
-    /// Only these: ids of mutants, statements that they break, names of variants.
+    /// Only these: ids of mutants, statements that they break, names of variants; or beginnings.
     pub only: Vec<String>,
 }
 
 impl Trial {
     fn has(&self, names: &[&str]) -> bool {
-        let wanted = |name: &&str| self.only.iter().any(|only| only == name);
+        let wanted = |name: &&str| self.only.iter().any(|only| begins(only, name));
         self.only.is_empty() || names.iter().any(wanted)
     }
 }
@@ -176,22 +176,25 @@ async fn bundles(
         let places = Arc::clone(&places);
         running.spawn(async move {
             let _place = places.acquire_owned().await;
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
             let report = lifecycle::trial(&variant.bundle, &[], JOBS, Sandboxing::Auto).await;
             let (passed, blamed) = match report {
                 Ok(report) => tally(&report.results),
                 Err(error) => (0, vec![error]),
             };
-            VariantRow {
+            Some(VariantRow {
                 mock: LIFECYCLE,
                 variant: variant.id.to_owned(),
                 what: variant.what.to_owned(),
                 passed,
                 blamed,
-            }
+            })
         });
     }
     while let Some(ended) = running.join_next().await {
-        let Ok(row) = ended else { continue };
+        let Ok(Some(row)) = ended else { continue };
         done += 1;
         heard.done(&row.variant, done, all);
         outcome.variants.push(row);
@@ -216,12 +219,12 @@ async fn bundles(
                     judge(&mut row, &Base::default(), &report.results);
                 }
             }
-            row
+            (!stop.load(Ordering::Relaxed)).then_some(row)
         });
     }
     let mut rows = Vec::new();
     while let Some(ended) = running.join_next().await {
-        let Ok(row) = ended else { continue };
+        let Ok(Some(row)) = ended else { continue };
         done += 1;
         heard.done(&row.mutant, done, all);
         rows.push(row);
@@ -290,13 +293,19 @@ impl Bench {
             };
             running.spawn(async move {
                 let _place = places.acquire_owned().await;
-                let ran = bench.certify(&plain.env(), &[], part).await;
+                let ran = bench
+                    .certify(&plain.env(), Selection::default(), part)
+                    .await;
                 (plain, ran)
             });
         }
         let mut bases: HashMap<String, Base> = HashMap::new();
         while let Some(ended) = running.join_next().await {
             let Ok((plain, ran)) = ended else { continue };
+            // Who was not heard to the end is not judged.
+            if ran.report.partial {
+                continue;
+            }
             done += 1;
             heard.done(&plain.name, done, all);
             let row = variant_row(self.kind, &plain, &ran);
@@ -313,12 +322,13 @@ impl Bench {
             let bases = Arc::clone(&bases);
             running.spawn(async move {
                 let _place = places.acquire_owned().await;
-                bench.mutant(mutant, depth, &bases).await
+                let row = bench.mutant(mutant, depth, &bases).await;
+                (!bench.stop.load(Ordering::Relaxed)).then_some(row)
             });
         }
         let mut rows = Vec::new();
         while let Some(ended) = running.join_next().await {
-            let Ok(row) = ended else { continue };
+            let Ok(Some(row)) = ended else { continue };
             done += 1;
             heard.done(&row.mutant, done, all);
             rows.push(row);
@@ -365,24 +375,40 @@ impl Bench {
         let mock = self.kind.as_str();
         let mut row = MutantRow::new(mock, mutant.id, mutant.requirement, mutant.wrong);
         if depth == Depth::Quick {
-            let mut only = vec![mutant.requirement.to_owned()];
-            let tour = base.seen.get(mutant.requirement).into_iter().flatten();
-            only.extend(tour.take(TOUR).cloned());
-            let ran = self.certify(&env, &only, None).await;
+            let ran = self
+                .certify(&env, self.first_cases(mutant, base), None)
+                .await;
             judge(&mut row, base, &ran.report.results);
             if row.attributed {
                 return row;
             }
         }
-        let ran = self.certify(&env, &[], None).await;
+        let ran = self.certify(&env, Selection::default(), None).await;
         judge(&mut row, base, &ran.report.results);
         row
+    }
+
+    /// The cases of the mutant's statement, and some in which monitors see it.
+    fn first_cases(&self, mutant: &Mutant, base: &Base) -> Selection {
+        let statement = mutant.requirement.to_owned();
+        let cases = self.suites.iter().flat_map(|suite| &suite.cases);
+        let cases = cases.filter(|case| case.decides.contains(&statement));
+        let tour = base.seen.get(mutant.requirement).into_iter().flatten();
+        Selection {
+            cases: cases
+                .map(|case| case.id.clone())
+                .chain(tour.take(TOUR).cloned())
+                .collect(),
+            statements: [statement].into(),
+            names_cases: false,
+            needs_witnesses: false,
+        }
     }
 
     async fn certify(
         &self,
         env: &[(String, String)],
-        only: &[String],
+        only: Selection,
         shard: Option<(usize, usize)>,
     ) -> Ran {
         let argv = vec![self.own.clone(), "mock".into(), self.kind.as_str().into()];
@@ -392,7 +418,7 @@ impl Bench {
             shard,
             stop: self.stop,
             keep_transcripts: false,
-            only: only.to_vec(),
+            only,
         };
         let ready = Launcher::new(argv, env)
             .map_err(|error| error.to_string())
@@ -418,6 +444,7 @@ impl Bench {
             home: None,
             state_variable: Some("MOCK_STATE_DIR"),
             starts: Patience::default(),
+            sessions: Patience::default(),
             turns: Patience::default(),
             secrets: Secrets::default(),
         };

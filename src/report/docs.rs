@@ -170,10 +170,21 @@ pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
 
 /// `explain --output jsonl`.
 pub fn explain_jsonl(rule: &Rule, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+    pages_jsonl(std::iter::once((rule.slug, markdown(rule, 1))), meta, out)
+}
+
+/// Pages as events, each under its name.
+pub fn pages_jsonl<'p>(
+    pages: impl Iterator<Item = (&'p str, String)>,
+    meta: &Meta,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut emitter = Emitter::new(out, &meta.version);
     emitter.meta("explain")?;
-    let page = json!({ "slug": rule.slug, "markdown": markdown(rule, 1) });
-    emitter.event("doc", &object(page))?;
+    for (name, markdown) in pages {
+        let page = json!({ "slug": name, "markdown": markdown });
+        emitter.event("doc", &object(page))?;
+    }
     emitter.summary(true, meta.elapsed, Fields::new())
 }
 

@@ -364,7 +364,7 @@ mod tests {
             };
             transcript.push(direction, Duration::ZERO, text.as_bytes(), true, None);
         }
-        normal(&transcript, 1..=lines.len() as u64)
+        normal(&transcript, transcript.numbers())
     }
 
     #[test]

@@ -12,8 +12,9 @@ mod renames;
 pub mod replay;
 pub mod rerun;
 pub mod script;
+pub mod span;
 pub mod strict_json;
 mod transcript;
 
 pub use envelope::{Envelope, Flaw, Kind};
-pub use transcript::{Direction, Line, Transcript};
+pub use transcript::{Direction, FIRST, Line, Transcript};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::file::line_value;
-use super::transcript::{Direction, Line};
+use super::transcript::{Direction, FIRST, Line};
 
 /// Of a longer line only the beginning is kept, so that its text fits a line of the file even
 /// where every byte of it has to be escaped.
@@ -48,7 +48,7 @@ impl<W: Write> Recorder<W> {
         Ok(Recorder {
             out,
             longest: LONGEST,
-            number: 0,
+            number: FIRST - 1,
             to_agent: Stream::default(),
             from_agent: Stream::default(),
             stderr: Stream::default(),
@@ -165,7 +165,7 @@ mod tests {
         }
         recorder.flush(Duration::ZERO).unwrap();
         let (back, _) = file::read(written.as_slice()).unwrap();
-        let line = back.line(1).unwrap();
+        let line = back.line(FIRST).unwrap();
         assert_eq!(
             (line.bytes.as_slice(), line.cut),
             (&b"0123456789"[..], Some(16))

@@ -303,7 +303,7 @@ mod tests {
             r#">{"jsonrpc":"2.0","id":5,"result":{"outcome":{"optionId":"a"}}}"#,
             r#"<{"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#,
         ]);
-        let mut rerun = Rerun::new(&recording, 1..=7);
+        let mut rerun = Rerun::new(&recording, recording.numbers());
         rerun.place("/old", "/new");
         assert_eq!(rerun.directories(), ["/old"]);
         assert_eq!(sent(rerun.todo())["params"]["cwd"], "/new");
@@ -334,7 +334,7 @@ mod tests {
             r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#">{"jsonrpc":"2.0","id":2,"method":"b"}"#,
         ]);
-        let mut rerun = Rerun::new(&recording, 1..=3);
+        let mut rerun = Rerun::new(&recording, recording.numbers());
         sent(rerun.todo());
         let refused = rerun.hear(br#"{"jsonrpc":"2.0","id":3,"method":"what"}"#);
         assert_eq!(refused.unwrap()["error"]["code"], -32601);

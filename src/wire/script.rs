@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 use super::envelope::{Envelope, Kind};
-use super::transcript::{Direction, Line, Transcript};
+use super::transcript::{Direction, FIRST, Line, Transcript};
 
 /// A line of a recording.
 #[derive(Clone, Debug)]
@@ -60,10 +60,10 @@ pub fn processes(transcript: &Transcript) -> Vec<RangeInclusive<u64>> {
         line.direction == Direction::Process && process_said(line, "started").is_some()
     });
     let mut starts: Vec<u64> = starts.map(|line| line.number).collect();
-    if starts.first() != Some(&1) {
-        starts.insert(0, 1);
+    if starts.first() != Some(&FIRST) {
+        starts.insert(0, FIRST);
     }
-    let last = transcript.len() as u64;
+    let last = transcript.last();
     let ends = starts.iter().skip(1).map(|start| start - 1).chain([last]);
     starts.iter().zip(ends).map(|(a, b)| *a..=b).collect()
 }
@@ -114,7 +114,7 @@ mod tests {
         push(Direction::Process, r#"{"exit":{"code":0}}"#);
         push(Direction::Process, r#"{"started":true}"#);
         push(Direction::ToAgent, "{}");
-        assert_eq!(processes(&transcript), [1..=3, 4..=5]);
+        assert_eq!(processes(&transcript), [2..=4, 5..=6]);
         let whole = processes(&Transcript::new());
         assert_eq!(whole.len(), 1);
         assert!(whole.iter().all(|lines| lines.is_empty()));

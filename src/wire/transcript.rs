@@ -3,14 +3,19 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// So much text stays in memory.
+/// So much text stays in memory, and so many lines: what is known of each takes room, too.
 const IN_MEMORY: usize = 256 << 10;
+const LINES_IN_MEMORY: usize = 4 << 10;
 /// So much text is kept in all; later lines are counted only.
 const MOST_BYTES: u64 = 512 << 20;
 const MOST_LINES: usize = 1 << 20;
+/// The number of the first line. Numbers are lines of the file that a transcript is written to,
+/// and its first line is the head: what a report names can be jumped to.
+pub const FIRST: u64 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -31,21 +36,22 @@ impl Direction {
         }
     }
 
+    const ALL: [Direction; 4] = [
+        Direction::ToAgent,
+        Direction::FromAgent,
+        Direction::Stderr,
+        Direction::Process,
+    ];
+
     pub fn named(name: &str) -> Option<Direction> {
-        let all = [
-            Direction::ToAgent,
-            Direction::FromAgent,
-            Direction::Stderr,
-            Direction::Process,
-        ];
-        all.into_iter().find(|d| d.as_str() == name)
+        Self::ALL.into_iter().find(|d| d.as_str() == name)
     }
 }
 
 /// One line as it was, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Counted from 1 over all directions.
+    /// Counted from `FIRST` over all directions.
     pub number: u64,
     pub direction: Direction,
     /// Since the start of the transcript.
@@ -77,9 +83,54 @@ struct Entry {
     place: u64,
 }
 
+impl Entry {
+    const SIZE: usize = 40;
+
+    fn bytes(&self) -> [u8; Entry::SIZE] {
+        let mut bytes = [0; Entry::SIZE];
+        let numbers = [self.at_us, self.offset, self.length, self.place];
+        let rest = u64::from(self.kept) << 8 | u64::from(self.ended) << 4 | self.direction as u64;
+        for (place, number) in bytes
+            .chunks_exact_mut(8)
+            .zip(numbers.into_iter().chain([rest]))
+        {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn of(bytes: &[u8; Entry::SIZE]) -> Option<Entry> {
+        let mut numbers = bytes.chunks_exact(8).map(|chunk| {
+            let mut number = [0; 8];
+            number.copy_from_slice(chunk);
+            u64::from_le_bytes(number)
+        });
+        let (at_us, offset, length, place) = (
+            numbers.next()?,
+            numbers.next()?,
+            numbers.next()?,
+            numbers.next()?,
+        );
+        let rest = numbers.next()?;
+        let mut all = Direction::ALL.into_iter();
+        Some(Entry {
+            direction: all.find(|direction| *direction as u64 == rest & 15)?,
+            ended: rest >> 4 & 1 == 1,
+            at_us,
+            offset,
+            length,
+            kept: u32::try_from(rest >> 8).ok()?,
+            place,
+        })
+    }
+}
+
 #[derive(Default)]
 pub struct Transcript {
+    /// The first lines; the others are in `more`.
     entries: Vec<Entry>,
+    more: Option<File>,
+    count: usize,
     memory: Vec<u8>,
     file: Option<File>,
     stored: u64,
@@ -95,11 +146,11 @@ impl Transcript {
     }
 
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.count
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.count == 0
     }
 
     /// Adds a line; gives its number. `length` is its true length where `bytes` is a beginning.
@@ -113,13 +164,13 @@ impl Transcript {
     ) -> u64 {
         let whole = length.unwrap_or(bytes.len() as u64);
         let offset = self.advance(direction, whole + u64::from(ended));
-        if self.entries.len() >= MOST_LINES {
+        if self.count >= MOST_LINES {
             self.lost += 1;
-            return self.entries.len() as u64;
+            return self.last();
         }
         // What a full disk cannot hold is told as cut.
         let kept = self.store(bytes).unwrap_or_default();
-        self.entries.push(Entry {
+        let entry = Entry {
             direction,
             ended,
             at_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
@@ -127,8 +178,38 @@ impl Transcript {
             length: whole,
             kept,
             place: self.stored - u64::from(kept),
-        });
-        self.entries.len() as u64
+        };
+        match self.enter(entry) {
+            Ok(()) => self.count += 1,
+            Err(_) => self.lost += 1,
+        }
+        self.last()
+    }
+
+    fn enter(&mut self, entry: Entry) -> io::Result<()> {
+        let Some(at) = self.count.checked_sub(LINES_IN_MEMORY) else {
+            self.entries.push(entry);
+            return Ok(());
+        };
+        let file = match &mut self.more {
+            Some(file) => file,
+            none => none.insert(unnamed()?),
+        };
+        file.write_all_at(&entry.bytes(), (at * Entry::SIZE) as u64)
+    }
+
+    fn entry(&self, index: usize) -> Option<Entry> {
+        let Some(at) = index.checked_sub(LINES_IN_MEMORY) else {
+            return self.entries.get(index).copied();
+        };
+        if index >= self.count {
+            return None;
+        }
+        let mut bytes = [0; Entry::SIZE];
+        let file = self.more.as_ref()?;
+        file.read_exact_at(&mut bytes, (at * Entry::SIZE) as u64)
+            .ok()?;
+        Entry::of(&bytes)
     }
 
     fn advance(&mut self, direction: Direction, by: u64) -> u64 {
@@ -163,10 +244,19 @@ impl Transcript {
         Ok(length)
     }
 
-    /// The line of this number, from 1.
+    /// The number of the last line; one before the first where there is none.
+    pub fn last(&self) -> u64 {
+        self.count as u64 + FIRST - 1
+    }
+
+    /// The numbers of all lines.
+    pub fn numbers(&self) -> RangeInclusive<u64> {
+        FIRST..=self.last()
+    }
+
     pub fn line(&self, number: u64) -> Option<Line> {
-        let index = usize::try_from(number.checked_sub(1)?).ok()?;
-        let entry = *self.entries.get(index)?;
+        let index = usize::try_from(number.checked_sub(FIRST)?).ok()?;
+        let entry = self.entry(index)?;
         let mut bytes = vec![0; entry.kept as usize];
         let memory = self.memory.len() as u64;
         if entry.place + u64::from(entry.kept) <= memory {
@@ -189,7 +279,7 @@ impl Transcript {
     }
 
     pub fn lines(&self) -> impl Iterator<Item = Line> + '_ {
-        (1..=self.entries.len() as u64).filter_map(|n| self.line(n))
+        self.numbers().filter_map(|n| self.line(n))
     }
 }
 
@@ -234,11 +324,38 @@ mod tests {
         let lines: Vec<Line> = transcript.lines().collect();
         assert_eq!(lines[0].bytes, b"{}");
         assert_eq!(lines[1].bytes, long);
-        assert_eq!((lines[1].number, lines[1].offset), (2, 0));
+        assert_eq!((lines[1].number, lines[1].offset), (3, 0));
         assert_eq!(lines[2].bytes, b"tail");
         assert_eq!(lines[2].cut, Some(1 << 30));
         assert_eq!(lines[2].offset, long.len() as u64 + 1);
         assert_eq!(lines[3].bytes, long);
         assert!(transcript.memory.len() <= IN_MEMORY);
+    }
+
+    #[test]
+    fn of_many_lines_only_some_are_in_memory() {
+        let mut transcript = Transcript::new();
+        let count = 3 * LINES_IN_MEMORY;
+        for i in 0..count {
+            let direction = Direction::ALL[i % 4];
+            let text = format!("line {i}");
+            let length = (i % 3 == 0).then_some(1 << 33);
+            let at = Duration::from_micros(i as u64);
+            let number = transcript.push(direction, at, text.as_bytes(), i % 2 == 0, length);
+            assert_eq!(number, i as u64 + FIRST);
+        }
+        assert_eq!(transcript.len(), count);
+        assert_eq!(transcript.entries.len(), LINES_IN_MEMORY);
+        let mut seen = 0;
+        for (i, line) in transcript.lines().enumerate() {
+            assert_eq!(line.text(), format!("line {i}"));
+            assert_eq!(line.direction, Direction::ALL[i % 4]);
+            assert_eq!(line.ended, i % 2 == 0);
+            assert_eq!(line.cut, (i % 3 == 0).then_some(1 << 33));
+            assert_eq!(line.at, Duration::from_micros(i as u64));
+            seen += 1;
+        }
+        assert_eq!(seen, count);
+        assert!(transcript.line(transcript.last() + 1).is_none());
     }
 }

@@ -147,6 +147,38 @@ fn floods_do_not_fill_the_memory() {
     }
 }
 
+/// Several floods at a time, of lines that are messages: what is remembered, what waits and what
+/// is written down has bounds together, too.
+#[test]
+fn floods_side_by_side_do_not_fill_the_memory() {
+    let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}"#;
+    let args = [
+        "--only",
+        "IN-01,IN-02,IN-03",
+        "--timeout",
+        "1",
+        "--jobs",
+        "4",
+    ];
+    let command = ["--output", "json", "--", "yes", update];
+    let peak = peak_of(&[&args[..], &command[..]].concat());
+    assert!(peak < 100 << 10, "{peak} kB");
+}
+
+/// An agent that hangs at session/new is waited for a few times, and judged all the same.
+#[test]
+fn a_hang_before_the_first_session_is_told() {
+    let agent = r#"while read -r line; do case "$line" in
+        *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}' ;;
+        esac; done"#;
+    let (output, report) = run(&["--only", "SE", "--timeout", "1", "--", "sh", "-c", agent]);
+    assert_eq!(output.status.code(), Some(1), "{report:#}");
+    assert_eq!(verdicts(&report, "TR-09"), ["fail"], "{report:#}");
+    let told = report.to_string();
+    assert!(told.contains("session/new was not answered"), "{report:#}");
+    assert!(told.contains("as it never was in this run"), "{report:#}");
+}
+
 /// Peak memory of a run in kilobytes, as the shell's time limit would see it.
 fn peak_of(args: &[&str]) -> u64 {
     #[expect(

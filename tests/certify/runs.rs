@@ -122,7 +122,7 @@ fn a_report_directory_has_every_form_and_the_transcripts() {
     let evidence = &row["evidence"][0];
     let line = text
         .lines()
-        .nth(evidence["line"].as_u64().unwrap() as usize);
+        .nth(evidence["line"].as_u64().unwrap() as usize - 1);
     let line: Value = serde_json::from_str(line.unwrap()).unwrap();
     assert_eq!(
         line["text"], evidence["text"],
@@ -180,8 +180,8 @@ fn an_agent_that_never_uses_a_service_proves_nothing_of_it() {
 fn a_selection_of_nothing_is_a_mistake() {
     for (only, told) in [
         ("PT-0l", "did you mean `PT-01`?"),
-        ("TR-03", "it is watched in every case"),
-        ("quite-else-where", "docs/suites/"),
+        ("PT-0", "did you mean"),
+        ("quite-else-where", "agentproto coverage"),
     ] {
         let output = certify(&["--mock", "acp", "--only", only])
             .output()
@@ -190,4 +190,174 @@ fn a_selection_of_nothing_is_a_mistake() {
         assert_eq!(output.status.code(), Some(64), "{said}");
         assert!(said.contains(told) && said.contains(only), "{said}");
     }
+}
+
+/// A chapter, a section, and a statement that only monitors decide.
+#[test]
+fn a_selection_takes_chapters_sections_and_what_is_watched() {
+    let chapter = |only: &str| {
+        let (output, report) = run(&["--mock", "acp", "--only", only]);
+        assert_eq!(output.status.code(), Some(0), "{report:#}");
+        assert_eq!(report["summary"]["certified"], false);
+        let rows = report["results"].as_array().unwrap().iter();
+        let ids = rows.map(|row| row["requirement"].as_str().unwrap().to_owned());
+        ids.collect::<std::collections::BTreeSet<String>>()
+    };
+    let modes = chapter("MO");
+    assert!(modes.len() > 3, "{modes:?}");
+    assert!(modes.iter().all(|id| id.starts_with("MO-")), "{modes:?}");
+    assert_eq!(chapter("session modes"), modes);
+    let several = chapter("MO,LI-01");
+    assert!(several.is_superset(&modes) && several.contains("LI-01"));
+    // All cases are run for it; nothing else is told.
+    let watched: Vec<String> = chapter("TR-03").into_iter().collect();
+    assert_eq!(watched, ["TR-03"]);
+    let (output, report) = run(&[
+        "--mock",
+        "acp",
+        "--only",
+        "TR-03",
+        "--env",
+        "MOCK_MUTANT=acp-tr-03-log-line",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{report:#}");
+    assert_eq!(verdicts(&report, "TR-03"), ["fail"]);
+}
+
+/// The evidence stands in the order of the wire, and says where in a line the fault is.
+#[test]
+fn evidence_points_at_the_fault() {
+    let dir = directory();
+    let path = dir.path().to_str().unwrap();
+    let (_, report) = run(&[
+        "--mock",
+        "acp",
+        "--only",
+        "PT-01",
+        "--env",
+        "MOCK_MUTANT=acp-pt-02-odd-reason",
+        "--report-dir",
+        path,
+    ]);
+    let mut rows = report["results"].as_array().unwrap().iter();
+    let row = rows.find(|row| row["requirement"] == "PT-02").unwrap();
+    let evidence = row["evidence"].as_array().unwrap();
+    let lines: Vec<u64> = evidence.iter().filter_map(|e| e["line"].as_u64()).collect();
+    assert!(lines.len() > 1 && lines.is_sorted(), "{row:#}");
+    let marked = evidence.iter().find(|e| e["pointer"].is_string()).unwrap();
+    assert_eq!(marked["pointer"], "/result/stopReason");
+    let text: Vec<char> = marked["text"].as_str().unwrap().chars().collect();
+    let place = |i: usize| marked["mark"][i].as_u64().unwrap() as usize;
+    let marked_text: String = text[place(0)..place(1)].iter().collect();
+    assert_eq!(marked_text, "\"done\"");
+    let transcript = dir.path().join(row["transcript"].as_str().unwrap());
+    let transcript = std::fs::read_to_string(transcript).unwrap();
+    let line = marked["line"].as_u64().unwrap() as usize;
+    let line: Value = serde_json::from_str(transcript.lines().nth(line - 1).unwrap()).unwrap();
+    assert_eq!(line["text"], marked["text"]);
+    assert_eq!(line["line"], marked["line"]);
+    let page = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(page.contains("<mark>&quot;done&quot;</mark>"));
+    let hint = row["hint"].as_str().unwrap();
+    let list = page.split("What to mend").nth(1).unwrap();
+    let list = list.split("<h2>").next().unwrap();
+    assert!(list.contains(hint), "the list says what to do: {list}");
+}
+
+/// Whoever has no prompts file is told what one has, and can paste it.
+#[test]
+fn a_missing_prompts_file_is_printed_ready_to_use() {
+    let own = env!("CARGO_BIN_EXE_agentproto");
+    let agent = ["--", own, "mock", "acp"];
+    let only = ["--only", "TC-01,PT-11,PE-01"];
+    let output = certify(&only).args(agent).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines = said
+        .lines()
+        .skip_while(|l| !l.contains("--prompts prompts.yaml"))
+        .take_while(|l| !l.contains("--mock-llm"));
+    let yaml = lines.filter_map(|l| l.strip_prefix("    "));
+    let yaml: String = yaml.map(|l| format!("{l}\n")).collect();
+    let keys = ["tool", "permission", "slow"];
+    for key in keys {
+        assert!(
+            yaml.contains(&format!("\n{key}: ")) || yaml.starts_with(key),
+            "{said}"
+        );
+    }
+    assert!(
+        yaml.contains("session/request_permission; for PE-01"),
+        "{said}"
+    );
+    let dir = directory();
+    let file = dir.path().join("prompts.yaml");
+    std::fs::write(&file, &yaml).unwrap();
+    let (_, report) = {
+        let output = certify(&["--output", "json", "--prompts", file.to_str().unwrap()])
+            .args(only)
+            .args(agent)
+            .output()
+            .unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output, report)
+    };
+    assert_eq!(report["summary"]["skip"], 0, "{report:#}");
+    let help = certify(&["--help"]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    for key in agentproto::harness::run::prompts::names() {
+        assert!(help.contains(key), "{key}");
+    }
+    for code in ["0 certified", "69 the target", "130/143 interrupted"] {
+        assert!(help.contains(code), "{help}");
+    }
+}
+
+#[test]
+fn every_statement_is_explained() {
+    use agentproto::harness::suite;
+    let explain = |args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_agentproto"));
+        command.arg("explain").args(args).output().unwrap()
+    };
+    for name in suite::names() {
+        let suite = suite::built_in(name).unwrap().unwrap();
+        for requirement in &suite.requirements {
+            let page = agentproto::report::certify::docs::Page {
+                suite: &suite,
+                requirement,
+            };
+            let text = page.markdown();
+            let id = &requirement.id;
+            assert!(text.contains(&requirement.source), "{id}");
+            assert!(
+                text.contains("- case `") || text.contains("- monitors"),
+                "{id}"
+            );
+        }
+    }
+    let page = explain(&["tr-13"]);
+    assert_eq!(page.status.code(), Some(0));
+    let page = String::from_utf8(page.stdout).unwrap();
+    for part in [
+        "# TR-13",
+        "MUST",
+        "tr-13-no-json",
+        "## What to do",
+        "--only TR-13",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let json = explain(&["PT-02", "-o", "json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["watched"], true);
+    assert_eq!(json["faults"][0]["id"], "acp-pt-02-odd-reason");
+    let jsonl = explain(&["PT-02", "-o", "jsonl"]).stdout;
+    assert_eq!(String::from_utf8(jsonl).unwrap().lines().count(), 3);
+    // A statement of the register that no suite has.
+    let page = String::from_utf8(explain(&["A46-TURN-04"]).stdout).unwrap();
+    assert!(page.starts_with("# A46-TURN-04"), "{page}");
+    let unknown = explain(&["TR-99"]);
+    assert_eq!(unknown.status.code(), Some(64));
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert!(said.contains("did you mean `TR-"), "{said}");
 }

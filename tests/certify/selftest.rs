@@ -120,6 +120,25 @@ fn list<'v>(row: &'v Value, key: &str) -> Vec<&'v str> {
     items.filter_map(Value::as_str).collect()
 }
 
+/// The numbers, also where the test passes: straight to standard error, past the capture.
+fn tell(outcome: &Value) {
+    use std::io::Write;
+    let summary = &outcome["summary"];
+    let number = |key: &str| summary[key].as_u64().unwrap_or_default();
+    let rate = |key: &str| 100.0 * number(key) as f64 / number("mutants").max(1) as f64;
+    let told = format!(
+        "\nselftest: {} mutants, {:.1} % killed, {:.1} % with the right requirement; {} \
+         conforming variants, {} false failures; {:.0} s\n",
+        number("mutants"),
+        rate("killed"),
+        rate("attributed"),
+        number("variants"),
+        number("false_failures"),
+        outcome["wall_ms"].as_f64().unwrap_or_default() / 1000.0,
+    );
+    let _ = std::io::stderr().write_all(told.as_bytes());
+}
+
 /// Every mutant of every suite is caught with its own statement, nothing else
 /// is blamed beside it, and no conforming variant is blamed for anything. The one place where
 /// all of them are run.
@@ -130,7 +149,9 @@ fn the_judge_is_sound() {
         .unwrap();
     let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_valid(&schema("selftest.schema.json"), &outcome);
+    tell(&outcome);
     let mutants = outcome["mutants"].as_array().unwrap();
+    let summary = &outcome["summary"];
     let mut wrong = Vec::new();
     for row in mutants {
         let id = text(row, "mutant");
@@ -166,6 +187,11 @@ fn the_judge_is_sound() {
         assert!(row["passed"].as_u64() >= Some(least), "{row:#}");
     }
 
+    for key in ["mutants", "killed", "attributed"] {
+        assert_eq!(summary[key], mutants.len(), "{summary}");
+    }
+    assert_eq!(summary["false_failures"], 0, "{summary}");
+    assert_eq!(summary["variants"], variants.len(), "{summary}");
     let of = |mock: &str| mutants.iter().filter(|m| m["mock"] == mock).count();
     assert!(of("acp") >= 200, "{}", of("acp"));
     assert!(of("acp-v2") >= 30, "{}", of("acp-v2"));

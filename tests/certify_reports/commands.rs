@@ -214,6 +214,39 @@ fn an_index_shows_every_agent_by_section() {
     ends(&report(root, &["index", "."]), 0);
 }
 
+/// Reports may lie anywhere; agents of one name are told apart by where.
+#[test]
+fn an_index_is_made_from_any_directories() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path();
+    for place in ["old/run", "new/run", "more/a", "more/b"] {
+        let path = root.join(place);
+        std::fs::create_dir_all(&path).expect("made");
+        write_all(&sample::clean(), &path, &Options::default()).expect("written");
+    }
+    std::fs::create_dir(root.join("site")).expect("made");
+    let args = [
+        "index", "old/run", "new/run", "more", "more/a", "--to", "site",
+    ];
+    let output = report(root, &args);
+    ends(&output, 0);
+    assert_eq!(output.stdout, b"4 reports in site/index.html\n");
+    let page = std::fs::read_to_string(root.join("site/index.html")).expect("index.html");
+    for link in ["../old/run/", "../new/run/", "../more/a/", "../more/b/"] {
+        assert!(
+            page.contains(&format!("href=\"./{link}report.html\"")),
+            "{page}"
+        );
+    }
+    assert!(
+        page.contains(" (a)</a>") && page.contains(" (run)</a>"),
+        "{page}"
+    );
+    let err = ends(&report(root, &["index", "old/run", "more"]), 64);
+    assert!(err.contains("--to DIR"), "{err}");
+    ends(&report(root, &["index", "more", "--to", "nowhere"]), 66);
+}
+
 #[test]
 fn an_index_of_nothing_or_of_rubbish_is_an_error() {
     let dir = tempfile::tempdir().expect("a directory");

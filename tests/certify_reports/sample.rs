@@ -21,6 +21,8 @@ pub fn evidence(direction: &str, line: u64, text: &str) -> Evidence {
         direction: direction.to_owned(),
         line,
         text: text.to_owned(),
+        pointer: None,
+        mark: None,
         at_ms: 12.5 * line as f64,
     }
 }
@@ -80,7 +82,11 @@ fn told() -> Vec<CaseResult> {
             source: "ACP v1, prompt-turn".to_owned(),
             evidence: vec![
                 evidence("to-agent", 31, r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s1"}}"#),
-                evidence("from-agent", 34, &format!(r#"{{"jsonrpc":"2.0","id":9,"result":{{"stopReason":"end_turn","_meta":{{"note":"{}"}}}}}}"#, "long ".repeat(180))),
+                Evidence {
+                    pointer: Some("/result/stopReason".to_owned()),
+                    mark: Some((47, 57)),
+                    ..evidence("from-agent", 34, &format!(r#"{{"jsonrpc":"2.0","id":9,"result":{{"stopReason":"end_turn","_meta":{{"note":"{}"}}}}}}"#, "long ".repeat(180)))
+                },
             ],
             transcript: Some("transcripts/cancel in turn.jsonl".to_owned()),
             duration_ms: 1204.0,
@@ -95,15 +101,15 @@ fn told() -> Vec<CaseResult> {
             ..row("initialize", "IN-09", initialization, Level::Should, Verdict::Warn)
         },
         CaseResult {
-            message: "no prompt with the key `permission`".to_owned(),
+            message: "no prompt is known that leads there: put `permission` into the file of --prompts".to_owned(),
             ..row("permission-selected", "UP-14", updates, Level::Must, Verdict::Skip)
         },
         CaseResult {
-            message: "no prompt with the key `permission`".to_owned(),
+            message: "no prompt is known that leads there: put `permission` into the file of --prompts".to_owned(),
             ..row("permission-cancelled", "UP-15", updates, Level::Must, Verdict::Skip)
         },
         CaseResult {
-            message: "no prompt with the key `terminal`".to_owned(),
+            message: "no prompt is known that leads there: put `terminal` into the file of --prompts".to_owned(),
             ..row("terminal-release", "CL-09", client, Level::Must, Verdict::Skip)
         },
         CaseResult {

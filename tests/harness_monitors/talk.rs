@@ -187,7 +187,7 @@ impl Talk {
         }
         let ending = Ending {
             is_orderly: status.is_ok_and(|status| status.success()),
-            last_line: self.transcript.len() as u64,
+            last_line: self.transcript.last(),
         };
         Heard {
             notes: self.watch.end(&ending),

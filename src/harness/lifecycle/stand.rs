@@ -176,6 +176,7 @@ impl<'a> Stand<'a> {
             requirement: id.to_owned(),
             message,
             lines: lines.to_vec(),
+            at: None,
             is_guess,
         });
     }
@@ -362,7 +363,7 @@ impl<'a> Stand<'a> {
     /// Everything that was written down so far.
     pub fn told(&self) -> Vec<String> {
         let transcript = locked(&self.log.transcript);
-        let lines = (1..=transcript.len() as u64).filter_map(|number| transcript.line(number));
+        let lines = transcript.lines();
         lines.map(|line| line.text()).collect()
     }
 

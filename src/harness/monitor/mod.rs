@@ -120,8 +120,18 @@ pub struct Violation {
     pub message: String,
     /// Line numbers that prove it.
     pub lines: Vec<u64>,
+    /// JSON Pointer of what is wrong, where the message names one.
+    pub at: Option<String>,
     /// Told as a warning, whatever the level of the statement: a heuristic.
     pub is_guess: bool,
+}
+
+/// The first pointer that a message names, between backticks.
+fn pointer_in(message: &str) -> Option<String> {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    quoted
+        .find(|quote| quote.starts_with('/'))
+        .map(str::to_owned)
 }
 
 impl Notes {
@@ -161,6 +171,7 @@ impl Notes {
         let is_new = |v: &&Violation| v.message == message;
         if found.violations.len() < KEPT && found.violations.iter().find(is_new).is_none() {
             found.violations.push(Violation {
+                at: pointer_in(&message),
                 message,
                 lines: lines.to_vec(),
                 is_guess,

@@ -11,7 +11,7 @@ use super::connection::{Connection, Received, Silence};
 use super::{Login, Setting};
 use crate::harness::monitor::Notes;
 use crate::harness::suite::template::Bindings;
-use crate::harness::suite::{Begin, Case, Protocol};
+use crate::harness::suite::{Begin, Case, Protocol, refusal};
 use crate::wire::Transcript;
 
 /// A text that a case makes is at most so long.
@@ -23,6 +23,8 @@ pub struct Broken {
     pub requirement: String,
     pub message: String,
     pub lines: Vec<u64>,
+    /// JSON Pointer of what is wrong in one of them.
+    pub at: Option<String>,
     pub is_guess: bool,
 }
 
@@ -175,7 +177,8 @@ fn lacking(case: &Case, protocol: Protocol, setting: &Setting) -> Option<Blocked
     if !missing.is_empty() && protocol != Protocol::Mcp {
         let keys = missing.join("`, `");
         return Some(Blocked::Skip(format!(
-            "no prompt is known that leads there: put `{keys}` into the file of --prompts"
+            "{}: put `{keys}` into the file of --prompts",
+            super::prompts::NO_PROMPT
         )));
     }
     if case.needs.model && setting.model.is_none() {
@@ -321,12 +324,13 @@ impl Player<'_> {
 
     /// A request that only prepares something.
     async fn exchange(&mut self, method: &str, params: Option<Value>) -> Result<Received, Stop> {
+        let (setting, usual) = (self.setting, self.setting.timeout);
         // A process needs its time to start.
-        let timeout = match method {
-            "initialize" => self.setting.starts.time(self.setting.timeout * 2),
-            _ => self.setting.timeout,
+        let (patience, timeout) = match method {
+            "initialize" => (Some(&setting.starts), setting.starts.time(usual * 2)),
+            "session/new" => (Some(&setting.sessions), setting.sessions.time(usual)),
+            _ => (None, usual),
         };
-        let (is_start, usual) = (method == "initialize", self.setting.timeout);
         let connection = self.connection()?;
         let sent = connection.request(method, params, None, timeout).await;
         let answer = match sent {
@@ -341,19 +345,25 @@ impl Player<'_> {
         };
         match answer {
             Ok((answer, _)) => {
-                if is_start {
-                    self.setting.starts.answered();
+                if let Some(patience) = patience {
+                    patience.answered();
                 }
                 Ok(answer)
             }
             Err(silence) => {
-                if is_start {
-                    self.setting.starts.silent_as(&silence.to_string());
+                if let Some(patience) = patience {
+                    patience.silent_as(&silence.to_string());
                 }
                 match silence {
                     Silence::Ended(how) if self.is_under_way => Err(self.died(&how)),
                     silence => {
-                        let why = format!("{method} was not answered: {silence}");
+                        let before = match silence {
+                            Silence::TimedOut(time) if time < usual => {
+                                ", as it never was in this run"
+                            }
+                            _ => "",
+                        };
+                        let why = format!("{method} was not answered: {silence}{before}");
                         Err(Blocked::NotVerified(why).into())
                     }
                 }
@@ -392,7 +402,7 @@ impl Player<'_> {
             )
             .into()),
             None => {
-                let said = answer.json.get("error").map(Value::to_string);
+                let said = answer.json.get("error").map(refusal);
                 let said = said.unwrap_or_else(|| "no sessionId".to_owned());
                 let why = format!("session/new gave no session: {said}");
                 Err(Blocked::NotVerified(why).into())
@@ -571,6 +581,7 @@ impl Player<'_> {
                 requirement: requirement.clone(),
                 message: message.to_owned(),
                 lines: lines.clone(),
+                at: None,
                 is_guess: false,
             });
         }

@@ -6,18 +6,12 @@ use serde_json::Value;
 
 use super::Transcribed;
 use super::case::{Blocked, Broken, Played};
+use super::evidence::{glimpse, proof};
 use crate::harness::model::{CaseResult, Evidence, Target, Timing, Verdict};
 use crate::harness::monitor::Notes;
-use crate::harness::suite::{Case, Requirement, Suite};
-use crate::report::text::plain;
+use crate::harness::suite::{Case, Requirement, Selection, Suite};
 use crate::wire::script::process_said;
 use crate::wire::{Direction, Transcript};
-
-/// Evidence is for reading: so many lines, of so many characters.
-const MOST_LINES: usize = 6;
-const LONGEST: usize = 1500;
-/// A row that passed needs less.
-const LONGEST_PASSED: usize = 300;
 
 /// What one statement came to over all transcripts.
 #[derive(Default)]
@@ -45,12 +39,12 @@ pub struct Collected {
     keeps: bool,
     initialize: Value,
     faults: Vec<String>,
-    /// Whether all cases were to be run: else monitors that saw nothing are no news.
-    is_whole: bool,
+    /// What was asked for. Of the rest only what is broken is news.
+    only: Selection,
 }
 
 impl Collected {
-    pub fn new(is_whole: bool, keeps: bool) -> Collected {
+    pub fn new(only: Selection, keeps: bool) -> Collected {
         Collected {
             rows: Vec::new(),
             seen: BTreeMap::new(),
@@ -59,7 +53,7 @@ impl Collected {
             keeps,
             initialize: Value::Null,
             faults: Vec::new(),
-            is_whole,
+            only,
         }
     }
 
@@ -69,7 +63,7 @@ impl Collected {
             self.initialize = played.initialize.clone();
         }
         let index = of.cases.iter().position(|c| c.id == case.id);
-        for id in &case.decides {
+        for id in self.decided(case) {
             let Some(requirement) = of.requirement(id) else {
                 continue;
             };
@@ -97,6 +91,14 @@ impl Collected {
         }
     }
 
+    /// What a case is asked for; a mere witness decides nothing.
+    fn decided<'c>(&self, case: &'c Case) -> &'c [String] {
+        match self.only.is_everything() || self.only.cases.contains(&case.id) {
+            true => &case.decides,
+            false => &[],
+        }
+    }
+
     /// What the monitors noted in one case, or in a recording.
     pub fn watched(&mut self, suite: usize, case: &str, transcript: &Transcript, notes: &[Notes]) {
         for notes in notes {
@@ -114,7 +116,7 @@ impl Collected {
                         watched.rows.push(WatchedRow {
                             case: case.to_owned(),
                             message: violation.message.clone(),
-                            evidence: evidence(transcript, &violation.lines, LONGEST),
+                            evidence: proof(transcript, &violation.lines, violation.at.as_deref()),
                             is_guess: violation.is_guess,
                         });
                     }
@@ -126,7 +128,7 @@ impl Collected {
     /// A case that was not played to its end.
     pub fn stopped(&mut self, suite: usize, of: &Suite, case: &Case) {
         let index = of.cases.iter().position(|c| c.id == case.id);
-        for id in &case.decides {
+        for id in self.decided(case) {
             if let Some(requirement) = of.requirement(id) {
                 let mut row = row(of, requirement, &case.id);
                 row.hint = None;
@@ -219,9 +221,9 @@ impl Collected {
         let mut row = row(suite, requirement, "monitor");
         // What a monitor saw broken is told, also where a case is what decides the statement.
         let own = [requirement.id.clone()];
-        let (ids, only_broken) = match requirement.watched.as_slice() {
-            [] => (own.as_slice(), true),
-            ids => (ids, false),
+        let ids = match requirement.watched.as_slice() {
+            [] => own.as_slice(),
+            ids => ids,
         };
         let seen: Vec<&Watched> = ids
             .iter()
@@ -249,20 +251,35 @@ impl Collected {
             if self.keeps {
                 row.transcript = Some(file_name(&suite.name, &first.case));
             }
-        } else if only_broken {
+        } else if !self.tells(suite, requirement, held) {
             return None;
         } else if held > 0 {
             row.hint = None;
             row.verdict = Verdict::Pass;
             row.message = format!("held each of {held} times");
         } else {
-            if !self.is_whole {
-                return None;
-            }
             row.hint = None;
             row.message = "nothing happened that could have broken it".to_owned();
         }
         Some(row)
+    }
+}
+
+impl Collected {
+    /// Whether a monitor that saw nothing broken has something to say.
+    fn tells(&self, suite: &Suite, requirement: &Requirement, held: u64) -> bool {
+        let id = &requirement.id;
+        let is_asked = self.only.statements.contains(id);
+        if requirement.watched.is_empty() {
+            false
+        } else if self.only.is_everything() {
+            true
+        } else if held > 0 {
+            is_asked || self.only.names_cases
+        } else {
+            // Of what its cases decide they have told already.
+            is_asked && !suite.cases.iter().any(|case| case.decides.contains(id))
+        }
     }
 }
 
@@ -301,11 +318,9 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
             message.push_str("; also: ");
             message.push_str(&other.message);
         }
-        return (
-            verdict,
-            message,
-            evidence(&played.transcript, &first.lines, LONGEST),
-        );
+        let at = first.at.as_deref();
+        let shown = proof(&played.transcript, &first.lines, at);
+        return (verdict, message, shown);
     }
     let own = played.open.iter().find(|(id, _)| *id == requirement.id);
     match own.map(|(_, blocked)| blocked).or(played.blocked.as_ref()) {
@@ -313,18 +328,18 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
         Some(Blocked::Skip(why)) => (Verdict::Skip, why.clone(), Vec::new()),
         Some(Blocked::NotVerified(why)) => {
             let lines = last_lines(&played.transcript, 2);
-            let shown = evidence(&played.transcript, &lines, LONGEST_PASSED);
+            let shown = glimpse(&played.transcript, &lines);
             (Verdict::NotVerified, why.clone(), shown)
         }
         Some(Blocked::Error(why)) => {
             let lines = last_lines(&played.transcript, 4);
-            let shown = evidence(&played.transcript, &lines, LONGEST);
+            let shown = proof(&played.transcript, &lines, None);
             (Verdict::Error, why.clone(), shown)
         }
         None if played.looked_at.contains(&requirement.id) => {
             let from = played.shown.len().saturating_sub(2);
             let lines = played.shown.get(from..).unwrap_or_default();
-            let shown = evidence(&played.transcript, lines, LONGEST_PASSED);
+            let shown = glimpse(&played.transcript, lines);
             (Verdict::Pass, "as it must be".to_owned(), shown)
         }
         None => (
@@ -337,7 +352,7 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
 
 /// The last lines that say something: that we closed the input is no news.
 fn last_lines(transcript: &Transcript, count: usize) -> Vec<u64> {
-    let all = (1..=transcript.len() as u64).rev().take(count + 1);
+    let all = transcript.numbers().rev().take(count + 1);
     let is_news = |number: &u64| {
         let line = transcript.line(*number);
         line.is_some_and(|line| {
@@ -347,30 +362,6 @@ fn last_lines(transcript: &Transcript, count: usize) -> Vec<u64> {
     let mut lines: Vec<u64> = all.filter(is_news).take(count).collect();
     lines.reverse();
     lines
-}
-
-fn evidence(transcript: &Transcript, lines: &[u64], longest: usize) -> Vec<Evidence> {
-    let mut lines = lines.to_vec();
-    lines.dedup();
-    let quoted = lines.iter().filter_map(|number| transcript.line(*number));
-    let quoted = quoted.take(MOST_LINES).map(|line| {
-        let text = line.text();
-        let clipped = match text.char_indices().nth(longest) {
-            Some((at, _)) => format!(
-                "{}… ({} bytes in all)",
-                text.get(..at).unwrap_or_default(),
-                line.cut.unwrap_or(line.bytes.len() as u64)
-            ),
-            None => text,
-        };
-        Evidence {
-            direction: line.direction.as_str().to_owned(),
-            line: line.number,
-            text: plain(&clipped).into_owned(),
-            at_ms: (line.at.as_secs_f64() * 1_000_000.0).round() / 1000.0,
-        }
-    });
-    quoted.collect()
 }
 
 /// Where the transcript of a case stands below the report directory.

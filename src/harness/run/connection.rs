@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -20,7 +21,10 @@ use crate::wire::{Direction, Envelope, Kind, Line, Transcript};
 
 /// Messages that a case can still look at; older ones are in the transcript only.
 const REMEMBERED: usize = 20_000;
-const REMEMBERED_BYTES: usize = 24 << 20;
+/// All connections together remember so much; one that is over it keeps its last messages.
+const HELD_BYTES: usize = 16 << 20;
+const LEAST: usize = 500;
+static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// A message that came.
 #[derive(Clone)]
@@ -69,7 +73,6 @@ pub struct Connection {
     pub services: Services,
     replies: mpsc::UnboundedReceiver<Value>,
     pub inbox: VecDeque<Received>,
-    inbox_bytes: usize,
     /// What was written since the last line feed.
     unended: Vec<u8>,
     next_id: u64,
@@ -79,6 +82,13 @@ pub struct Connection {
     pub waited: Duration,
     /// The lines of ours that the agent heard last.
     last_sent: VecDeque<u64>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let held: usize = self.inbox.iter().map(|message| message.size).sum();
+        HELD.fetch_sub(held, Ordering::Relaxed);
+    }
 }
 
 impl Connection {
@@ -105,7 +115,6 @@ impl Connection {
             services: Services::new(answers.clone(), root, say, with(&launcher.env, env)),
             replies,
             inbox: VecDeque::new(),
-            inbox_bytes: 0,
             unended: Vec::new(),
             next_id: 1,
             is_over: false,
@@ -139,7 +148,7 @@ impl Connection {
 
     /// Writes bytes as they are; what makes a line is written down as one.
     pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<u64, Silence> {
-        let mut number = self.transcript.len() as u64;
+        let mut number = self.transcript.last();
         for piece in bytes.split_inclusive(|b| *b == b'\n') {
             // A line may be written in pieces; it is one line all the same.
             self.unended.extend_from_slice(piece);
@@ -252,7 +261,8 @@ impl Connection {
         let (Some(json), Some(envelope)) = (read.json, read.envelope) else {
             return Event::Other;
         };
-        let size = line.bytes.len() + 200;
+        // A value takes more room than its text.
+        let size = line.bytes.len() * 2 + 600;
         // More than one message on a line is wrong, and told; each is heard all the same.
         let first = self.hear(line.number, json, envelope, size).await;
         for (json, envelope) in read.rest {
@@ -268,13 +278,13 @@ impl Connection {
             kind: envelope.kind,
             size,
         };
-        self.inbox_bytes += size;
         self.inbox.push_back(received.clone());
-        while self.inbox.len() > REMEMBERED || self.inbox_bytes > REMEMBERED_BYTES {
+        let mut held = HELD.fetch_add(size, Ordering::Relaxed) + size;
+        while self.inbox.len() > REMEMBERED || (self.inbox.len() > LEAST && held > HELD_BYTES) {
             let Some(old) = self.inbox.pop_front() else {
                 break;
             };
-            self.inbox_bytes = self.inbox_bytes.saturating_sub(old.size);
+            held = HELD.fetch_sub(old.size, Ordering::Relaxed) - old.size;
         }
         if let Kind::Request { id, method } = &received.kind {
             let reply = self.services.asked(id, method, &received.json);
@@ -422,9 +432,8 @@ impl Connection {
 
     /// The end of what it wrote to standard error.
     pub fn last_words(&self) -> String {
-        let count = self.transcript.len() as u64;
         let mut words = Vec::new();
-        for number in (1..=count).rev().take(2000) {
+        for number in self.transcript.numbers().rev().take(2000) {
             let line = self.transcript.line(number);
             if let Some(line) = line.filter(|l| l.direction == Direction::Stderr) {
                 words.push(line.text());
@@ -459,8 +468,9 @@ impl Connection {
             self.exited(exit, begun.elapsed());
         }
         let code = self.exit.as_ref().and_then(|(exit, _)| exit.status.code());
-        let last_line = self.transcript.len() as u64;
+        let last_line = self.transcript.last();
         let ending = self.watch.ending(last_line, code.is_some());
-        (self.transcript, self.watch.end(&ending))
+        let transcript = std::mem::take(&mut self.transcript);
+        (transcript, self.watch.end(&ending))
     }
 }

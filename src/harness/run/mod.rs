@@ -4,6 +4,7 @@
 pub mod case;
 mod collect;
 pub mod connection;
+mod evidence;
 pub mod home;
 mod opening;
 mod patience;
@@ -30,7 +31,7 @@ use tokio::sync::Semaphore;
 
 use super::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use super::monitor::{self, Monitor};
-use super::suite::{Case, Protocol, Step, Suite, What};
+use super::suite::{Case, Protocol, Selection, Step, Suite, What};
 pub use crate::runtime::workplace::Workplace as Workspace;
 use case::Played;
 pub use collect::{Collected, file_name};
@@ -94,8 +95,9 @@ pub struct Setting {
     pub home: Option<home::Home>,
     /// A variable that names a directory in which the agent may keep things, case by case.
     pub state_variable: Option<&'static str>,
-    /// What was learned about answers to initialize, and to prompts.
+    /// What was learned about answers to initialize, to session/new, and to prompts.
     pub starts: Patience,
+    pub sessions: Patience,
     pub turns: Patience,
     /// What no report may tell.
     pub secrets: Secrets,
@@ -129,8 +131,8 @@ pub struct Options {
     /// Set from outside: no new case is started, running ones are ended.
     pub stop: &'static AtomicBool,
     pub keep_transcripts: bool,
-    /// Only cases that decide one of these requirements.
-    pub only: Vec<String>,
+    /// Only these.
+    pub only: Selection,
 }
 
 /// Hears how a run goes on.
@@ -194,7 +196,7 @@ pub async fn run(
             (suite, case, played)
         });
     }
-    let mut collected = Collected::new(options.only.is_empty(), options.keep_transcripts);
+    let mut collected = Collected::new(options.only.clone(), options.keep_transcripts);
     let mut done = 0;
     let mut is_partial = false;
     while let Some(ended) = running.join_next().await {
@@ -248,7 +250,7 @@ pub async fn run(
             .starts
             .never_answered()
             .map(|how| setting.secrets.text(&how).into_owned()),
-        selection: !options.only.is_empty(),
+        selection: !options.only.is_everything(),
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };
     crate::report::certify::arrange(&mut report);
@@ -271,7 +273,7 @@ pub struct Ran {
 impl Ran {
     /// Nothing could be run at all.
     pub fn failed(why: &str) -> Ran {
-        let mut collected = Collected::new(true, false);
+        let mut collected = Collected::new(Selection::default(), false);
         collected.fault(why);
         let (results, transcripts) = collected.finish(&[]);
         let mut report = Report {
@@ -327,8 +329,8 @@ fn chosen(suites: &[Suite], options: &Options) -> Vec<(usize, usize)> {
     let mut work = Vec::new();
     for (suite, of) in suites.iter().enumerate() {
         for (index, case) in of.cases.iter().enumerate() {
-            let wanted = |id: &String| options.only.contains(id);
-            if options.only.is_empty() || case.decides.iter().any(wanted) || wanted(&case.id) {
+            let only = &options.only;
+            if only.is_everything() || only.needs_witnesses || only.cases.contains(&case.id) {
                 work.push((suite, index));
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// So many times in a row silence is waited out.
 const ENOUGH: u32 = 3;
 /// Afterwards an answer has so long to come.
-const SHORT: Duration = Duration::from_secs(2);
+const SHORT: Duration = Duration::from_millis(500);
 
 /// Answers and silences to one kind of request.
 #[derive(Default)]

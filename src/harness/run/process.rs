@@ -21,7 +21,7 @@ use crate::runtime::spawn::{self, Bounds, Child, Exit, Lines, Options};
 /// and none may cost more than this.
 const BOUNDS: Bounds = Bounds {
     line: 4 << 20,
-    waiting: 8 << 20,
+    waiting: 5 << 20,
 };
 /// Of standard error so much is kept between two looks.
 const STDERR: usize = 1 << 20;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Collected, monitors};
 use crate::harness::model::{Report, SCHEMA, SuiteInfo, Target, Timing, Tool};
 use crate::harness::monitor::{Notes, Watch};
-use crate::harness::suite::{Protocol, Suite};
+use crate::harness::suite::{Protocol, Selection, Suite};
 use crate::wire::script::{process_said, processes};
 use crate::wire::{Direction, Transcript};
 
@@ -15,7 +15,7 @@ use crate::wire::{Direction, Transcript};
 const CASE: &str = "recording";
 
 pub fn judge(suites: &[Suite], mut target: Target, transcript: &Transcript) -> Report {
-    let mut collected = Collected::new(true, false);
+    let mut collected = Collected::new(Selection::default(), false);
     let mut timing = Timing::default();
     for (index, suite) in suites.iter().enumerate() {
         let (notes, initialize) = watch(suite.protocol, transcript);

@@ -125,8 +125,15 @@ fn clean(played: &mut Played, masks: &Masks) {
             *text = masked;
         }
     };
+    // A pointer wears its own clothes; one that tells a secret is no help anyway.
+    let drop_telling = |at: &mut Option<String>| {
+        let bare = |at: &String| at.replace("~1", "/").replace("~0", "~");
+        let tells = |at: &String| matches!(masks.mask_cut(&bare(at)), Cow::Owned(_));
+        at.take_if(|at| tells(at));
+    };
     for broken in &mut played.broken {
         hide(&mut broken.message);
+        drop_telling(&mut broken.at);
     }
     let open = played.open.iter_mut().map(|(_, blocked)| blocked);
     for blocked in open.chain(&mut played.blocked) {
@@ -140,6 +147,7 @@ fn clean(played: &mut Played, masks: &Masks) {
     for found in played.notes.iter_mut().flat_map(|n| n.found.values_mut()) {
         for violation in &mut found.violations {
             hide(&mut violation.message);
+            drop_telling(&mut violation.at);
         }
     }
     masks.mask_value(&mut played.initialize);
@@ -241,7 +249,7 @@ mod tests {
         assert_eq!(lines[4].cut, Some(90));
         assert_eq!(
             (lines[3].number, lines[3].direction),
-            (4, Direction::Stderr)
+            (5, Direction::Stderr)
         );
         assert_eq!(lines[3].at, at);
     }

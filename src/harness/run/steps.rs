@@ -168,7 +168,7 @@ impl Player<'_> {
                 let within = within.unwrap_or(self.setting.timeout);
                 let connection = self.connection()?;
                 let exit = connection.ended(within).await;
-                let last = connection.transcript.len() as u64;
+                let last = connection.transcript.last();
                 let value = exit.unwrap_or(Value::Null);
                 self.known.bind("exit", value, vec![last]);
                 self.judge(None, expect)

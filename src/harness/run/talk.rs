@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::case::{Blocked, Broken, Demand, Player, Step1, Stop};
 use super::connection::{Received, Silence};
 use crate::harness::monitor::id_key;
-use crate::harness::suite::{Awaited, Expect, Prompt, PromptText, Protocol, Request, WaitFor};
+use crate::harness::suite::{
+    Awaited, Expect, Prompt, PromptText, Protocol, Request, WaitFor, refusal,
+};
 use crate::wire::Kind;
 
 /// For an answer that another one has overtaken.
@@ -77,7 +79,7 @@ impl Player<'_> {
                         Some(_) => Ok(()),
                         None if demand == Demand::Answer => Ok(()),
                         None => {
-                            let said = answer.json.get("error").map(Value::to_string);
+                            let said = answer.json.get("error").map(refusal);
                             let said = said.unwrap_or_default();
                             let why = format!("{method} was refused: {said}");
                             Err(Blocked::NotVerified(why).into())
@@ -109,6 +111,7 @@ impl Player<'_> {
                             requirement: requirement.clone(),
                             message: message.clone(),
                             lines: vec![line],
+                            at: None,
                             is_guess: false,
                         });
                     }
@@ -132,6 +135,7 @@ impl Player<'_> {
                         requirement,
                         message: unmet.message.clone(),
                         lines: unmet.lines.clone(),
+                        at: unmet.at.clone(),
                         is_guess: expect.is_guess,
                     });
                 }
@@ -216,7 +220,7 @@ impl Player<'_> {
                     Some(say) => format!("{} ({message})", self.words(say)),
                     None => message,
                 };
-                let last = self.connection()?.transcript.len() as u64;
+                let last = self.connection()?.transcript.last();
                 self.break_all(&message, vec![last]);
                 Err(Stop::Broken)
             }

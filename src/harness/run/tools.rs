@@ -45,8 +45,8 @@ pub fn unknown(key: &str) -> String {
              (`readOnlyHint`), and no call of one stands in the file of --prompts"
             .to_owned(),
         key => format!(
-            "no call is known that leads there: put `{key}: {{name: TOOL, arguments: {{…}}}}` \
-             into the file of --prompts"
+            "{}: put `{key}: {{name: TOOL, arguments: {{…}}}}` into the file of --prompts",
+            super::prompts::NO_CALL
         ),
     }
 }

@@ -66,6 +66,8 @@ pub enum Test {
 pub struct Unmet {
     pub message: String,
     pub lines: Vec<u64>,
+    /// JSON Pointer below the message that was looked at.
+    pub at: Option<String>,
 }
 
 impl Expect {
@@ -104,7 +106,11 @@ impl Expect {
             }
             None => format!("{place}{message}"),
         };
-        Err(Unmet { message, lines })
+        let at = match &self.at {
+            Place::Here(pointer) => Some(pointer.clone()),
+            Place::Named(path) => path.find('/').map(|from| path.split_at(from).1.to_owned()),
+        };
+        Err(Unmet { message, lines, at })
     }
 }
 
@@ -121,7 +127,11 @@ impl Test {
                     m.get("result").is_some() && m.get("error").is_none_or(Value::is_null)
                 }),
                 &|| "a result".to_owned(),
-            ),
+            )
+            .map_err(|told| match found.and_then(|m| m.get("error")) {
+                Some(error) => format!("expected a result, found the error {}", refusal(error)),
+                None => told,
+            }),
             Test::Answer => ok(found.is_some(), &|| "an answer".to_owned()),
             Test::Error(codes) => {
                 let error = found.and_then(|m| m.get("error"));
@@ -307,6 +317,18 @@ fn without_middle(text: &str) -> String {
 }
 
 /// A value in a message: short, with its type where that is what matters.
+/// A JSON-RPC error in words: what it says and its code. Data often differ from run to run.
+pub fn refusal(error: &Value) -> String {
+    let message = error.get("message").and_then(Value::as_str);
+    match (message, error.get("code")) {
+        (Some(message), Some(code)) => {
+            let short: String = message.chars().take(200).collect();
+            format!("\"{short}\" ({code})")
+        }
+        _ => show(Some(error)),
+    }
+}
+
 fn show(value: Option<&Value>) -> String {
     const LONGEST: usize = 120;
     let Some(value) = value else {

@@ -8,6 +8,7 @@ mod expect;
 mod expectations;
 mod read;
 mod reference;
+pub mod selection;
 mod steps;
 pub mod template;
 
@@ -16,10 +17,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use built_in::{built_in, names, says};
-pub use expect::{Expect, Place, Test};
+pub use expect::{Expect, Place, Test, refusal};
 pub use expectations::test_names;
 pub use read::{FORMAT, parse, parse_all};
 pub use reference::reference;
+pub use selection::Selection;
 pub use steps::step_names;
 
 use super::model::Level;

@@ -1,6 +1,6 @@
 //! A suite as a page for people.
 
-use super::Suite;
+use super::{Needs, Suite};
 
 /// docs/suites/NAME.md: every statement, and every case with what it decides.
 pub fn reference(suite: &Suite) -> String {
@@ -51,22 +51,29 @@ pub fn reference(suite: &Suite) -> String {
             out.push_str("\n| case | |\n|---|---|\n");
         }
         for case in cases {
-            let mut needs: Vec<String> = Vec::new();
-            let capabilities = case.needs.capabilities.iter();
-            let capabilities = capabilities.map(|p| p.trim_start_matches('/').replace('/', "."));
-            needs.extend(capabilities.map(|name| format!("capability `{name}`")));
-            needs.extend(case.needs.prompts.iter().map(|p| format!("prompt `{p}`")));
-            needs.extend(case.needs.auth.then(|| "a login".to_owned()));
-            needs.extend(case.needs.model.then(|| "the mock model".to_owned()));
-            let needs = match needs.is_empty() {
-                true => String::new(),
-                false => format!("; needs {}", needs.join(", ")),
-            };
+            let needs = case.needs.told();
             let title = escaped(&case.title);
             out.push_str(&format!("| `{}` | {title}{needs} |\n", case.id));
         }
     }
     out
+}
+
+impl Needs {
+    /// `; needs prompt `slow``; nothing where nothing is needed.
+    pub fn told(&self) -> String {
+        let mut needs: Vec<String> = Vec::new();
+        let capabilities = self.capabilities.iter();
+        let capabilities = capabilities.map(|p| p.trim_start_matches('/').replace('/', "."));
+        needs.extend(capabilities.map(|name| format!("capability `{name}`")));
+        needs.extend(self.prompts.iter().map(|p| format!("prompt `{p}`")));
+        needs.extend(self.auth.then(|| "a login".to_owned()));
+        needs.extend(self.model.then(|| "the mock model".to_owned()));
+        match needs.is_empty() {
+            true => String::new(),
+            false => format!("; needs {}", needs.join(", ")),
+        }
+    }
 }
 
 /// Text in a cell of a table.

@@ -2,7 +2,6 @@
 //! docs/aoi-rules.md.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ use crate::aoi::hints;
 use crate::aoi::model::{Check, characteristics};
 use crate::aoi::rules::{self, Level, Rule};
 use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::{Meta, TOOL, text};
+use crate::report::{Meta, TOOL, docs, text};
 
 /// The page of one rule; its title is a heading of `level`.
 pub fn markdown(rule: &Rule, level: usize) -> String {
@@ -157,9 +156,5 @@ pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
 }
 
 pub fn explain_jsonl(rule: &Rule, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, &meta.version);
-    emitter.meta("explain")?;
-    let page = json!({ "slug": rule.id, "markdown": markdown(rule, 1) });
-    emitter.event("doc", &object(page))?;
-    emitter.summary(true, Duration::ZERO, Fields::new())
+    docs::pages_jsonl(std::iter::once((rule.id, markdown(rule, 1))), meta, out)
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::page::{Page, class, stamp};
 use super::words::{self, Section, escape, markup};
-use super::{Options, badge};
+use super::{Options, badge, prompting};
 use crate::harness::model::{CaseResult, Evidence, Level, Report, Verdict};
 use crate::report::sarif::percent_encode;
 use crate::report::text;
@@ -161,10 +161,19 @@ fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Res
     body.push_str("<h2>What to mend</h2>\n<ul class=\"mend\">\n");
     for row in bad {
         let known = if row.known { " (known)" } else { "" };
+        let hint = match (&row.hint, row.verdict) {
+            (Some(hint), _) => markup(hint),
+            (None, Verdict::Error) => markup(words::HARNESS_AT_FAULT),
+            (None, _) => String::new(),
+        };
+        let hint = match hint.is_empty() {
+            true => hint,
+            false => format!("<p class=\"do\"><b>Do</b> {hint}</p>"),
+        };
         writeln!(
             body,
             "<li><span><span class=\"pill {}\">{}</span></span>\
-             <a class=\"id\" href=\"#{}\">{}</a><span>{}{known}</span><p>{}</p></li>",
+             <a class=\"id\" href=\"#{}\">{}</a><span>{}{known}</span><p>{}</p>{hint}</li>",
             class(row.verdict),
             words::word(row.verdict),
             ids.get(row),
@@ -237,10 +246,11 @@ fn title(report: &Report, section: &Section<'_>) -> String {
 fn unjudged(body: &mut String, report: &Report) -> std::fmt::Result {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
-        if reasons.is_empty() {
+        let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
+        if reasons.is_empty() && prompting.is_none() {
             continue;
         }
-        let total: usize = reasons.iter().map(|r| r.rows.len()).sum();
+        let total = words::total(report, verdict);
         write!(
             body,
             "<details class=\"said\"><summary>{total} {}: {}</summary><ul class=\"reasons\">",
@@ -256,8 +266,18 @@ fn unjudged(body: &mut String, report: &Report) -> std::fmt::Result {
             )?;
         }
         body.push_str("</ul>");
-        if let Some(advice) = words::advice(report, verdict) {
-            write!(body, "<p>{}</p>", markup(&advice))?;
+        if let Some(advice) = words::advice(verdict) {
+            write!(body, "<p>{}</p>", markup(advice))?;
+        }
+        if let Some(prompting) = prompting {
+            write!(
+                body,
+                "<p>{} {}</p><div class=\"paste\"><span class=\"act\"></span><pre>{}</pre></div><p>{}</p>",
+                markup(&prompting.headline()),
+                markup(prompting::BEFORE),
+                escape(&text::plain_lines(&prompting.yaml)),
+                markup(prompting::AFTER)
+            )?;
         }
         body.push_str("</details>\n");
     }
@@ -350,11 +370,16 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         markup(&row.statement),
         markup(&row.case),
     )?;
+    // What is watched over all cases has no time of its own.
+    let took = match row.duration_ms > 0.0 {
+        true => words::time(row.duration_ms),
+        false => String::new(),
+    };
     let facts = [
         ("Seen", " class=\"seen\"", row.message.as_str()),
         ("Do", "", row.hint.as_deref().unwrap_or("")),
         ("Source", "", row.source.as_str()),
-        ("Took", "", &words::time(row.duration_ms)),
+        ("Took", "", took.as_str()),
     ];
     for (key, class, value) in facts.iter().filter(|(.., value)| !value.is_empty()) {
         write!(body, "<dt>{key}</dt><dd{class}>{}</dd>", markup(value))?;
@@ -390,13 +415,38 @@ fn wire(body: &mut String, evidence: &Evidence) -> std::fmt::Result {
     write!(
         body,
         "<li class=\"{class}\"><div class=\"head\"><b>{arrow} {direction}</b>\
-         <span>line {}</span><span>{}</span><span class=\"act\"></span></div>\
-         <pre>{}</pre></li>",
+         <span>line {}</span><span>{}</span>",
         evidence.line,
         words::time(evidence.at_ms),
-        // JSON escapes, so that the script can still read the line as JSON.
-        escape(&text::json_plain(&evidence.text)),
-    )
+    )?;
+    if let Some(pointer) = &evidence.pointer {
+        write!(body, "<span class=\"at\">at {}</span>", markup(pointer))?;
+    }
+    body.push_str("<span class=\"act\"></span></div><pre>");
+    // JSON escapes, so that the script can still read the line as JSON.
+    let put = |body: &mut String, text: &str| body.push_str(&escape(&text::json_plain(text)));
+    match marked(evidence) {
+        Some([before, here, after]) => {
+            put(body, before);
+            body.push_str("<mark>");
+            put(body, here);
+            body.push_str("</mark>");
+            put(body, after);
+        }
+        None => put(body, &evidence.text),
+    }
+    body.push_str("</pre></li>");
+    Ok(())
+}
+
+/// The text before the mark, in it, and after it. A saved report may say anything of it.
+fn marked(evidence: &Evidence) -> Option<[&str; 3]> {
+    let (from, to) = evidence.mark.filter(|(from, to)| from < to)?;
+    let text = evidence.text.as_str();
+    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let start = places.nth(from)?;
+    let end = places.nth(to - from - 1)?;
+    Some([text.get(..start)?, text.get(start..end)?, text.get(end..)?])
 }
 
 fn footer(body: &mut String, report: &Report) -> std::fmt::Result {

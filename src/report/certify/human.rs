@@ -1,9 +1,11 @@
 //! The report for people: the verdict first, then each failure with what proves it.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
-use super::{Options, words};
+use super::{Options, next, prompting, words};
 use crate::harness::model::{CaseResult, Evidence, Report, Verdict};
+use crate::report::excerpt::shorten;
 use crate::report::text::{clip, plain};
 
 const MIN_WIDTH: usize = 40;
@@ -25,7 +27,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
         for known in [false, true] {
             let these = |r: &&CaseResult| r.verdict == verdict && r.known == known;
             for row in report.results.iter().filter(these) {
-                finding(row, &pen, out)?;
+                finding(row, options, &pen, out)?;
             }
         }
     }
@@ -35,7 +37,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
         let ids: Vec<&str> = ids.collect();
         writeln!(out, "Fixed since the baseline: {}\n", id_list(&ids))?;
     }
-    more(report, options, out)?;
+    next(report, options, &pen, out)?;
     writeln!(out, "{}", words::timing(report))
 }
 
@@ -43,9 +45,14 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     let certified = report.summary.certified;
     let mark = match certified {
         true => pen.good("CERTIFIED"),
+        // Whoever works on one statement is not told off for the others.
+        false if words::is_part_that_holds(report) => pen.good("NOTHING FAILED"),
         false => pen.bad("NOT CERTIFIED"),
     };
     let why = match (&report.summary.reason, certified) {
+        (Some(reason), false) if words::is_part_that_holds(report) => {
+            format!("; no certificate: {}", plain(reason))
+        }
         (Some(reason), false) => format!(": {}", plain(reason)),
         _ => String::new(),
     };
@@ -128,7 +135,7 @@ fn section_lines(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<
 }
 
 /// One row with all that it takes to mend it.
-fn finding(row: &CaseResult, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     let known = if row.known { ", known" } else { "" };
     let word = words::word(row.verdict).to_uppercase();
     writeln!(
@@ -159,8 +166,12 @@ fn finding(row: &CaseResult, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
         _ => {}
     }
     if let Some(transcript) = &row.transcript {
-        let line = row.evidence.last().map_or(1, |e| e.line);
-        pen.paragraph("wire", &format!("{transcript}, line {line}"), out)?;
+        let path = match &options.report_dir {
+            Some(dir) => dir.join(transcript).to_string_lossy().into_owned(),
+            None => transcript.clone(),
+        };
+        let line = words::proof(row).map_or(1, |e| e.line);
+        pen.paragraph("wire", &format!("{path}:{line}"), out)?;
     }
     writeln!(out)
 }
@@ -169,10 +180,11 @@ fn finding(row: &CaseResult, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
 fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
-        if reasons.is_empty() {
+        let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
+        if reasons.is_empty() && prompting.is_none() {
             continue;
         }
-        let total: usize = reasons.iter().map(|r| r.rows.len()).sum();
+        let total = words::total(report, verdict);
         writeln!(
             out,
             "{} {total} ({})",
@@ -198,30 +210,36 @@ fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
                 .sum();
             writeln!(out, "  {rest} for other reasons")?;
         }
-        if let Some(advice) = words::advice(report, verdict) {
-            pen.wrapped("", &advice, out)?;
+        if let Some(advice) = words::advice(verdict) {
+            pen.wrapped("", advice, out)?;
+        }
+        if let Some(prompting) = prompting {
+            let before = format!("{} {}", prompting.headline(), prompting::BEFORE);
+            pen.wrapped("", &before, out)?;
+            writeln!(out)?;
+            // Never broken: it is there to be copied.
+            for line in prompting.yaml.lines() {
+                writeln!(out, "    {line}")?;
+            }
+            writeln!(out)?;
+            pen.wrapped("", prompting::AFTER, out)?;
         }
         writeln!(out)?;
     }
     Ok(())
 }
 
-fn more(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    match &options.report_dir {
-        Some(dir) => {
-            let page = dir.join("report.html");
-            writeln!(
-                out,
-                "Every row with its wire lines: {}",
-                plain(&page.to_string_lossy())
-            )
-        }
-        None if report.results.is_empty() => Ok(()),
-        None => writeln!(
-            out,
-            "Every row with its wire lines: --output html, or --report-dir DIR for all formats"
-        ),
+/// What to do now.
+fn next(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+    let steps = next::steps(report, options);
+    if steps.is_empty() {
+        return Ok(());
     }
+    writeln!(out, "{}", pen.bold("NEXT"))?;
+    for step in steps {
+        pen.wrapped("- ", &plain(&step), out)?;
+    }
+    writeln!(out)
 }
 
 fn id_list(ids: &[&str]) -> String {
@@ -328,14 +346,36 @@ impl Pen {
         let arrow = if self.unicode { fancy } else { simple.trim() };
         let label = format!("         {arrow} {:<4} ", evidence.line);
         let room = self.width.saturating_sub(label.chars().count()).max(20);
-        let text = plain(&evidence.text);
-        let text = clip(&text, room * EVIDENCE_LINES);
+        let mark = evidence.mark.map(|(from, to)| from..to);
+        let (text, mark) = shorten(&plain(&evidence.text), mark, room * EVIDENCE_LINES);
         let indent = " ".repeat(label.chars().count());
         for (i, line) in chunks(&text, room).into_iter().enumerate() {
             let lead = if i == 0 { &label } else { &indent };
+            let line = self.marked(&line, i * room, mark.as_ref());
             writeln!(out, "{}{line}", self.dim(lead))?;
         }
+        if let Some(pointer) = &evidence.pointer {
+            let place = self.one_line(&format!("at {pointer}"), indent.len());
+            writeln!(out, "{indent}{}", self.dim(&place))?;
+        }
         Ok(())
+    }
+
+    /// A piece of a text that begins at `from`, with what is marked in it.
+    fn marked(&self, piece: &str, from: usize, mark: Option<&Range<usize>>) -> String {
+        let Some(mark) = mark.filter(|_| self.color) else {
+            return piece.to_owned();
+        };
+        let chars: Vec<char> = piece.chars().collect();
+        let inside = |at: usize| at.saturating_sub(from).min(chars.len());
+        let (start, end) = (inside(mark.start), inside(mark.end));
+        let part = |range: Range<usize>| chars.get(range).unwrap_or_default().iter().collect();
+        let [before, here, after]: [String; 3] =
+            [part(0..start), part(start..end), part(end..chars.len())];
+        match here.is_empty() {
+            true => piece.to_owned(),
+            false => format!("{before}{}{after}", self.paint("1;4", &here)),
+        }
     }
 }
 

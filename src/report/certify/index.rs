@@ -32,16 +32,37 @@ pub enum IndexError {
 /// A report and the page that shows it, relative to the index.
 pub struct Entry {
     pub link: String,
+    /// The name of its directory or file.
+    pub place: String,
     pub report: Report,
 }
 
-/// Reads `DIR/*/report.json`, and `DIR/*.json` that say they are reports; in order of the
-/// agents' names.
-pub fn read(dir: &Path) -> Result<Vec<Entry>, IndexError> {
+/// The reports of directories, in order of the agents' names. A directory is a report itself
+/// (`report.json`), or has some: `NAME/report.json`, and `NAME.json` that say they are reports.
+/// Links lead from `to` to them.
+pub fn read(dirs: &[PathBuf], to: &Path) -> Result<Vec<Entry>, IndexError> {
+    let mut entries = Vec::new();
+    for dir in dirs {
+        let found = read_one(dir, to)?;
+        if found.is_empty() {
+            return Err(IndexError::Empty(dir.clone()));
+        }
+        entries.extend(found);
+    }
+    entries.sort_by_cached_key(|e: &Entry| (html::name(&e.report).to_lowercase(), e.place.clone()));
+    // Two ways to one report are one report.
+    entries.dedup_by(|a, b| a.link == b.link);
+    Ok(entries)
+}
+
+fn read_one(dir: &Path, to: &Path) -> Result<Vec<Entry>, IndexError> {
     let unreadable = |error| IndexError::Unreadable {
         dir: dir.to_owned(),
         error,
     };
+    if dir.join("report.json").is_file() {
+        return Ok(vec![entry(dir, to)?]);
+    }
     let mut names = Vec::new();
     for item in std::fs::read_dir(dir).map_err(unreadable)? {
         names.push(item.map_err(unreadable)?.file_name());
@@ -50,52 +71,82 @@ pub fn read(dir: &Path) -> Result<Vec<Entry>, IndexError> {
     let mut entries = Vec::new();
     for name in names {
         let path = dir.join(&name);
-        let shown = name.to_string_lossy();
-        let (file, places) = if path.is_dir() {
-            let pages = ["report.html", "report.md", "report.json"];
-            let places = pages.map(|page| format!("{shown}/{page}"));
-            (path.join("report.json"), places.to_vec())
-        } else if let Some(stem) = shown.strip_suffix(".json") {
-            let places = [format!("{stem}.html"), format!("{stem}.md")];
-            (
-                path,
-                places.into_iter().chain([shown.to_string()]).collect(),
-            )
-        } else {
-            continue;
-        };
-        if !file.is_file() {
+        let is_dir = path.join("report.json").is_file();
+        if !is_dir && path.extension().is_none_or(|kind| kind != "json") {
             continue;
         }
-        let report = match load(&file) {
-            Ok(report) => report,
+        match entry(&path, to) {
+            Ok(entry) => entries.push(entry),
             // Other JSON may lie beside reports; what is called report.json is meant.
-            Err(LoadError::NotAReport { .. }) if !file.ends_with("report.json") => continue,
+            Err(LoadError::NotAReport { .. }) if !is_dir => {}
             Err(error) => return Err(error.into()),
-        };
-        let there = places.iter().find(|p| dir.join(p).is_file());
-        let link = there.or(places.last()).cloned().unwrap_or_default();
-        entries.push(Entry { link, report });
+        }
     }
-    entries.sort_by_cached_key(|e: &Entry| html::name(&e.report).to_lowercase());
-    match entries.is_empty() {
-        true => Err(IndexError::Empty(dir.to_owned())),
-        false => Ok(entries),
-    }
+    Ok(entries)
 }
 
-/// Writes `index.html` and `index.md` into a directory of reports; the number of reports.
-pub fn write(dir: &Path) -> Result<usize, IndexError> {
-    let entries = read(dir)?;
+/// A report by its directory or file.
+fn entry(path: &Path, to: &Path) -> Result<Entry, LoadError> {
+    let (file, pages) = match path.is_dir() {
+        true => {
+            let pages = ["report.html", "report.md", "report.json"];
+            (path.join("report.json"), pages.map(|page| path.join(page)))
+        }
+        false => {
+            let pages = ["html", "md", "json"].map(|kind| path.with_extension(kind));
+            (path.to_owned(), pages)
+        }
+    };
+    let report = load(&file)?;
+    let there = pages.iter().find(|page| page.is_file());
+    let link = relative(to, there.unwrap_or(&file));
+    let place = match path.is_dir() {
+        // `.` has no name of its own.
+        true => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+        false => path.with_extension(""),
+    };
+    let place = place.file_name().unwrap_or_default();
+    Ok(Entry {
+        link,
+        place: place.to_string_lossy().into_owned(),
+        report,
+    })
+}
+
+/// The way from a directory to a file, with `/` between its parts.
+fn relative(from: &Path, to: &Path) -> String {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (from, to) = (whole(from), whole(to));
+    let shared = from.components().zip(to.components());
+    let shared = shared.take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(shared).map(|_| "..".to_owned());
+    let down = to.components().skip(shared);
+    let down = down.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+/// Writes `index.html` and `index.md` for the reports of directories; the number of reports.
+pub fn write(dirs: &[PathBuf], to: &Path) -> Result<usize, IndexError> {
+    let entries = read(dirs, to)?;
     let page = page(&entries).map_err(|error| WriteError {
-        path: dir.join("index.html"),
+        path: to.join("index.html"),
         error,
     })?;
     for (name, text) in [("index.html", page), ("index.md", table(&entries))] {
-        let path = dir.join(name);
+        let path = to.join(name);
         replace_file(&path, text.as_bytes()).map_err(|error| WriteError { path, error })?;
     }
     Ok(entries.len())
+}
+
+/// What an agent is called among the others: where two have one name, with their place.
+fn called(entry: &Entry, entries: &[Entry]) -> String {
+    let name = html::name(&entry.report);
+    let same = entries.iter().filter(|e| html::name(&e.report) == name);
+    match same.count() {
+        0 | 1 => name,
+        _ => format!("{name} ({})", entry.place),
+    }
 }
 
 /// Columns: suite and section, in an order that fits every report.
@@ -212,7 +263,7 @@ fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
             "<tr><th scope=\"row\"><a href=\"./{}\">{}</a><small>{}</small></th>\
              <td class=\"{tone}\"><span class=\"pill\">{}</span></td>",
             percent_encode(&entry.link),
-            markup(&html::name(report)),
+            markup(&called(entry, entries)),
             markup(&report.target.name),
             markup(&state.message),
         )?;
@@ -299,7 +350,7 @@ fn table(entries: &[Entry]) -> String {
             .collect();
         lines.push(format!(
             "| [{}](./{}) | {} | {} |",
-            markdown::inline(&html::name(&entry.report)),
+            markdown::inline(&called(entry, entries)),
             percent_encode(&entry.link),
             markdown::inline(&badge::badge(&entry.report).message),
             cells.join(" | ")

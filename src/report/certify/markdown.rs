@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::words::{self, escape};
-use super::{Options, badge};
+use super::{Options, badge, prompting};
 use crate::harness::model::{CaseResult, Report, Verdict};
 use crate::report::text::{self, clip, plain};
 
@@ -162,10 +162,11 @@ fn finding(row: &CaseResult, out: &mut Vec<u8>) -> io::Result<()> {
 fn unjudged(report: &Report, out: &mut Vec<u8>) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
-        if reasons.is_empty() {
+        let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
+        if reasons.is_empty() && prompting.is_none() {
             continue;
         }
-        let total: usize = reasons.iter().map(|r| r.rows.len()).sum();
+        let total = words::total(report, verdict);
         writeln!(
             out,
             "<details><summary>{total} {}: {}</summary>\n",
@@ -177,8 +178,18 @@ fn unjudged(report: &Report, out: &mut Vec<u8>) -> io::Result<()> {
             let message = clip(reason.message, EVIDENCE_CHARACTERS);
             writeln!(out, "- {}: {ids}", inline(&message))?;
         }
-        if let Some(advice) = words::advice(report, verdict) {
-            writeln!(out, "\n{}", inline(&advice))?;
+        if let Some(advice) = words::advice(verdict) {
+            writeln!(out, "\n{}", inline(advice))?;
+        }
+        if let Some(prompting) = prompting {
+            let before = format!("{} {}", prompting.headline(), prompting::BEFORE);
+            writeln!(
+                out,
+                "\n{}\n\n```yaml\n{}```",
+                inline(&before),
+                prompting.yaml
+            )?;
+            writeln!(out, "\n{}", inline(prompting::AFTER))?;
         }
         writeln!(out, "\n</details>\n")?;
     }

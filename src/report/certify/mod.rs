@@ -5,6 +5,7 @@
 
 pub mod badge;
 pub mod baseline;
+pub mod docs;
 pub mod files;
 pub mod html;
 pub mod human;
@@ -14,8 +15,10 @@ pub mod jsonl;
 pub mod junit;
 pub mod markdown;
 pub mod merge;
+mod next;
 mod order;
 mod page;
+pub mod prompting;
 pub mod sarif;
 pub mod words;
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::Options;
+use super::{Options, words};
 use crate::harness::model::{CaseResult, Evidence, Level, Report, Verdict};
 use crate::report::aoi::object;
 use crate::report::fingerprint;
@@ -101,7 +101,7 @@ fn result(row: &CaseResult, index: &HashMap<&str, usize>, print: &str) -> Value 
         "ruleId": row.requirement,
         "level": level(row.verdict, row.level),
         "message": { "text": message(row) },
-        "locations": [location(row, proof(row))],
+        "locations": [location(row, words::proof(row))],
         "partialFingerprints": { "agentprotoRequirement/v1": print },
         "properties": {
             "suite": row.suite,
@@ -151,14 +151,6 @@ fn message(row: &CaseResult) -> String {
     text::plain_lines(&lines.join("\n")).replace("](", "] (")
 }
 
-/// The line that shows it best: the last that the agent wrote.
-fn proof(row: &CaseResult) -> Option<&Evidence> {
-    let mut lines = row.evidence.iter();
-    lines
-        .rfind(|e| e.direction == "from-agent")
-        .or(row.evidence.last())
-}
-
 /// The line of the transcript where there is one; the case in any case.
 fn location(row: &CaseResult, at: Option<&Evidence>) -> Value {
     let name = format!("{}/{}", row.suite, row.case);
@@ -170,8 +162,7 @@ fn location(row: &CaseResult, at: Option<&Evidence>) -> Value {
         let mut place = object(json!({ "artifactLocation": { "uri": uri } }));
         // SARIF counts lines in 32 bits.
         if let Some(line) = at
-            // The first line of the file is its head.
-            .and_then(|e| i32::try_from(e.line.saturating_add(1)).ok())
+            .and_then(|e| i32::try_from(e.line).ok())
             .filter(|n| *n > 0)
         {
             place.insert("region".to_owned(), json!({ "startLine": line }));

@@ -5,21 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::model::{CaseResult, Report, Summary, Verdict};
+use super::prompting;
+use crate::harness::model::{CaseResult, Evidence, Report, Summary, Verdict};
 use crate::report::text::{count, plain};
-
-/// Keys of a prompts file, as `certify --prompts` takes them.
-const PROMPT_KEYS: [&str; 9] = [
-    "text",
-    "tool",
-    "permission",
-    "fs_read",
-    "fs_write",
-    "terminal",
-    "slow",
-    "plan",
-    "thought",
-];
 
 /// Worst first: the order in which people want to read.
 pub const BY_WEIGHT: [Verdict; 7] = [
@@ -90,6 +78,17 @@ pub fn counts(summary: &Summary) -> [(Verdict, usize); 7] {
     ]
 }
 
+/// A selection or a shard in which something was seen to hold, and nothing failed.
+pub fn is_part_that_holds(report: &Report) -> bool {
+    let summary = &report.summary;
+    let is_part = report.selection || report.shard.is_some();
+    is_part
+        && !report.partial
+        && report.never_answered.is_none()
+        && summary.pass > 0
+        && summary.fail + summary.error == 0
+}
+
 /// Failing rows that the baseline knows.
 pub fn known(report: &Report) -> usize {
     report.results.iter().filter(|r| r.known).count()
@@ -143,10 +142,12 @@ pub struct Reason<'r> {
     pub rows: Vec<&'r CaseResult>,
 }
 
+/// Rows that wait for prompts are not among them: `prompting` has these.
 pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_>> {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
-    for row in report.results.iter().filter(|r| r.verdict == verdict) {
+    let these = |row: &&CaseResult| row.verdict == verdict && !prompting::is_lacking(row);
+    for row in report.results.iter().filter(these) {
         let message = match row.message.trim() {
             "" => "no reason was given",
             message => message,
@@ -164,6 +165,12 @@ pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_>> {
     reasons
 }
 
+/// How many rows have a verdict.
+pub fn total(report: &Report, verdict: Verdict) -> usize {
+    let rows = report.results.iter();
+    rows.filter(|row| row.verdict == verdict).count()
+}
+
 /// Ids of rows, each once, in order.
 pub fn ids<'r>(rows: &[&'r CaseResult]) -> Vec<&'r str> {
     let mut seen = HashSet::new();
@@ -171,40 +178,25 @@ pub fn ids<'r>(rows: &[&'r CaseResult]) -> Vec<&'r str> {
     all.filter(|id| seen.insert(*id)).collect()
 }
 
+/// The line that shows it best: where the fault stands, or the last that the agent wrote.
+pub fn proof(row: &CaseResult) -> Option<&Evidence> {
+    let marked = row.evidence.iter().find(|e| e.pointer.is_some());
+    let said = || row.evidence.iter().rfind(|e| e.direction == "from-agent");
+    marked.or_else(said).or(row.evidence.last())
+}
+
 /// What to do where no verdict was possible.
 pub const HARNESS_AT_FAULT: &str = "The harness could not judge: raise `--timeout`, lower \
     `--jobs`, and report it if it stays";
 
 /// What the user could do so that such rows are judged.
-pub fn advice(report: &Report, verdict: Verdict) -> Option<String> {
+pub fn advice(verdict: Verdict) -> Option<&'static str> {
     match verdict {
-        Verdict::Skip => {
-            let keys = missing_prompt_keys(report);
-            Some(match keys.as_slice() {
-                [] => "Give the run what is named above, then run it again.".to_owned(),
-                keys => format!(
-                    "Missing in the prompts file: {}. `--prompts FILE` (YAML) says which text \
-                     makes this agent do that; `--mock-llm` gives it a scripted model.",
-                    keys.join(", ")
-                ),
-            })
+        Verdict::NotVerified => {
+            Some("The agent never came to the point in this run; other prompts may lead it there.")
         }
-        Verdict::NotVerified => Some(
-            "The agent never came to the point in this run; other prompts may lead it there."
-                .to_owned(),
-        ),
         _ => None,
     }
-}
-
-fn missing_prompt_keys(report: &Report) -> Vec<&'static str> {
-    let skipped = |r: &&CaseResult| r.verdict == Verdict::Skip;
-    let named = |key: &str| {
-        let quoted = format!("`{key}`");
-        let mut rows = report.results.iter().filter(skipped);
-        rows.any(|r| r.message.contains(&quoted))
-    };
-    PROMPT_KEYS.into_iter().filter(|key| named(key)).collect()
 }
 
 /// `hermes 1.2.0, protocol 1`, as the agent gave it.

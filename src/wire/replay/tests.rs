@@ -45,7 +45,7 @@ const TURN: &[&str] = &[
 #[test]
 fn a_client_with_other_ids_and_places_hears_its_own() {
     let recording = recording(TURN);
-    let mut player = Player::new(&recording, 1..=11);
+    let mut player = Player::new(&recording, recording.numbers());
     assert_eq!(said(&mut player), (vec![], Act::Listen));
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{}}"#);
     assert_eq!(heard, Heard::default());
@@ -76,7 +76,7 @@ fn a_client_with_other_ids_and_places_hears_its_own() {
 #[test]
 fn what_is_not_recorded_is_refused_with_what_would_have_been_right() {
     let recording = recording(TURN);
-    let mut player = Player::new(&recording, 1..=11);
+    let mut player = Player::new(&recording, recording.numbers());
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":7,"method":"session/list"}"#);
     let reply = heard.reply.unwrap();
     assert_eq!(reply["id"], 7);
@@ -117,7 +117,7 @@ fn a_notification_that_does_not_come_is_passed_over() {
         r#">{"jsonrpc":"2.0","id":1,"method":"ask"}"#,
         r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#,
     ]);
-    let mut player = Player::new(&recording, 1..=4);
+    let mut player = Player::new(&recording, recording.numbers());
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":1,"method":"ask"}"#);
     assert!(heard.complaint.unwrap().contains("the notification note"));
     assert_eq!(said(&mut player).0.len(), 2);
@@ -130,7 +130,7 @@ fn a_recorded_crash_is_a_crash_and_standard_error_comes_back() {
         "!panic",
         r##"#{"exit":{"code":3,"signal":null}}"##,
     ]);
-    let mut player = Player::new(&recording, 1..=3);
+    let mut player = Player::new(&recording, recording.numbers());
     player.hear(br#"{"jsonrpc":"2.0","id":1,"method":"ask"}"#);
     let pause = Duration::from_millis(10);
     let bytes = b"panic\n".to_vec();

@@ -10,7 +10,7 @@ use crate::harness::lifecycle::{BundleTarget, Choices};
 use crate::harness::model::{Report, Target};
 use crate::harness::run::process::Launcher;
 use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
-use crate::harness::suite;
+use crate::harness::suite::{self, Selection};
 use crate::mock;
 use crate::runtime::bundle::Bundle;
 use crate::runtime::context::Sandboxing;
@@ -262,6 +262,9 @@ pub async fn trial(
 ) -> Result<Report, String> {
     let suite = suite::built_in("lifecycle").and_then(Result::ok);
     let suite = suite.ok_or_else(|| "there is no suite of the lifecycle".to_owned())?;
+    let suites = Arc::new(vec![suite]);
+    let only = Selection::of(only, &suites);
+    let only = only.map_err(|unknown| format!("there is no `{}`", unknown.word))?;
     let workspace = Workspace::new("certify").map_err(|error| error.to_string())?;
     let target = made.target(workspace.path(), sandboxing)?;
     let told = Target {
@@ -281,6 +284,7 @@ pub async fn trial(
         home: None,
         state_variable: None,
         starts: Patience::default(),
+        sessions: Patience::default(),
         turns: Patience::default(),
         secrets: Secrets::default(),
     };
@@ -289,9 +293,8 @@ pub async fn trial(
         shard: None,
         stop: &GO_ON,
         keep_transcripts: false,
-        only: only.to_vec(),
+        only,
     };
-    let suites = Arc::new(vec![suite]);
     let ran = run::run(suites, told, setting, options, Arc::new(())).await;
     Ok(ran.report)
 }

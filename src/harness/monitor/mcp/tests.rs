@@ -26,7 +26,7 @@ fn play(lines: &[&str]) -> Notes {
     }
     watch.end(&Ending {
         is_orderly: true,
-        last_line: transcript.len() as u64,
+        last_line: transcript.last(),
     })
 }
 

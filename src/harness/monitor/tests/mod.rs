@@ -10,7 +10,7 @@ mod turns;
 use std::time::Duration;
 
 use super::{Ending, Notes, Watch, acp};
-use crate::wire::{Direction, Transcript};
+use crate::wire::{Direction, FIRST, Transcript};
 
 /// Plays a conversation: `>` is ours, `<` the agent's, `!` its stderr.
 pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
@@ -30,7 +30,7 @@ pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
     }
     watch.end(&Ending {
         is_orderly: true,
-        last_line: transcript.len() as u64,
+        last_line: transcript.last(),
     })
 }
 
@@ -39,7 +39,9 @@ pub fn broken(notes: &Notes) -> Vec<String> {
     let found = notes.found.iter();
     let told = found.flat_map(|(statement, found)| {
         found.violations.iter().map(move |violation| {
-            let lines: Vec<String> = violation.lines.iter().map(u64::to_string).collect();
+            // Counted from 1, as the tests write them.
+            let lines = violation.lines.iter().map(|line| line + 1 - FIRST);
+            let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
             let guess = if violation.is_guess { "?" } else { "" };
             format!("{statement}{guess} {}", lines.join(" "))
         })

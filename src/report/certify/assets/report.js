@@ -89,6 +89,10 @@
       place.append(act("Copy", "Copy this line", (button) => copy(raw, button)));
     }
   };
+  for (const paste of all(".paste")) {
+    const text = paste.querySelector("pre").textContent;
+    paste.querySelector(".act").append(act("Copy", "Copy the prompts file", (button) => copy(text, button)));
+  }
   document.addEventListener("toggle", (event) => {
     if (event.target.classList.contains("row") && event.target.open) equip(event.target);
   }, true);
