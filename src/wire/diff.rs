@@ -408,9 +408,9 @@ mod tests {
         else {
             panic!("{found:#?}")
         };
-        assert_eq!((new.line, old.line, now.line, gone.line), (2, 2, 3, 3));
+        assert_eq!((new.line, old.line, now.line, gone.line), (3, 3, 4, 4));
         let (head, lines) = found[1].lines();
-        assert_eq!(head, "a line 2, b line 3: ← answer to a");
+        assert_eq!(head, "a line 3, b line 4: ← answer to a");
         assert!(
             lines.contains(&('-', "    \"m\": 2,".to_owned())),
             "{lines:?}"

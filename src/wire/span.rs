@@ -11,6 +11,9 @@ pub fn of(text: &str, pointer: &str) -> Option<(Range<usize>, bool)> {
         at: 0,
     };
     scan.blanks();
+    if !matches!(scan.peek(), Some(b'{' | b'[')) {
+        return None;
+    }
     let mut here = scan.value()?;
     let parts = pointer.split('/').skip(1);
     for part in parts {

@@ -83,7 +83,7 @@ fn what_is_not_recorded_is_refused_with_what_would_have_been_right() {
     assert_eq!(reply["error"]["code"], -32601);
     let complaint = heard.complaint.unwrap();
     assert!(complaint.contains("session/list"), "{complaint}");
-    assert!(complaint.contains("initialize (line 2)"), "{complaint}");
+    assert!(complaint.contains("initialize (line 3)"), "{complaint}");
     // Recorded, but not before what leads there.
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":8,"method":"session/prompt"}"#);
     assert_eq!(heard.reply.unwrap()["error"]["code"], -32600);
@@ -93,7 +93,7 @@ fn what_is_not_recorded_is_refused_with_what_would_have_been_right() {
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":9,"method":"initialize"}"#);
     assert_eq!(heard, Heard::default());
     assert_eq!(said(&mut player).0.len(), 1);
-    assert!(player.ended().unwrap().contains("session/new (line 4)"));
+    assert!(player.ended().unwrap().contains("session/new (line 5)"));
     assert_eq!(player.deviations, 4);
 }
 
@@ -105,7 +105,7 @@ fn an_answer_of_the_other_kind_is_told() {
     said(&mut player);
     let error = br#"{"jsonrpc":"2.0","id":0,"error":{"code":1,"message":""}}"#;
     let complaint = player.hear(error).complaint.unwrap();
-    assert!(complaint.contains("line 8"), "{complaint}");
+    assert!(complaint.contains("line 9"), "{complaint}");
     assert_eq!(said(&mut player).0.len(), 1);
 }
 
