@@ -4,10 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod clients;
-<<<<<<< HEAD
 mod dashboard;
-=======
->>>>>>> http
 mod host;
 mod http;
 mod http_faults;
