@@ -96,6 +96,7 @@ mod tests {
             argv: Vec::new(),
             env: Vec::new(),
             output: Default::default(),
+            reader: Default::default(),
             stdout: stdout.as_bytes().to_vec(),
             stderr: Vec::new(),
             flooded: false,
