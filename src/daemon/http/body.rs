@@ -189,6 +189,9 @@ mod tests {
         );
         assert!(refusal("[]").message.contains("does not fit"));
         assert_eq!(refusal("{\"adapter\":\"x\",\"adapter\":\"y\"}").status, 400);
-        assert_eq!(refusal(&"[".repeat(100_000)).code, "bad_json");
+        // A list where an object belongs, however deep it goes.
+        assert_eq!(refusal(&"[".repeat(100_000)).status, 400);
+        let deep = format!("{{\"x\":{}", "[".repeat(100_000));
+        assert_eq!(refusal(&deep).code, "bad_json");
     }
 }
