@@ -53,6 +53,12 @@ impl Ran {
     }
 }
 
+impl Default for Place {
+    fn default() -> Self {
+        Place::new()
+    }
+}
+
 impl Place {
     pub fn new() -> Self {
         Place(tempfile::tempdir().expect("a directory"))
