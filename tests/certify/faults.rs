@@ -124,6 +124,17 @@ fn another_protocol_is_no_acp() {
     assert!(verdicts(&report, "IN-01").contains(&"fail"), "{report:#}");
 }
 
+/// What a flood may cost, in kB. With what the harness takes anyhow, which is mostly its own code
+/// and in a debug build more than twice as much, it stays below 100 MB.
+const FLOOD: u64 = 48 << 10;
+
+/// The same with an agent that prints little.
+fn calm() -> u64 {
+    peak_of(&[
+        "--mock", "acp", "--only", "PT-01", "--jobs", "1", "--output", "json",
+    ])
+}
+
 /// However much an agent prints, the harness stays small; what it says goes to disk.
 #[test]
 fn floods_do_not_fill_the_memory() {
@@ -143,7 +154,7 @@ fn floods_do_not_fill_the_memory() {
             "--output",
             "json",
         ]);
-        assert!(peak < 100 << 10, "{scenario}: {peak} kB");
+        assert!(peak < calm() + FLOOD, "{scenario}: {peak} kB");
     }
 }
 
@@ -162,7 +173,7 @@ fn floods_side_by_side_do_not_fill_the_memory() {
     ];
     let command = ["--output", "json", "--", "yes", update];
     let peak = peak_of(&[&args[..], &command[..]].concat());
-    assert!(peak < 100 << 10, "{peak} kB");
+    assert!(peak < calm() + FLOOD, "{peak} kB");
 }
 
 /// An agent that hangs at session/new is waited for a few times, and judged all the same.
