@@ -228,7 +228,14 @@ impl Answer {
         let _ = stream.read_to_end(&mut bytes);
         let split = bytes.windows(4).position(|w| w == b"\r\n\r\n");
         let split = split.map_or(bytes.len(), |at| at + 4);
-        let head = String::from_utf8_lossy(&bytes[..split]).to_ascii_lowercase();
+        // Names of headers in small letters, values as they came.
+        let head: String = String::from_utf8_lossy(&bytes[..split])
+            .split_inclusive('\n')
+            .map(|line| match line.split_once(": ") {
+                Some((name, value)) => format!("{}: {value}", name.to_ascii_lowercase()),
+                None => line.to_owned(),
+            })
+            .collect();
         let status = head.split(' ').nth(1).and_then(|s| s.parse().ok());
         let mut body = &bytes[split..];
         let mut whole = Vec::new();
