@@ -252,10 +252,10 @@ fn what_cannot_be_read_is_refused_with_its_place() {
     assert_eq!(host.get("/sessions/%ff").refusal(400), "bad_request");
     assert_eq!(host.get("/sessions/x").refusal(404), "session_not_found");
     for (method, path, allow) in [
-        ("PUT", "/sessions", "get,head"),
-        ("POST", "/sessions/x", "get,head,delete"),
-        ("GET", "/sessions/agent", "post"),
-        ("DELETE", "/healthz", "get,head"),
+        ("PUT", "/sessions", "GET,HEAD"),
+        ("POST", "/sessions/x", "GET,HEAD,DELETE"),
+        ("GET", "/sessions/agent", "POST"),
+        ("DELETE", "/healthz", "GET,HEAD"),
     ] {
         let refused = host.ask(method, path, &host.bearer(), "");
         assert_eq!(

@@ -33,7 +33,7 @@ fn nothing_without_the_token() {
             let refused = host.ask("GET", path, headers, "");
             assert_eq!(refused.refusal(401), "unauthorized", "{path} {headers}");
             assert!(
-                refused.head.contains("www-authenticate: bearer"),
+                refused.head.contains("www-authenticate: Bearer"),
                 "{refused:?}"
             );
         }
