@@ -100,7 +100,7 @@ fn what_is_not_recorded_is_refused_with_what_would_have_been_right() {
 #[test]
 fn an_answer_of_the_other_kind_is_told() {
     let recording = recording(TURN);
-    let mut player = Player::new(&recording, 6..=9);
+    let mut player = Player::new(&recording, 7..=10);
     player.hear(br#"{"jsonrpc":"2.0","id":2,"method":"session/prompt"}"#);
     said(&mut player);
     let error = br#"{"jsonrpc":"2.0","id":0,"error":{"code":1,"message":""}}"#;
