@@ -472,6 +472,10 @@ fn prompts_files_of_the_guides_are_read() {
         seen += 1;
     }
     assert!(seen > 0);
+    let guide = read("docs/certify.md");
+    for key in prompts::names() {
+        assert!(guide.contains(&format!("\n| `{key}` |")), "{key}");
+    }
     let mut found = Vec::new();
     files(&root().join("tests/vendors/agents"), "yaml", &mut found);
     for path in found {
