@@ -282,22 +282,10 @@ fn forward_output(mut from: File, mut to: File, tape: Tape) -> JoinHandle<()> {
 
 /// Tells when nobody reads our output any more.
 fn watch_output(say: mpsc::UnboundedSender<Gone>) {
-    thread::spawn(move || {
-        let mut output = libc::pollfd {
-            fd: libc::STDOUT_FILENO,
-            events: 0,
-            revents: 0,
-        };
-        loop {
-            // SAFETY: one pollfd that outlives the call.
-            let ready = unsafe { libc::poll(&raw mut output, 1, -1) };
-            if ready > 0 && output.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
-                let _ = say.send(Gone::Output);
-                return;
-            }
-            if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-                return;
-            }
+    let closed = super::signals::output_closed();
+    tokio::spawn(async move {
+        if closed.await.is_ok() {
+            let _ = say.send(Gone::Output);
         }
     });
 }

@@ -211,7 +211,10 @@ async fn serve(
     };
     let code = match ready {
         // Whoever reads the events starts and ends it; without a reader it ends, too.
-        Ok(()) if face.has_lost_its_reader() => Ok(exit::CLEAN),
+        Ok(()) if face.is_machine() => tokio::select! {
+            code = signals.next() => Ok(code),
+            Ok(()) = super::signals::output_closed() => Ok(exit::CLEAN),
+        },
         Ok(()) => Ok(signals.next().await),
         Err(failure) => Err(failure),
     };
@@ -300,8 +303,8 @@ impl<'w> Face<'w> {
         Ok(Face::Machine(emitter))
     }
 
-    fn has_lost_its_reader(&self) -> bool {
-        matches!(self, Face::Machine(emitter) if emitter.is_closed())
+    fn is_machine(&self) -> bool {
+        matches!(self, Face::Machine(_))
     }
 
     fn warning(&mut self, text: &str) -> io::Result<()> {

@@ -62,3 +62,30 @@ pub fn code() -> Option<u8> {
     }
     Some(exit::INTERRUPTED)
 }
+
+/// Is heard when nobody reads our output any more; never where it is no pipe. Between two writes
+/// nothing else tells.
+#[cfg(unix)]
+pub fn output_closed() -> tokio::sync::oneshot::Receiver<()> {
+    let (say, closed) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut output = libc::pollfd {
+            fd: libc::STDOUT_FILENO,
+            events: 0,
+            revents: 0,
+        };
+        loop {
+            // SAFETY: one pollfd that outlives the call.
+            let ready = unsafe { libc::poll(&raw mut output, 1, -1) };
+            if ready > 0 && output.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
+                let _ = say.send(());
+                return;
+            }
+            let error = std::io::Error::last_os_error();
+            if ready < 0 && error.kind() != std::io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    });
+    closed
+}
