@@ -143,7 +143,7 @@ fn floods_do_not_fill_the_memory() {
             "--output",
             "json",
         ]);
-        assert!(peak < 100 << 10, "{scenario}: {peak} kB");
+        assert!(peak < most(), "{scenario}: {peak} kB");
     }
 }
 
@@ -162,7 +162,7 @@ fn floods_side_by_side_do_not_fill_the_memory() {
     ];
     let command = ["--output", "json", "--", "yes", update];
     let peak = peak_of(&[&args[..], &command[..]].concat());
-    assert!(peak < 100 << 10, "{peak} kB");
+    assert!(peak < most(), "{peak} kB of {}", most());
 }
 
 /// An agent that hangs at session/new is waited for a few times, and judged all the same.
@@ -177,6 +177,16 @@ fn a_hang_before_the_first_session_is_told() {
     let told = report.to_string();
     assert!(told.contains("session/new was not answered"), "{report:#}");
     assert!(told.contains("as it never was in this run"), "{report:#}");
+}
+
+/// What a flood may cost, in kilobytes: 60 MB above a run in which nothing happens. Optimised,
+/// such a run takes less than 40; the pages of a binary for debugging are not the harness's.
+fn most() -> u64 {
+    static QUIET: std::sync::LazyLock<u64> = std::sync::LazyLock::new(|| {
+        let args = ["--mock", "acp", "--only", "IN-01", "--jobs", "1"];
+        peak_of(&[&args[..], &["--output", "json"]].concat())
+    });
+    *QUIET + (60 << 10)
 }
 
 /// Peak memory of a run in kilobytes, as the shell's time limit would see it.
