@@ -139,7 +139,7 @@ impl Events {
     }
 
     /// Items and gaps up to the end of the stream.
-    pub fn to_end(mut self) -> (usize, usize) {
+    pub fn until_end(mut self) -> (usize, usize) {
         self.answered();
         let (mut items, mut gaps) = (0, 0);
         loop {

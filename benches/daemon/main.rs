@@ -226,7 +226,7 @@ impl Daemon {
             .client
             .post(&format!("/sessions/{}/kill", ours.id), &json!({}));
         assert_eq!(status, 200);
-        let counts: Vec<(usize, usize)> = readers.into_iter().map(Events::to_end).collect();
+        let counts: Vec<(usize, usize)> = readers.into_iter().map(Events::until_end).collect();
         let most = counts.iter().map(|c| c.0).max().unwrap_or(0);
         assert!(most > 100, "{most}");
         let lost = counts

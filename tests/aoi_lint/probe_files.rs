@@ -108,7 +108,10 @@ fn mistakes(text: &str) -> Vec<(u32, u32, String)> {
         .collect()
 }
 
-const BAD: &[(&str, &[(u32, u32, &str)])] = &[
+/// Line, column, and what is said.
+type Mistake = (u32, u32, &'static str);
+
+const BAD: &[(&str, &[Mistake])] = &[
     ("tool: [x]\n", &[(1, 1, "`aoi_probe: 1` is missing")]),
     ("aoi_probe: 2\ntool: [x]\n", &[(1, 12, "from 1 to 1")]),
     ("aoi_probe: 1\n", &[(1, 1, "`tool` is missing")]),
