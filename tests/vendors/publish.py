@@ -28,7 +28,10 @@ def places(options):
     # Evidence is cut where it grows too long, also in the middle of a path.
     for name in [options.place, options.agentproto, *vendors]:
         cut = [re.escape(name[:length]) for length in range(len(name) - 1, 4, -1)]
-        known.append((f"(?:{'|'.join(cut)})(?=…|\\.\\.\\.|\\\\?$)", "/"))
+        known.append((f"(?:{'|'.join(cut)})(?= ?…|\\.\\.\\.|\\\\?$)", "/"))
+        rest = [re.escape(name[start:]) for start in range(1, len(name))]
+        case = r"(?:/agentproto-certify-\d+-\d+)?"
+        known.append((f"(?<=characters\\]… )(?:{'|'.join(rest)}){case}(?=/)", ""))
     known.append((re.escape(os.path.expanduser("~")) + r"(?=/)", "/home/user"))
     if len(socket.gethostname()) > 3:
         known.append((re.escape(socket.gethostname()), "host"))
