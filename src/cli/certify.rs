@@ -262,8 +262,9 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             write_transcript(dir, kept, &report.target.name)?;
         }
     }
-    // Asked before: a report that tells of the signal is not cut by it.
-    let interrupted = signals::interrupted();
+    // Asked before: a report that tells of the signal is not cut by it. One that came when the
+    // run was whole cuts nothing.
+    let interrupted = signals::interrupted().filter(|_| report.partial);
     certify::render(format, &report, &shown, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);

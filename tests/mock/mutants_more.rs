@@ -57,6 +57,11 @@ fn load_strange(c: &mut Client) {
     c.ask(1002, "session/load", params);
 }
 
+fn list_all(c: &mut Client) {
+    c.initialize(json!({}));
+    c.ask(1002, "session/list", json!({}));
+}
+
 fn odd_login(c: &mut Client) {
     c.initialize(json!({}));
     c.ask(1002, "authenticate", json!({ "methodId": "strange" }));
@@ -212,6 +217,11 @@ fn processes() {
             sight("acp-in-17-hidden-load", load_strange, |t| {
                 let said = &t.answer(1001)["result"]["agentCapabilities"]["loadSession"];
                 *said == false && t.code(1002) == -32002
+            }),
+            sight("acp-in-17-hidden-list", list_all, |t| {
+                let said = &t.answer(1001)["result"]["agentCapabilities"]["sessionCapabilities"];
+                let list = t.answer(1002);
+                said.get("list").is_none() && list["result"].is_null() && list["error"].is_null()
             }),
             sight("acp-au-06-no-methods", login, |t| {
                 t.answer(1001)["result"]["authMethods"] == json!([])

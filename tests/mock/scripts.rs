@@ -315,7 +315,7 @@ const JUDGED: [&str; 6] = [
 ];
 
 /// Seen in `mutants_more`.
-pub const MORE: [&str; 38] = [
+pub const MORE: [&str; 39] = [
     "acp-tr-14-dies-on-bad-line",
     "acp-tr-16-one-at-a-time",
     "acp-tr-19-exit-code",
@@ -326,6 +326,7 @@ pub const MORE: [&str; 38] = [
     "acp-in-13-early-session",
     "acp-in-14-dies",
     "acp-in-17-hidden-load",
+    "acp-in-17-hidden-list",
     "acp-au-06-no-methods",
     "acp-au-08-any-method",
     "acp-se-05-process-directory",

@@ -307,6 +307,23 @@ impl Ledger {
         let capabilities = self.agent.get("agentCapabilities");
         is_on(capabilities.and_then(|c| c.pointer(pointer)))
     }
+
+    /// Whether the agent owes this method of ours its form. One that it answers without having
+    /// advertised it is told with IN-17, and what it says there binds nobody.
+    pub fn agent_offers(&self, method: &str) -> bool {
+        let capability = match method {
+            "session/load" => "/loadSession",
+            "session/list" => "/sessionCapabilities/list",
+            "session/resume" => "/sessionCapabilities/resume",
+            "session/close" => "/sessionCapabilities/close",
+            "session/delete" => "/sessionCapabilities/delete",
+            "session/fork" => "/sessionCapabilities/fork",
+            "logout" => "/auth/logout",
+            _ => return true,
+        };
+        // Where nobody was heard to introduce himself, nothing is known to be missing.
+        self.agent.is_null() || self.agent_can(capability)
+    }
 }
 
 fn forget_some(table: &mut HashMap<String, Asked>) {

@@ -23,7 +23,9 @@ impl Monitor for Sessions {
     fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
         if let Some((method, params)) = call(seen) {
             self.judge_call(method, params, seen.line.number, ledger, notes);
-        } else if let Some((asked, result)) = result(seen) {
+        } else if let Some((asked, result)) = result(seen)
+            && ledger.agent_offers(&asked.method)
+        {
             let lines = [seen.line.number, asked.line];
             match asked.method.as_str() {
                 "session/new" => self.opened(result, &lines, ledger, notes),

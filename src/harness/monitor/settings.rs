@@ -39,6 +39,7 @@ impl Monitor for Settings {
         if let Some((asked, result)) = result(seen) {
             let session = match asked.method.as_str() {
                 "session/new" => text(result, "sessionId"),
+                method if !ledger.agent_offers(method) => return,
                 "session/load" | "session/resume" | "session/set_config_option" => {
                     text(&asked.params, "sessionId")
                 }

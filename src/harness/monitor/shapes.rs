@@ -11,7 +11,7 @@ use crate::harness::shape::{self, Defect, Fault, Side};
 pub struct Shapes;
 
 impl Monitor for Shapes {
-    fn see(&mut self, seen: &Seen<'_>, _: &Ledger, notes: &mut Notes) {
+    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
         if let Some((method, params)) = call(seen) {
             if matches!(shape::side(method), Some(Side::Client | Side::Both)) {
                 judge(method, params, "/params", &[seen.line.number], notes);
@@ -19,6 +19,7 @@ impl Monitor for Shapes {
         } else if let Some((asked, result)) = result(seen)
             && shape::side(&asked.method) == Some(Side::Agent)
             && asked.method != "session/cancel"
+            && ledger.agent_offers(&asked.method)
         {
             let lines = [seen.line.number, asked.line];
             judge(&asked.method, result, "/result", &lines, notes);

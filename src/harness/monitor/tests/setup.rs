@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::talk::*;
-use super::{breaks, keeps};
+use super::{breaks, broken, keeps, play};
 
 #[test]
 fn initialize() {
@@ -183,7 +183,7 @@ fn lists() {
     let list = |result: Value| {
         let lines = start(
             json!({}),
-            json!({ "protocolVersion": 1, "agentCapabilities": {} }),
+            json!({ "protocolVersion": 1, "agentCapabilities": { "sessionCapabilities": { "list": {} } } }),
         );
         then(
             lines,
@@ -222,7 +222,7 @@ fn a_loaded_session_may_answer_null() {
     let load = |result: Value| {
         let lines = start(
             json!({}),
-            json!({ "protocolVersion": 1, "agentCapabilities": {} }),
+            json!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": true } }),
         );
         let params = json!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] });
         then(
@@ -237,4 +237,43 @@ fn a_loaded_session_may_answer_null() {
     keeps("null", load(Value::Null), &["SE-14"]);
     keeps("object", load(json!({})), &["SE-14"]);
     breaks("text", load(json!("done")), &["SE-03 5 3"]);
+}
+
+/// The same wrong answers to methods that initialize did not advertise: IN-17 is a case's
+/// business, and nothing else is owed (IN-17).
+#[test]
+fn what_is_not_offered_has_no_form() {
+    let asked = |capabilities: Value, method: &str, result: Value| {
+        let agent = json!({ "protocolVersion": 1, "agentCapabilities": capabilities });
+        let params = json!({ "sessionId": "s", "cwd": "/w", "mcpServers": [] });
+        let lines = start(json!({}), agent);
+        then(lines, [ask(2, method, params), answer(2, result)])
+    };
+    let own = |name: &str| json!({ "sessionCapabilities": { name: {} } });
+    let off = [
+        json!({}),
+        json!({ "loadSession": false, "sessionCapabilities": {} }),
+    ];
+    let sessions = json!({ "sessions": [{ "sessionId": "s", "cwd": ".", "updatedAt": 1 }] });
+    let nameless = json!({ "configOptions": [{ "name": "n" }] });
+    let wrong = [
+        ("session/list", own("list"), Value::Null, "LI-01 4 3"),
+        ("session/list", own("list"), sessions, "LI-02 4 3"),
+        (
+            "session/load",
+            json!({ "loadSession": true }),
+            json!("done"),
+            "SE-03 4 3",
+        ),
+        ("session/resume", own("resume"), nameless, "CO-02 4 3"),
+        ("session/close", own("close"), Value::Null, "CL-02 4 3"),
+    ];
+    for (method, offered, result, told) in wrong {
+        let notes = play(&asked(offered, method, result.clone()));
+        let found = broken(&notes);
+        assert!(found.iter().any(|f| f == told), "{method}: {found:?}");
+        for off in &off {
+            keeps(method, asked(off.clone(), method, result.clone()), &[]);
+        }
+    }
 }

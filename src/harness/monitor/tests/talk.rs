@@ -68,7 +68,8 @@ pub fn session(capabilities: Value) -> Vec<String> {
 }
 
 pub fn session_with(capabilities: Value, result: Value) -> Vec<String> {
-    let agent = json!({ "protocolVersion": 1, "agentCapabilities": {} });
+    let offers = json!({ "sessionCapabilities": { "close": {} } });
+    let agent = json!({ "protocolVersion": 1, "agentCapabilities": offers });
     let mut lines = start(capabilities, agent);
     lines.push(ask(
         2,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::mock::mutants::tools::*;
 use crate::mock::mutants::{Frame, Mutant, Tamper};
@@ -167,6 +167,20 @@ pub static MUTANTS: &[Mutant] = &[
         tamper: Tamper::Out(|_, sent, message| {
             change(message, sent.answers("initialize"), |m| {
                 set(m, "/result/agentCapabilities/loadSession", false);
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-in-17-hidden-list",
+        requirement: "IN-17",
+        wrong: "session/list is answered with null, and is not advertised.",
+        scenario: "default",
+        tamper: Tamper::Out(|_, sent, message| {
+            let is_list = sent.answers("session/list");
+            let is_start = sent.answers("initialize");
+            change(message, is_list || is_start, |m| match is_list {
+                true => set(m, "/result", Value::Null),
+                false => remove(m, "/result/agentCapabilities/sessionCapabilities/list"),
             })
         }),
     },
