@@ -51,6 +51,9 @@ pub struct Serve {
     /// Living sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_sessions: u32,
+    /// Sessions started a second, in the long run; up to --max-sessions at once
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub spawn_rate: u32,
     /// Open connections at a time
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_connections: u32,
@@ -167,6 +170,7 @@ async fn serve(
     config.adapters = args.adapters.clone();
     config.bundled = !args.no_bundled;
     config.most_alive = usize::try_from(args.max_sessions).unwrap_or(usize::MAX);
+    config.starts = Config::starts(args.spawn_rate, args.max_sessions);
     let (registry, warnings) = Registry::open(config)?;
     for warning in &warnings {
         face.warning(warning).map_err(io_failure)?;

@@ -1,5 +1,7 @@
 //! What a request is refused with: one shape for HTTP, MCP and the command line.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::runtime::{Code, Fault};
@@ -15,6 +17,8 @@ pub struct ApiError {
     pub hint: Option<String>,
     /// Boxed: most errors have none.
     pub details: Box<Value>,
+    /// For what time alone puts right: `Retry-After` over HTTP.
+    pub retry_after: Option<Duration>,
 }
 
 impl ApiError {
@@ -25,6 +29,7 @@ impl ApiError {
             message: message.into(),
             hint: None,
             details: Box::default(),
+            retry_after: None,
         }
     }
 
@@ -36,6 +41,14 @@ impl ApiError {
     pub fn details(mut self, details: Value) -> Self {
         self.details = Box::new(details);
         self
+    }
+
+    /// Refused for so long. Whole seconds, upwards: who waits that long is not too early.
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let seconds = seconds.max(1);
+        self.retry_after = Some(Duration::from_secs(seconds));
+        self.details(json!({ "retryAfterSeconds": seconds }))
     }
 
     pub fn to_json(&self) -> Value {
@@ -85,6 +98,7 @@ impl From<Fault> for ApiError {
             message: fault.message,
             hint: fault.hint,
             details: fault.details,
+            retry_after: None,
         }
     }
 }

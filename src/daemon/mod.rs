@@ -1,10 +1,12 @@
 //! AIP-46: many agents on one host. One registry of sessions; HTTP, SSE, MCP and the dashboard
 //! are doors to it.
 
+pub mod clock;
 pub mod error;
 pub mod http;
 pub mod mcp;
 pub mod model;
+pub mod pace;
 pub mod project;
 pub mod redact;
 pub mod registry;

@@ -271,25 +271,34 @@ impl Channel {
         seq + 1 < self.ring().shown()
     }
 
-    /// The last `count` lines of output.
-    pub async fn last_lines(&self, count: usize) -> Vec<Item> {
-        let mut lines: Vec<Item> = {
+    /// The last `count` lines of output, as far as `most` bytes reach; at least one.
+    pub async fn last_lines(&self, count: usize, most: usize) -> Tail {
+        let mut tail = Tail::default();
+        {
             let ring = self.ring();
             let shown = ring.shown();
             let lines = ring.items.iter().rev();
-            let lines = lines.filter(|i| i.kind == Kind::Line && i.seq < shown);
-            lines.take(count).cloned().collect()
-        };
-        lines.reverse();
-        if lines.len() < count {
-            let before = lines.first().map_or(u64::MAX, |item| item.seq);
-            let missing = count - lines.len();
-            let rows = self.log.lines_before(&self.session, before, missing).await;
-            let mut all: Vec<Item> = rows.into_iter().map(Item::from).collect();
-            all.append(&mut lines);
-            return all;
+            let mut lines = lines.filter(|i| i.kind == Kind::Line && i.seq < shown);
+            while tail.has_room(count)
+                && let Some(line) = lines.next()
+            {
+                tail.take(line.clone(), most);
+            }
         }
-        lines
+        if tail.has_room(count) {
+            let before = tail.items.last().map_or(u64::MAX, |item| item.seq);
+            let missing = count - tail.items.len();
+            let bytes = most.saturating_sub(tail.bytes);
+            let log = &self.log;
+            for row in log
+                .lines_before(&self.session, before, missing, bytes)
+                .await
+            {
+                tail.take(Item::from(row), most);
+            }
+        }
+        tail.items.reverse();
+        tail
     }
 
     /// First number in the ring, and the first one that nobody may see yet.
@@ -349,6 +358,31 @@ impl Channel {
             gap,
             // What stands before the oldest of a long session is no loss: nobody asked for it.
             begun: !matches!(from, Begin::Start),
+        }
+    }
+}
+
+/// The end of a session's output.
+#[derive(Default)]
+pub struct Tail {
+    /// Newest first while it is gathered, oldest first when it is given.
+    pub items: Vec<Item>,
+    /// There were more, and no room for them.
+    pub is_cut: bool,
+    bytes: usize,
+}
+
+impl Tail {
+    fn has_room(&self, count: usize) -> bool {
+        !self.is_cut && self.items.len() < count
+    }
+
+    fn take(&mut self, line: Item, most: usize) {
+        let bytes = self.bytes + line.data().len();
+        self.is_cut = self.is_cut || (bytes > most && !self.items.is_empty());
+        if !self.is_cut {
+            self.bytes = bytes;
+            self.items.push(line);
         }
     }
 }

@@ -296,7 +296,7 @@ pub fn now() -> String {
 }
 
 /// By the civil-from-days rule: no library for one format.
-fn rfc3339(since: std::time::Duration) -> String {
+pub(crate) fn rfc3339(since: std::time::Duration) -> String {
     let seconds = since.as_secs();
     let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
     let shifted = days + 719_468;

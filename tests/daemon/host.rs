@@ -28,10 +28,17 @@ impl Host {
 
     /// On what an earlier life left.
     pub fn in_dir(dir: TempDir) -> Host {
+        Host::with(dir, |_| {})
+    }
+
+    /// The same, set up otherwise.
+    pub fn with(dir: TempDir, change: impl FnOnce(&mut Config)) -> Host {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| helper::use_binary(env!("CARGO_BIN_EXE_agentproto")));
         std::fs::create_dir_all(dir.path().join("work")).expect("made");
-        let (registry, warnings) = Registry::open(config(dir.path())).expect("opened");
+        let mut config = config(dir.path());
+        change(&mut config);
+        let (registry, warnings) = Registry::open(config).expect("opened");
         Host {
             dir,
             registry,

@@ -296,7 +296,7 @@ pub struct Message {
 }
 
 impl Stream {
-    fn new(stream: TcpStream) -> Stream {
+    pub fn new(stream: TcpStream) -> Stream {
         let mut lines = BufReader::new(stream);
         let mut head = String::new();
         loop {

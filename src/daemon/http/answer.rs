@@ -34,14 +34,16 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, &self.to_json());
-        let mut header = |name: HeaderName, value: &'static str| {
-            response
-                .headers_mut()
-                .insert(name, HeaderValue::from_static(value));
-        };
+        let headers = response.headers_mut();
         match self.status {
-            401 => header(WWW_AUTHENTICATE, "Bearer realm=\"agentproto\""),
-            429 | 503 => header(RETRY_AFTER, "1"),
+            401 => {
+                let realm = HeaderValue::from_static("Bearer realm=\"agentproto\"");
+                headers.insert(WWW_AUTHENTICATE, realm);
+            }
+            429 | 503 => {
+                let wait = self.retry_after.map_or(1, |wait| wait.as_secs());
+                headers.insert(RETRY_AFTER, HeaderValue::from(wait));
+            }
             _ => {}
         }
         response

@@ -103,8 +103,10 @@ fn admit(door: &Door, request: &Request) -> Result<Principal, ApiError> {
 }
 
 pub fn slower(wait: std::time::Duration) -> ApiError {
-    ApiError::new(429, "too_many_requests", "requests come too fast")
-        .hint(format!("ask again in {} s", wait.as_secs().max(1)))
+    let error = ApiError::new(429, "too_many_requests", "requests come too fast");
+    let error = error.retry_after(wait);
+    let seconds = error.retry_after.map_or(1, |wait| wait.as_secs());
+    error.hint(format!("ask again in {seconds} s"))
 }
 
 /// The one name that the request is for.

@@ -20,9 +20,10 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 
 use super::error::ApiError;
+pub use super::pace::Rate;
 use super::registry::Registry;
 pub use guard::{Names, Peer};
-pub use pace::{Rate, Rates};
+pub use pace::Rates;
 use tickets::{LINK_LIFE, Purpose, Tickets};
 
 /// What one who comes in meets.

@@ -48,6 +48,10 @@ enum Content {
 }
 
 const UNKNOWN: (u16, &str) = (404, "There is no such session");
+const FULL: (u16, &str) = (
+    429,
+    "As many sessions live as this host lets in, or sessions are started too fast",
+);
 const NO_DISK: (u16, &str) = (507, "The state directory cannot be written");
 
 const fn route(
@@ -168,7 +172,7 @@ fn routes() -> Vec<Route> {
                         422,
                         "The agent cannot be started as it is: setup, login, version, sandbox, directory",
                     ),
-                    (429, "As many sessions live as this host lets in"),
+                    FULL,
                     (501, "No adapter is installed"),
                     (503, "The host is being stopped"),
                     NO_DISK,
@@ -246,7 +250,7 @@ fn routes() -> Vec<Route> {
                     422,
                     "Its agent cannot take sessions up again, or cannot be started",
                 ),
-                (429, "As many sessions live as this host lets in"),
+                FULL,
                 (501, "No adapter is installed"),
                 (503, "The host is being stopped"),
                 NO_DISK,
@@ -278,7 +282,11 @@ fn routes() -> Vec<Route> {
             )
         },
         Route {
-            query: vec![parameter("lastN", "integer", "1 to 1000; 200 without it")],
+            query: vec![parameter(
+                "lastN",
+                "integer",
+                "1 to 1000; 200 without it. At most 1 MiB of them, then `truncated` is true",
+            )],
             ..route(
                 "get",
                 "/sessions/{id}/output",
@@ -393,7 +401,12 @@ fn operation(route: &Route, error: &Schema, generator: &mut SchemaGenerator) -> 
     // What a route says of its own goes before what holds for all.
     for (status, about) in route.refused.iter().chain(&refused) {
         let content = json!({ "application/json": { "schema": error } });
-        let answer = json!({ "description": about, "content": content });
+        let mut answer = json!({ "description": about, "content": content });
+        if matches!(status, 429 | 503) {
+            answer["headers"] = json!({ "Retry-After": {
+                "description": "Whole seconds to wait", "schema": { "type": "integer" },
+            } });
+        }
         answers.entry(status.to_string()).or_insert(answer);
     }
     answers.sort_keys();

@@ -1,19 +1,14 @@
-//! How fast one address may ask: buckets that fill with time.
+//! How fast one address may ask.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::daemon::pace::{Bucket, Rate};
+
 /// Addresses that are remembered; beyond that, full buckets are forgotten.
 const MOST: usize = 10_000;
-
-/// A second, and at once.
-#[derive(Clone, Copy, Debug)]
-pub struct Rate {
-    pub per_second: f64,
-    pub at_once: f64,
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
@@ -39,7 +34,7 @@ impl Default for Rates {
 }
 
 #[derive(Default)]
-struct Buckets(HashMap<Option<IpAddr>, (f64, Instant)>);
+struct Buckets(HashMap<Option<IpAddr>, Bucket>);
 
 pub struct Pace {
     rates: Rates,
@@ -78,26 +73,14 @@ fn draw(
     now: Instant,
 ) -> Result<(), Duration> {
     let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
-    let filled = |left: f64, since: Instant| {
-        let more = now.saturating_duration_since(since).as_secs_f64() * rate.per_second;
-        (left + more).min(rate.at_once)
-    };
-    let known = buckets.0.get(&address).copied();
-    if known.is_none() && buckets.0.len() >= MOST {
-        buckets
-            .0
-            .retain(|_, (left, since)| filled(*left, *since) < rate.at_once);
+    if !buckets.0.contains_key(&address) && buckets.0.len() >= MOST {
+        buckets.0.retain(|_, bucket| !bucket.is_full(rate, now));
         if buckets.0.len() >= MOST {
             return Err(Duration::from_secs(1));
         }
     }
-    let left = known.map_or(rate.at_once, |(left, since)| filled(left, since));
-    if left < 1.0 {
-        buckets.0.insert(address, (left, now));
-        return Err(Duration::from_secs_f64((1.0 - left) / rate.per_second));
-    }
-    buckets.0.insert(address, (left - 1.0, now));
-    Ok(())
+    let bucket = buckets.0.entry(address);
+    bucket.or_insert(Bucket::full(rate, now)).draw(rate, now)
 }
 
 #[cfg(test)]

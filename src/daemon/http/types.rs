@@ -70,6 +70,9 @@ pub struct Output {
     pub session_id: String,
     pub status: Status,
     pub lines: Vec<String>,
+    /// Older ones of the lines that were asked for are left out: an answer has about 1 MiB. They
+    /// are in the event history.
+    pub truncated: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -74,7 +74,8 @@ pub const FACES: [Face; 5] = [
         title: "Read the output of an agent session",
         description: "Returns the last lines of a session's output, 200 unless `lastN` says \
             otherwise, with its status. Prefixes: [thought], [tool], [tool-error], \
-            [awaiting input], [error]; `── turn-end (reason) ──` ends each turn.",
+            [awaiting input], [error]; `── turn-end (reason) ──` ends each turn. `truncated` is \
+            true where older ones of these lines are left out, since they are more than 1 MiB.",
     },
     Face {
         verb: Verb::Kill,

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::{line_data, status_data};
+use crate::daemon::clock::Clock;
 use crate::daemon::error::ApiError;
 use crate::daemon::model::{Session, Status};
 use crate::daemon::project::{Line, Projector, Stream};
@@ -16,7 +17,6 @@ use crate::daemon::ring::{Channel, Kind};
 use crate::daemon::store::{Log, SessionsFile};
 use crate::runtime;
 use crate::runtime::arm::desk::Answer;
-use crate::runtime::audit;
 use crate::runtime::observe::{Observer, Stage};
 use crate::runtime::spawn::Exit;
 
@@ -40,6 +40,7 @@ pub struct Entry {
     pub(super) doomed: watch::Sender<Option<String>>,
     log: Log,
     file: SessionsFile,
+    pub(super) clock: Clock,
 }
 
 /// The agent, and what it waits for.
@@ -53,7 +54,13 @@ struct Live {
 }
 
 impl Entry {
-    pub fn new(record: Session, channel: Arc<Channel>, log: Log, file: SessionsFile) -> Arc<Self> {
+    pub fn new(
+        record: Session,
+        channel: Arc<Channel>,
+        log: Log,
+        file: SessionsFile,
+        clock: Clock,
+    ) -> Arc<Self> {
         Arc::new(Entry {
             id: record.id.clone(),
             channel,
@@ -64,6 +71,7 @@ impl Entry {
             doomed: watch::Sender::new(None),
             log,
             file,
+            clock,
         })
     }
 
@@ -111,7 +119,7 @@ impl Entry {
         }
         record.status = next;
         if !next.is_alive() {
-            record.ended_at = Some(audit::now());
+            record.ended_at = Some(self.clock.now_for(&record));
             record.busy = false;
             record.pending_permissions.clear();
         }
@@ -128,7 +136,7 @@ impl Entry {
         if lines.is_empty() {
             return;
         }
-        self.record().last_output_at = Some(audit::now());
+        self.change(|record| record.last_output_at = Some(self.clock.now_for(record)));
         for line in lines {
             let (kind, data) = line_data(&line.text, line.stream);
             self.channel.push(kind, &data);
@@ -183,7 +191,7 @@ impl Entry {
         session: &Arc<runtime::session::Session>,
         prompt: String,
     ) -> Result<(), ApiError> {
-        let shown = prompt_data(&session.masked(&prompt));
+        let shown = prompt_data(&session.masked(&prompt), &self.now());
         match session.send(prompt) {
             Ok(turn) => {
                 self.update(|record| record.turns += 1);
@@ -198,6 +206,11 @@ impl Entry {
                 Err(fault.into())
             }
         }
+    }
+
+    /// The time that this session tells.
+    fn now(&self) -> String {
+        self.clock.now_for(&self.record())
     }
 
     fn tell_busy(&self) {
@@ -384,11 +397,11 @@ impl Entry {
 }
 
 /// What the agent was told, for readers that show both sides of the talk.
-fn prompt_data(prompt: &str) -> Value {
+fn prompt_data(prompt: &str, at: &str) -> Value {
     let prompt = &*redact::text(prompt);
     let end = prompt.char_indices().nth(SHOWN_OF_A_PROMPT);
     let shown = end.and_then(|(end, _)| prompt.get(..end));
-    let mut data = json!({ "prompt": shown.unwrap_or(prompt), "at": audit::now() });
+    let mut data = json!({ "prompt": shown.unwrap_or(prompt), "at": at });
     if shown.is_some() {
         data["cut"] = json!(true);
     }

@@ -9,17 +9,19 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::entry::Entry;
+use super::clock::Clock;
 use super::error::ApiError;
 use super::model::{Session, Status};
-use super::ring::{Begin, Cursor, Follower, Item, Kind};
+use super::pace::{Bucket, Rate};
+use super::ring::{Begin, Channel, Cursor, Follower, Item, Kind, PAGE_BYTES};
 use super::store::{Log, SessionsFile};
 use crate::runtime::arm::desk::Answer;
 use crate::runtime::context::Sandboxing;
@@ -53,6 +55,9 @@ pub struct Config {
     pub most_alive: usize,
     /// Ended sessions that are remembered; the oldest go first.
     pub most_ended: usize,
+    /// How fast sessions may be started, by whoever is near and by whoever is not.
+    pub starts: Rate,
+    pub clock: Clock,
 }
 
 impl Config {
@@ -67,6 +72,16 @@ impl Config {
             cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             most_alive: 1000,
             most_ended: 10_000,
+            starts: Config::starts(50, 1000),
+            clock: Clock::default(),
+        }
+    }
+
+    /// So many sessions a second in the long run; a host may be filled at once.
+    pub fn starts(per_second: u32, most_alive: u32) -> Rate {
+        Rate {
+            per_second: f64::from(per_second),
+            at_once: f64::from(per_second.max(most_alive)),
         }
     }
 }
@@ -85,6 +100,13 @@ struct Shared {
     log: Log,
     file: SessionsFile,
     stopping: AtomicBool,
+    starts: Mutex<Starts>,
+}
+
+/// Who comes over the network does not use up what the local user may start.
+struct Starts {
+    near: Bucket,
+    far: Bucket,
 }
 
 #[derive(Default)]
@@ -101,6 +123,9 @@ pub struct Output {
     pub session_id: String,
     pub status: Status,
     pub lines: Vec<String>,
+    /// Older ones of the lines that were asked for are left out: an answer has about 1 MiB. They
+    /// are in the event history.
+    pub truncated: bool,
 }
 
 /// Part of a session's history.
@@ -127,15 +152,21 @@ impl Registry {
         }
         let (file, saved) = SessionsFile::open(&config.state);
         warnings.extend(saved.warning);
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        // By chance, not by the clock: a clock that is set back tells the same time twice.
+        let epoch = u64::from_be_bytes(random::bytes()?) >> 8;
+        let full = Bucket::full(config.starts, Instant::now());
         let registry = Registry {
             shared: Arc::new(Shared {
-                epoch: since.map_or(0, |since| since.as_micros() as u64 & 0xff_ffff_ffff_ffff),
+                epoch,
                 sessions: RwLock::default(),
                 file: file.clone(),
                 log,
                 config,
                 stopping: AtomicBool::new(false),
+                starts: Mutex::new(Starts {
+                    near: full,
+                    far: full,
+                }),
             }),
         };
         registry.recover(saved.sessions);
@@ -183,6 +214,19 @@ impl Registry {
             .unwrap_or_else(PoisonError::into_inner);
         let found = sessions.by_id.get(id).cloned();
         found.ok_or_else(|| ApiError::unknown_session(id))
+    }
+
+    /// A session of this registry, with all that it writes to.
+    fn entry_of(&self, record: Session, channel: Arc<Channel>) -> Arc<Entry> {
+        let shared = &self.shared;
+        let clock = shared.config.clock.clone();
+        Entry::new(
+            record,
+            channel,
+            shared.log.clone(),
+            shared.file.clone(),
+            clock,
+        )
     }
 
     fn insert(&self, entry: Arc<Entry>) {
@@ -262,16 +306,18 @@ impl Registry {
         Ok(known)
     }
 
-    /// The last lines.
+    /// The last lines, as many as an answer holds.
     pub async fn output(&self, id: &str, last: Option<usize>) -> Result<Output, ApiError> {
         let entry = self.entry(id)?;
-        let items = entry.channel.last_lines(last.unwrap_or(LINES)).await;
-        let lines = items.iter().filter_map(|item| {
+        let count = last.unwrap_or(LINES);
+        let tail = entry.channel.last_lines(count, PAGE_BYTES).await;
+        let lines = tail.items.iter().filter_map(|item| {
             let data: Value = serde_json::from_str(item.data()).ok()?;
             Some(data.get("line")?.as_str()?.to_owned())
         });
         Ok(Output {
             lines: lines.collect(),
+            truncated: tail.is_cut,
             session_id: id.to_owned(),
             status: entry.snapshot().status,
         })

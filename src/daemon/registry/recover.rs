@@ -3,40 +3,25 @@
 
 use std::collections::HashMap;
 
-use super::entry::Entry;
 use super::{Registry, line_data, status_data};
 use crate::daemon::model::{Session, Status};
 use crate::daemon::project;
 use crate::daemon::ring::{Channel, Item, Kind};
-use crate::runtime::audit;
+use crate::daemon::store::Stored;
 
 const GONE: &str = "the host ended while the session was alive";
 
 impl Registry {
     pub(super) fn recover(&self, saved: Vec<Session>) {
         let shared = &self.shared;
-        let stored = shared.log.stored();
-        let known: HashMap<&str, ()> = stored.iter().map(|s| (s.session.id.as_str(), ())).collect();
-        // Of a log that was lost, the file still knows the sessions.
-        let lost = saved
-            .into_iter()
-            .filter(|s| !known.contains_key(s.id.as_str()));
-        let lost: Vec<(Session, u64)> = lost.map(|session| (session, 0)).collect();
-        let stored = stored.into_iter().map(|s| (s.session, s.next));
-        let mut all: Vec<(Session, u64)> = stored.chain(lost).collect();
-        all.sort_by(|(a, _), (b, _)| a.started_at.cmp(&b.started_at));
+        let all = in_order(saved, shared.log.stored());
         for (session, next) in all {
             let (session, next) = match session.status.is_alive() {
                 true => self.bury(session, next),
                 false => (session, next),
             };
             let channel = Channel::new(&session.id, shared.epoch, next, true, shared.log.clone());
-            self.insert(Entry::new(
-                session,
-                channel,
-                shared.log.clone(),
-                shared.file.clone(),
-            ));
+            self.insert(self.entry_of(session, channel));
         }
         self.trim();
     }
@@ -48,7 +33,7 @@ impl Registry {
         session.busy = false;
         session.pending_permissions.clear();
         session.reason = Some(GONE.to_owned());
-        session.ended_at = Some(audit::now());
+        session.ended_at = Some(self.shared.config.clock.now_for(&session));
         session.last_output_at = session.ended_at.clone();
         let mut lines = project::error(GONE, None);
         if was_busy {
@@ -65,4 +50,35 @@ impl Registry {
         self.shared.log.record(&session);
         (session, seq)
     }
+}
+
+/// All sessions with the number of their next item, oldest first. The file has them in the order
+/// in which they were started, which the clock may not tell; those that only the log knows stand
+/// among them by their time.
+fn in_order(saved: Vec<Session>, stored: Vec<Stored>) -> Vec<(Session, u64)> {
+    let mut logged: HashMap<String, Stored> = HashMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for one in stored {
+        order.push(one.session.id.clone());
+        logged.insert(one.session.id.clone(), one);
+    }
+    // What both know is told by the log; of a log that was lost, the file still knows it.
+    let filed = saved
+        .into_iter()
+        .map(|session| match logged.remove(&session.id) {
+            Some(stored) => (stored.session, stored.next),
+            None => (session, 0),
+        });
+    let filed: Vec<(Session, u64)> = filed.collect();
+    let rest = order.iter().filter_map(|id| logged.remove(id));
+    let mut rest = rest.map(|stored| (stored.session, stored.next)).peekable();
+    let mut all = Vec::new();
+    for (session, next) in filed {
+        while let Some(earlier) = rest.next_if(|(one, _)| one.started_at < session.started_at) {
+            all.push(earlier);
+        }
+        all.push((session, next));
+    }
+    all.extend(rest);
+    all
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::entry::{Ear, Entry, told};
 use super::{Registry, stopping};
@@ -11,13 +11,13 @@ use crate::daemon::model::{Principal, Session, SpawnRequest, Status};
 use crate::daemon::project;
 use crate::daemon::ring::Channel;
 use crate::daemon::workspaces::Workspaces;
+use crate::runtime::Fault;
 use crate::runtime::agent::{Agent, Ready, Wishlist};
 use crate::runtime::arm::desk::Permissions;
 use crate::runtime::bundle::Bundle;
 use crate::runtime::choices::{Given, Wanted};
 use crate::runtime::context::{Context, Setting};
 use crate::runtime::interact::Headless;
-use crate::runtime::{Fault, audit};
 
 /// Free text of a client.
 const LONGEST_LABEL: usize = 1024;
@@ -31,6 +31,7 @@ impl Registry {
         principal: Principal,
     ) -> Result<Session, ApiError> {
         self.has_room()?;
+        self.may_start(principal)?;
         if request
             .label
             .as_ref()
@@ -60,7 +61,7 @@ impl Registry {
             workspace_slug: place.slug,
             cwd: place.cwd.to_string_lossy().into_owned(),
             status: Status::Starting,
-            started_at: audit::now(),
+            started_at: config.clock.now(),
             ended_at: None,
             last_output_at: None,
             exit_code: None,
@@ -76,7 +77,7 @@ impl Registry {
         };
         let shared = &self.shared;
         let channel = Channel::new(&id, shared.epoch, 0, false, shared.log.clone());
-        let entry = Entry::new(record, channel, shared.log.clone(), shared.file.clone());
+        let entry = self.entry_of(record, channel);
         let setting = Setting {
             home: config.home.clone(),
             cwd: place.cwd,
@@ -143,6 +144,32 @@ impl Registry {
             .hint("kill one, or start the host with a higher `--max-sessions`"));
         }
         Ok(())
+    }
+
+    /// A loop gone wild starts processes no faster than this, over whichever door.
+    fn may_start(&self, principal: Principal) -> Result<(), ApiError> {
+        let mut starts = self
+            .shared
+            .starts
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let bucket = match principal {
+            Principal::Local => &mut starts.near,
+            Principal::Remote => &mut starts.far,
+        };
+        let rate = self.shared.config.starts;
+        bucket.draw(rate, Instant::now()).map_err(|wait| {
+            ApiError::new(
+                429,
+                "too_many_starts",
+                format!(
+                    "sessions are started too fast: {} a second in the long run",
+                    rate.per_second
+                ),
+            )
+            .retry_after(wait)
+            .hint("wait as long as `Retry-After` says, prompt a session that lives, or start the host with a higher `--spawn-rate`")
+        })
     }
 
     /// The agent's own id of a session that has ended.

@@ -10,9 +10,9 @@ use crate::daemon::model::{Permission, Session as Record, Status};
 use crate::daemon::project::Line;
 use crate::daemon::redact::Redactor;
 use crate::daemon::ring::Kind;
+use crate::runtime::StreamEvent;
 use crate::runtime::session::{Session, Turn};
 use crate::runtime::spawn::Exit;
-use crate::runtime::{StreamEvent, audit};
 
 /// Puts the events of a turn before all readers. Reads as fast as they come: no client slows
 /// the agent.
@@ -99,7 +99,7 @@ async fn end(entry: &Arc<Entry>, event: &StreamEvent) {
     let over = |record: &mut Record| {
         record.busy = false;
         record.pending_permissions.clear();
-        record.last_output_at = Some(audit::now());
+        record.last_output_at = Some(entry.clock.now_for(record));
     };
     let mut after = entry.snapshot();
     over(&mut after);

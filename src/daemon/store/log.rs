@@ -193,17 +193,32 @@ impl Log {
         self.read(rows).await.unwrap_or_default()
     }
 
-    /// The last lines of output before an item, in order.
-    pub async fn lines_before(&self, session: &str, before: u64, count: usize) -> Vec<Row> {
+    /// The last lines of output before an item, newest first; no more after the one that goes
+    /// beyond so many bytes.
+    pub async fn lines_before(
+        &self,
+        session: &str,
+        before: u64,
+        count: usize,
+        bytes: usize,
+    ) -> Vec<Row> {
         let session = session.to_owned();
         let rows = move |reader: &Connection| {
             let mut query = reader.prepare_cached(
                 "SELECT seq, epoch, kind, data FROM items WHERE session = ?1 AND seq < ?2 AND kind = 'line' ORDER BY seq DESC LIMIT ?3",
             )?;
             let rows = query.query_map(params![session, signed(before), count as i64], row)?;
-            let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
-            rows.reverse();
-            Ok(rows)
+            let mut found = Vec::new();
+            let mut so_far = 0;
+            for row in rows {
+                let row = row?;
+                so_far += row.data.len();
+                found.push(row);
+                if so_far > bytes {
+                    break;
+                }
+            }
+            Ok(found)
         };
         self.read(rows).await.unwrap_or_default()
     }

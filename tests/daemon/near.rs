@@ -1,0 +1,109 @@
+//! A server in this process, with limits of its own.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use super::host::Host;
+use super::served::{Answer, HANG};
+use agentproto::daemon::http::server::{self, Limits};
+use agentproto::daemon::http::{Door, Names, Rates, Times, router};
+use agentproto::daemon::mcp::{self, Offer};
+use serde_json::Value;
+use tokio::sync::watch;
+
+pub struct Near {
+    pub host: Host,
+    pub address: String,
+    pub stop: watch::Sender<bool>,
+}
+
+impl Near {
+    pub async fn new(limits: Limits, rates: Rates, times: Times) -> Near {
+        Near::at("127.0.0.1", Host::new(), limits, rates, times).await
+    }
+
+    /// A host of the test's own, with the limits that all have.
+    pub async fn of(host: Host) -> Near {
+        let (limits, rates, times) = (Limits::default(), Rates::default(), Times::default());
+        Near::at("127.0.0.1", host, limits, rates, times).await
+    }
+
+    pub async fn at(place: &str, host: Host, limits: Limits, rates: Rates, times: Times) -> Near {
+        let listener = tokio::net::TcpListener::bind((place, 0))
+            .await
+            .expect("bound");
+        let address = listener.local_addr().expect("bound").to_string();
+        let names = Names {
+            beyond_loopback: place != "127.0.0.1",
+            ..Names::default()
+        };
+        let door = Door::new(host.registry.clone(), "secret".into(), names);
+        let door = Arc::new(door.with_rates(rates).with_times(times));
+        let (stop, stopped) = watch::channel(false);
+        let mcp = mcp::service(host.registry.clone(), Offer::default());
+        let app = router(door, axum::Router::new().fallback_service(mcp));
+        tokio::spawn(server::serve(listener, app, None, limits, stopped));
+        Near {
+            host,
+            address,
+            stop,
+        }
+    }
+
+    pub fn open(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("connected");
+        stream.set_read_timeout(Some(HANG)).expect("set");
+        stream
+    }
+
+    pub fn ask(&self, path: &str, token: &str) -> Answer {
+        let mut stream = self.open();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n",
+            self.address
+        );
+        let _ = stream.write_all(request.as_bytes());
+        Answer::read(stream)
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask(path, "secret")
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_with(path, "", body)
+    }
+
+    pub fn post_with(&self, path: &str, headers: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        let mut stream = self.open();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer secret\r\n\
+             Content-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        let _ = stream.write_all(request.as_bytes());
+        Answer::read(stream)
+    }
+
+    /// One call of a tool, without a session of MCP: the answer's `result`.
+    pub fn tool(&self, name: &str, arguments: &Value) -> Value {
+        let version = "2026-07-28";
+        let call = serde_json::json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": name, "arguments": arguments, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": version,
+                "io.modelcontextprotocol/clientCapabilities": {},
+            } },
+        });
+        let headers = format!(
+            "Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: {version}\r\n\
+             Mcp-Method: tools/call\r\nMcp-Name: {name}\r\n"
+        );
+        let answer = self.post_with("/mcp", &headers, &call);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["result"].clone()
+    }
+}
