@@ -1,17 +1,16 @@
 //! Who may come in, and how much of what (A46-SEC-01, 02, 06).
 
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
-use std::sync::Arc;
+use std::net::TcpStream;
 use std::time::Duration;
 
-use super::host::Host;
-use super::served::{Answer, HANG, Served, command, eventually, work};
-use agentproto::daemon::http::server::{self, Limits};
-use agentproto::daemon::http::{Door, Names, Rate, Rates, Times, router};
+use super::near::Near;
+use super::network;
+use super::served::{Answer, Served, command, eventually, work};
+use agentproto::daemon::http::server::Limits;
+use agentproto::daemon::http::{Rate, Rates, Times};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::sync::watch;
 
 // A46-SEC-02: the token, on everything that has data.
 #[test]
@@ -195,49 +194,6 @@ fn the_link_of_open_logs_in_once() {
     child.wait().expect("waited");
 }
 
-/// A server in this process, with limits of its own.
-struct Near {
-    host: Host,
-    address: String,
-    stop: watch::Sender<bool>,
-}
-
-impl Near {
-    async fn new(limits: Limits, rates: Rates, times: Times) -> Near {
-        let host = Host::new();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("bound");
-        let address = listener.local_addr().expect("bound").to_string();
-        let door = Door::new(host.registry.clone(), "secret".into(), Names::default());
-        let door = Arc::new(door.with_rates(rates).with_times(times));
-        let (stop, stopped) = watch::channel(false);
-        let app = router(door, axum::Router::new());
-        tokio::spawn(server::serve(listener, app, None, limits, stopped));
-        Near {
-            host,
-            address,
-            stop,
-        }
-    }
-
-    fn open(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).expect("connected");
-        stream.set_read_timeout(Some(HANG)).expect("set");
-        stream
-    }
-
-    fn ask(&self, path: &str, token: &str) -> Answer {
-        let mut stream = self.open();
-        let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n",
-            self.address
-        );
-        let _ = stream.write_all(request.as_bytes());
-        Answer::read(stream)
-    }
-}
-
 const SOON: Duration = Duration::from_millis(200);
 
 // Slow heads, silence, slow bodies: each is cut off, and nobody else waits for it.
@@ -392,10 +348,9 @@ fn beyond_this_machine_only_with_tls_or_on_request() {
 // A46-SEC-06: who is not the local user stays within the registered workspaces.
 #[test]
 fn from_elsewhere_only_registered_directories() {
-    let Some(address) = own_address() else {
-        println!("this machine has no address but loopback: nothing to try from elsewhere");
+    if !network::entered("http_guard::from_elsewhere_only_registered_directories") {
         return;
-    };
+    }
     let dir = TempDir::new().expect("a directory");
     let inside = dir.path().join("project");
     std::fs::create_dir_all(inside.join("deep")).expect("made");
@@ -408,10 +363,12 @@ fn from_elsewhere_only_registered_directories() {
     assert!(added.status.success(), "{added:?}");
     let host = Served::on(dir, &["--bind", "0.0.0.0", "--insecure-bind"]);
     let (_, port) = host.address.split_once(':').expect("a port");
-    let there = format!("{address}:{port}");
+    let there = format!("{}:{port}", network::HERE);
     let spawn = |cwd: &std::path::Path| {
         let body = json!({ "adapter": "mock-acp", "cwd": cwd }).to_string();
         let mut stream = TcpStream::connect(&there).expect("connected");
+        let from = stream.local_addr().expect("an address").ip();
+        assert!(!from.is_loopback(), "{from} is not elsewhere");
         let request = format!(
             "POST /sessions/agent HTTP/1.1\r\nHost: {there}\r\nConnection: close\r\n{}\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -432,21 +389,14 @@ fn from_elsewhere_only_registered_directories() {
             "{outside:?}"
         );
     }
-    assert_eq!(spawn(&inside.join("deep")).status, 201);
+    let spawned = spawn(&inside.join("deep"));
+    assert_eq!(spawned.status, 201, "{spawned:?}");
     let body = json!({ "adapter": "mock-acp", "cwd": work(host.dir.path()) });
     assert_eq!(
         host.post("/sessions/agent", &body).status,
         201,
         "the local user may"
     );
-}
-
-/// By which this machine would talk to others; nothing is sent.
-fn own_address() -> Option<std::net::IpAddr> {
-    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    let address = socket.local_addr().ok()?.ip();
-    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
 #[test]

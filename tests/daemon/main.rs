@@ -19,5 +19,7 @@ mod mcp_scenes;
 mod mcp_stdio;
 mod memory;
 mod near;
+mod network;
 mod served;
 mod streams;
+mod vanished;

@@ -28,10 +28,9 @@ pub struct Limits {
     /// Of a head.
     pub head_bytes: usize,
     pub headers: usize,
-    /// A peer that is gone without a word is noticed after about so long.
+    /// A peer that is gone without a word, or takes nothing of what is sent, is let go after so
+    /// long; a stream notices with its next sign of life.
     pub gone: Duration,
-    /// One that takes nothing of what was sent is let go after so long.
-    pub stuck: Duration,
     /// At the end, for answers that are under way.
     pub last_words: Duration,
 }
@@ -44,7 +43,6 @@ impl Default for Limits {
             head_bytes: 64 << 10,
             headers: 100,
             gone: Duration::from_secs(60),
-            stuck: Duration::from_secs(600),
             last_words: Duration::from_secs(2),
         }
     }
@@ -92,13 +90,16 @@ pub async fn serve(
 fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let quarter = limits.gone / 4;
+    // The kernel counts these in whole seconds, and takes no zero.
+    let quarter = (limits.gone / 4).max(Duration::from_secs(1));
     let keepalive = TcpKeepalive::new()
         .with_time(quarter)
         .with_interval(quarter)
         .with_retries(3);
     socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(limits.stuck))
+    // Keep-alive asks only while nothing is under way; this bounds what is. Linux lets it win
+    // over the number of retries, so both have to say the same.
+    socket.set_tcp_user_timeout(Some(limits.gone))
 }
 
 async fn connection(

@@ -1,0 +1,155 @@
+//! Peers that are gone without a word, and peers that are there and take nothing: what they held
+//! is given back (issue: half-open connections).
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::host::Host;
+use super::near::Near;
+use super::network::{self, HERE, THERE};
+use super::served::eventually;
+use agentproto::daemon::http::server::Limits;
+use agentproto::daemon::http::{Rates, Times};
+use socket2::{Domain, Socket, Type};
+
+/// Whoever is gone is noticed after so long, and a stream with its next sign of life.
+const GONE: Duration = Duration::from_secs(2);
+const SIGN: Duration = Duration::from_millis(200);
+
+/// Nothing else ends a connection here.
+fn times() -> Times {
+    Times {
+        body: Duration::from_secs(600),
+        keep_alive: SIGN,
+    }
+}
+
+fn limits(connections: usize) -> Limits {
+    Limits {
+        connections,
+        head: Duration::from_secs(600),
+        gone: GONE,
+        ..Limits::default()
+    }
+}
+
+/// A client at an address that will be taken away.
+fn from_there(near: &Near) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket
+        .bind(&SocketAddr::from((THERE, 0)).into())
+        .expect("bound");
+    let to: SocketAddr = near.address.parse().expect("an address");
+    socket.connect(&to.into()).expect("connected");
+    socket.into()
+}
+
+fn stream_request(near: &Near, id: &str) -> String {
+    format!(
+        "GET /sessions/{id}/stream HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer secret\r\n\r\n",
+        near.address
+    )
+}
+
+/// Connections of the host that the kernel still knows, by their peer.
+fn open_to(peer: std::net::Ipv4Addr, near: &Near) -> usize {
+    let hex = |address: std::net::Ipv4Addr| format!("{:08X}", u32::from(address).swap_bytes());
+    let port = near.address.rsplit(':').next().expect("a port");
+    let port: u16 = port.parse().expect("a number");
+    let own = format!("{}:{port:04X}", hex(HERE));
+    let table = std::fs::read_to_string("/proc/thread-self/net/tcp").expect("a table");
+    let rows = table.lines().filter(|row| {
+        let mut words = row.split_whitespace().skip(1);
+        let (here, there) = (words.next(), words.next());
+        here == Some(own.as_str()) && there.is_some_and(|t| t.starts_with(&hex(peer)))
+    });
+    rows.count()
+}
+
+#[test]
+fn a_peer_that_vanishes_gives_back_what_it_held() {
+    if !network::entered("vanished::a_peer_that_vanishes_gives_back_what_it_held") {
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let host = Host::new();
+        let here = HERE.to_string();
+        let near = Near::at(&here, host, limits(4), Rates::default(), times()).await;
+        let session = near.host.running("default").await;
+        // A reader, half a head, half a body, and one that has asked nothing yet.
+        let mut reader = from_there(&near);
+        let asked = stream_request(&near, &session.id);
+        reader.write_all(asked.as_bytes()).expect("sent");
+        let mut first = [0; 12];
+        reader.read_exact(&mut first).expect("an answer");
+        assert_eq!(&first, b"HTTP/1.1 200");
+        let mut head = from_there(&near);
+        head.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ")
+            .expect("sent");
+        let mut body = from_there(&near);
+        let half = format!(
+            "POST /sessions/agent HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer secret\r\n\
+             Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+            near.address
+        );
+        body.write_all(half.as_bytes()).expect("sent");
+        let silent = from_there(&near);
+        eventually("all places are taken", || {
+            near.ask("/healthz", "").status == 503
+        });
+        assert_eq!(open_to(THERE, &near), 4);
+        network::vanish();
+        let since = Instant::now();
+        eventually("all of them are given back", || open_to(THERE, &near) == 0);
+        // The last probe may just have been sent: another quarter, and a sign of life.
+        let took = since.elapsed();
+        assert!(took < 3 * GONE, "{took:?}");
+        // Four places are free, not only one.
+        let again: Vec<TcpStream> = (0..4).map(|_| near.open()).collect();
+        eventually("there is room for four", || {
+            near.ask("/healthz", "").status == 503
+        });
+        drop(again);
+        eventually("and for more", || near.ask("/healthz", "").status == 200);
+        near.host.turn(&session.id, "and the session lives").await;
+        drop((reader, head, body, silent));
+    });
+}
+
+// It answers the kernel's questions, so it is not gone: it takes nothing, and that is enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_takes_nothing_is_let_go() {
+    let near = Near::at(
+        "127.0.0.1",
+        Host::new(),
+        limits(1),
+        Rates::default(),
+        times(),
+    )
+    .await;
+    let session = near.host.running("default").await;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("set");
+    let to: SocketAddr = near.address.parse().expect("an address");
+    socket.connect(&to.into()).expect("connected");
+    let mut reader: TcpStream = socket.into();
+    let asked = stream_request(&near, &session.id);
+    reader.write_all(asked.as_bytes()).expect("sent");
+    let begun = Instant::now();
+    let long = "much to say ".repeat(20_000);
+    let mut turns = 0;
+    // Until its buffers, and then its patience, are at their end.
+    while near.ask("/healthz", "").status == 503 {
+        near.host.turn(&session.id, &long).await;
+        turns += 1;
+        assert!(
+            begun.elapsed() < Duration::from_secs(80),
+            "after {turns} turns"
+        );
+    }
+    assert!(begun.elapsed() >= GONE, "only after {GONE:?}");
+    near.host.turn(&session.id, "and the session lives").await;
+    drop(reader);
+}
