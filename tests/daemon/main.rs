@@ -15,6 +15,7 @@ mod life;
 mod limits;
 mod mcp_client;
 mod mcp_http;
+mod mcp_refusals;
 mod mcp_scenes;
 mod mcp_stdio;
 mod memory;

@@ -294,7 +294,11 @@ pub fn wrong_calls(door: &mut impl Door, place: &Place) {
         assert!(told["message"].is_string(), "{told}");
     }
     // What is no call of a tool at all.
-    let code = |answer: Value| answer["error"]["code"].as_i64().expect("an error");
+    let code = |answer: Value| {
+        let hint = answer["error"]["data"]["hint"].as_str();
+        assert!(hint.is_some_and(|hint| !hint.is_empty()), "{answer}");
+        answer["error"]["code"].as_i64().expect("an error")
+    };
     assert_eq!(code(door.call("agent_start", json!({}))), -32602);
     assert_eq!(code(door.call("no_such_tool", json!({}))), -32602);
     let call = |params: Value| ("tools/call", params);

@@ -247,6 +247,7 @@ fn lines_that_are_no_messages() {
         client.raw(b"\n");
         let answer = client.wait_for(&Value::Null);
         assert_eq!(code(&answer), wanted, "{}", String::from_utf8_lossy(line));
+        assert!(answer["error"]["data"]["hint"].is_string(), "{answer}");
     }
     // With an id the answer finds its way back.
     client.raw(b"{\"jsonrpc\":\"1.0\",\"id\":\"odd\",\"method\":\"ping\"}\n");

@@ -7,6 +7,7 @@ pub mod openapi;
 mod pace;
 mod page;
 mod routes;
+mod rpc;
 pub mod server;
 mod sse;
 mod tickets;
@@ -85,6 +86,7 @@ impl Door {
 /// Everything under one guard. `mcp` is what answers below `/mcp`, on the same registry; the
 /// `Principal` stands in the extensions of each request.
 pub fn router(door: Arc<Door>, mcp: Router) -> Router {
+    let mcp = mcp.layer(from_fn(rpc::typed));
     let mcp = mcp.layer(from_fn_with_state(Arc::clone(&door), body::whole));
     routes::all(Arc::clone(&door))
         .nest("/mcp", mcp)

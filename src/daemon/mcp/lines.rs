@@ -192,6 +192,7 @@ impl Reader {
                     "null",
                     -32600,
                     &format!("a message is longer than {} MiB", LONGEST >> 20),
+                    "put what is large into a file of the workspace, and name it in the prompt",
                 ),
                 // What has no line feed is no message.
                 Ok(Next::End) | Err(_) => return,
@@ -240,23 +241,30 @@ impl Reader {
 
     /// No message of MCP: the client is told, so that it does not wait for an answer in vain.
     fn unreadable(&self, line: &[u8]) -> bool {
+        let no_message = |id: &str, what: &str| {
+            let hint = "send `jsonrpc` \"2.0\", a `method`, and an `id` where an answer is wanted";
+            self.refuse(id, -32600, what, hint)
+        };
         let Ok(value) = serde_json::from_slice::<Value>(line) else {
-            return self.refuse("null", -32700, "the line is no JSON");
+            let hint = "send each message as one line of JSON";
+            return self.refuse("null", -32700, "the line is no JSON", hint);
         };
         if value.is_array() {
-            return self.refuse("null", -32600, "batches are not taken: one message a line");
+            let what = "batches are not taken: one message a line";
+            let hint = "send each message on a line of its own";
+            return self.refuse("null", -32600, what, hint);
         }
         match Envelope::id(line) {
             Some(id) if value["id"].is_string() || value["id"].is_number() => {
-                self.refuse(id.get(), -32600, "this is no request of JSON-RPC 2.0")
+                no_message(id.get(), "this is no request of JSON-RPC 2.0")
             }
             None if value["method"].is_string() => true,
-            _ => self.refuse("null", -32600, "this is no message of JSON-RPC 2.0"),
+            _ => no_message("null", "this is no message of JSON-RPC 2.0"),
         }
     }
 
-    fn refuse(&self, id: &str, code: i32, message: &str) -> bool {
-        let error = json!({ "code": code, "message": message });
+    fn refuse(&self, id: &str, code: i32, message: &str, hint: &str) -> bool {
+        let error = json!({ "code": code, "message": message, "data": { "hint": hint } });
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
         let written = self.runtime.block_on(self.out.write(answer.into_bytes()));
         written.is_ok()

@@ -21,7 +21,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::arguments::{Arguments, kind};
 use self::tools::{Face, Verb};
@@ -140,9 +140,17 @@ fn introduction() -> ServerConfig {
         )
 }
 
+/// An error of the protocol says what to do, too: as `hint` of its data.
+fn misused(code: ErrorCode, what: impl Into<String>, hint: &str) -> ErrorData {
+    ErrorData::new(code, what.into(), Some(json!({ "hint": hint })))
+}
+
+const SCHEMAS: &str = "`tools/list` has the names of the tools and the schema of their arguments";
+
 fn unknown_tool(name: &str) -> ErrorData {
     let name: String = name.chars().take(64).collect();
-    ErrorData::invalid_params(format!("there is no tool `{name}`"), None)
+    let what = format!("there is no tool `{name}`");
+    misused(ErrorCode::INVALID_PARAMS, what, SCHEMAS)
 }
 
 /// A refusal as the client's model can read it: the same JSON that HTTP answers with. Not as
@@ -161,29 +169,33 @@ fn unreadable(request: &CustomRequest) -> ErrorData {
         .params
         .as_ref()
         .and_then(|params| params.get("arguments"));
+    let invalid = |what: String| misused(ErrorCode::INVALID_PARAMS, what, SCHEMAS);
     match (request.method.as_str(), named, arguments) {
         ("tools/call", Some(Value::String(_)), Some(arguments)) if !arguments.is_object() => {
-            let what = format!(
+            invalid(format!(
                 "`arguments` has to be an object, but is {}",
                 kind(arguments)
-            );
-            ErrorData::invalid_params(what, None)
+            ))
         }
         ("tools/call", Some(Value::String(_)), _) => {
-            ErrorData::invalid_params("the parameters of `tools/call` cannot be read", None)
+            invalid("the parameters of `tools/call` cannot be read".to_owned())
         }
         ("tools/call", named, _) => {
             let is = named.map_or("missing", kind);
-            ErrorData::invalid_params(format!("`name` has to be a string, but is {is}"), None)
+            invalid(format!("`name` has to be a string, but is {is}"))
         }
-        ("initialize" | "ping" | "tools/list", _, _) => ErrorData::invalid_params(
-            format!("the parameters of `{}` cannot be read", request.method),
-            None,
+        (method @ ("initialize" | "ping" | "tools/list"), _, _) => misused(
+            ErrorCode::INVALID_PARAMS,
+            format!("the parameters of `{method}` cannot be read"),
+            "send them as the revision of MCP has it that the session speaks",
         ),
         (method, _, _) => {
             let method: String = method.chars().take(64).collect();
-            let what = format!("there is no method `{method}`");
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None)
+            misused(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("there is no method `{method}`"),
+                "this server has `tools/list`, `tools/call` and `ping`",
+            )
         }
     }
 }
@@ -228,7 +240,8 @@ impl ServerHandler for Server {
             Verb::Start => tokio::select! {
                 done = call => done,
                 () = context.ct.cancelled() => {
-                    Err(ErrorData::internal_error("the call was cancelled", None))
+                    let hint = "call it again if it is still wanted";
+                    Err(misused(ErrorCode::INTERNAL_ERROR, "the call was cancelled", hint))
                 }
             },
             _ => call.await,
@@ -249,9 +262,10 @@ impl ServerHandler for Server {
 fn first_page(page: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match page.and_then(|page| page.cursor.as_ref()) {
         None => Ok(()),
-        Some(_) => Err(ErrorData::invalid_params(
+        Some(_) => Err(misused(
+            ErrorCode::INVALID_PARAMS,
             "`cursor` is none that this server gave: all tools are on one page",
-            None,
+            "leave `cursor` out",
         )),
     }
 }

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{CallToolResult, ErrorData, ProtocolVersion};
+use rmcp::model::{CallToolResult, ErrorCode, ErrorData, ProtocolVersion};
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
-use super::refused;
+use super::{misused, refused};
 use crate::daemon::error::ApiError;
 
 /// A kill waits for an agent that takes its time; nothing else takes any.
@@ -90,7 +90,7 @@ impl Relay {
         let asked = tokio::task::spawn_blocking(move || relay.ask(tool, &arguments.into_value()));
         let answer = asked
             .await
-            .map_err(|e| ErrorData::internal_error(e.to_string(), None))?;
+            .map_err(|e| misused(ErrorCode::INTERNAL_ERROR, e.to_string(), "call it again"))?;
         match answer {
             Ok(answer) => understood(answer),
             Err(error) => Ok(refused(&error)),
@@ -175,8 +175,10 @@ fn was_refused(error: &ureq::Error) -> bool {
 
 /// A refusal of the daemon's door, before any tool was called.
 fn refusal(status: u16, body: &Value) -> ApiError {
-    let said = |key: &str| body["error"][key].as_str().map(str::to_owned);
-    let message = said("message").unwrap_or_else(|| format!("the daemon answered {status}"));
+    let error = &body["error"];
+    let said = |key: &str| error[key].as_str().or(error["data"][key].as_str());
+    let message = said("message").map(str::to_owned);
+    let message = message.unwrap_or_else(|| format!("the daemon answered {status}"));
     let error = ApiError::new(status, "daemon_refused", message);
     match said("hint") {
         Some(hint) => error.hint(hint),
@@ -203,5 +205,7 @@ fn understood(answer: Value) -> Result<CallToolResult, ErrorData> {
 }
 
 fn odd() -> ErrorData {
-    ErrorData::internal_error("the daemon's answer is no result of a tool", None)
+    let what = "the daemon's answer is no result of a tool";
+    let hint = "`agentproto serve` of the same version as this one answers as it should";
+    misused(ErrorCode::INTERNAL_ERROR, what, hint)
 }
