@@ -196,6 +196,13 @@ pub fn line_of(event: &Event) -> Option<String> {
     data.get("line").and_then(Value::as_str).map(uncoloured)
 }
 
+/// A line of the agent's own: what a host has to say about a session is no output.
+pub fn is_said_by_agent(event: &Event) -> bool {
+    let data = read_json(event.data.as_bytes()).ok();
+    let stream = data.as_ref().and_then(|data| data.get("stream"));
+    event.name == "line" && stream.and_then(Value::as_str) == Some("stdout")
+}
+
 /// However a host dresses it, the end of a turn calls itself so.
 pub fn says_turn_end(line: &str) -> bool {
     line.contains("turn-end")

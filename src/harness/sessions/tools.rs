@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::follow::uncoloured;
+use super::follow::{Follow, is_said_by_agent, uncoloured};
 use super::life::acknowledgement;
 use super::mcp::{Given, Mcp, lines_of};
-use super::record::{self, Known, is_alive};
+use super::record::{self, Known, is_alive, same_place};
 use super::stand::Stand;
 use crate::harness::run::case::Blocked;
 
@@ -108,8 +108,47 @@ pub async fn start(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             (!flaws.is_empty()).then(|| format!("the answer is no Session: {}", flaws.join("; ")))
         }
     };
+    let against = match against {
+        None => elsewhere(stand, &given.value)?,
+        some => some,
+    };
     stand.verdict(about, against, &given.lines);
+    started_with_a_prompt(stand, &mut mcp, about).await
+}
+
+/// The directory was asked for, as every spawn of a probe does.
+fn elsewhere(stand: &Stand<'_>, record: &Value) -> Result<Option<String>, Blocked> {
+    let found = record["cwd"].as_str().unwrap_or_default();
+    let wanted = stand.cwd("work")?;
+    let wanted = wanted.filter(|wanted| !same_place(found, wanted));
+    Ok(wanted.map(|wanted| format!("`cwd` was {wanted}, and the session is in {found}")))
+}
+
+/// `prompt` of the tool is said to the agent, where a prompt is known that it answers.
+async fn started_with_a_prompt(
+    stand: &mut Stand<'_>,
+    mcp: &mut Mcp,
+    about: &str,
+) -> Result<(), Blocked> {
+    let Ok(text) = stand.need_prompt("text") else {
+        return Ok(());
+    };
+    let given = started(stand, mcp, about, json!({"prompt": text})).await?;
+    let Some(id) = given.value["id"].as_str() else {
+        return Ok(());
+    };
+    let mut follow = stand.following(id).await?;
+    if !has_spoken(stand, &mut follow).await {
+        let why = "a session that was started with a `prompt` says nothing";
+        stand.broken(about, why, &given.lines);
+    }
     Ok(())
+}
+
+/// A turn has ended, or the agent has said something at least.
+async fn has_spoken(stand: &Stand<'_>, follow: &mut Follow) -> bool {
+    let patience = stand.patience();
+    follow.turns(1, patience).await || follow.events().iter().any(is_said_by_agent)
 }
 
 pub async fn prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
@@ -134,6 +173,23 @@ pub async fn prompt(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let against =
         (!ends.is_empty()).then(|| "the tool answered only when the turn was over".to_owned());
     stand.verdict(about, against, &given.lines);
+    is_said(stand, &mut mcp, about).await
+}
+
+/// What the tool takes reaches the agent, where a prompt is known that it answers.
+async fn is_said(stand: &mut Stand<'_>, mcp: &mut Mcp, about: &str) -> Result<(), Blocked> {
+    let Ok(text) = stand.need_prompt("text") else {
+        return Ok(());
+    };
+    let session = stand.running(json!({})).await?;
+    let mut follow = stand.following(&session.id).await?;
+    let arguments = json!({"sessionId": session.id, "prompt": text});
+    let given = mcp.give(stand, "prompt_agent_session", arguments).await?;
+    succeeded(stand, about, &given)?;
+    if !has_spoken(stand, &mut follow).await {
+        let why = "a prompt that the tool took leads to no turn";
+        stand.broken(about, why, &given.lines);
+    }
     Ok(())
 }
 
@@ -241,12 +297,8 @@ async fn after_a_turn(stand: &mut Stand<'_>) -> Result<String, Blocked> {
     let session = stand.running(json!({})).await?;
     let mut follow = stand.following(&session.id).await?;
     stand.prompted(&session.id, &prompt).await?;
-    let patience = stand.patience();
-    if !follow.turns(1, patience).await {
-        let said = follow.events().iter().any(|event| event.name == "line");
-        if !said {
-            return Err(Blocked::NotVerified("the turn said nothing".to_owned()));
-        }
+    if !has_spoken(stand, &mut follow).await {
+        return Err(Blocked::NotVerified("the turn said nothing".to_owned()));
     }
     Ok(session.id)
 }
@@ -345,6 +397,35 @@ pub async fn registry(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let against = lines
         .is_empty()
         .then(|| "what was said in a turn over HTTP is not in the output of the tool".to_owned());
+    if against.is_some() {
+        stand.verdict(about, against, &shown);
+        return Ok(());
+    }
+    ended_for_both(stand, &mut mcp, about, &said).await
+}
+
+/// Ended over HTTP, ended by tool.
+async fn ended_for_both(
+    stand: &mut Stand<'_>,
+    mcp: &mut Mcp,
+    about: &str,
+    id: &str,
+) -> Result<(), Blocked> {
+    let path = stand.route(id, "/kill");
+    stand.ask("", "POST", &path, None).await?;
+    let over = |record: &Value| !is_alive(record["status"].as_str().unwrap_or("starting"));
+    let (is_over, record) = stand.until(id, over).await?;
+    if !is_over {
+        let why = "a session could not be ended".to_owned();
+        return Err(Blocked::NotVerified(why));
+    }
+    let (all, shown) = listed(stand, mcp, about, json!({})).await?;
+    let entry = all.iter().find(|entry| entry["id"] == *id);
+    let by_tool = entry.map_or(&Value::Null, |entry| &entry["status"]);
+    let over_http = &record.value()["status"];
+    let against = (by_tool != over_http).then(|| {
+        format!("after a kill over HTTP its status is {over_http} there, and {by_tool} by tool")
+    });
     stand.verdict(about, against, &shown);
     Ok(())
 }

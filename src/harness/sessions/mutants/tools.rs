@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::tamper::{Asked, Route};
 use super::{Mutant, Tamper, each_record, of_tool, remove, wrong};
 
+const START: &str = "start_agent_session";
 const PROMPT: &str = "prompt_agent_session";
 const LIST: &str = "list_agent_sessions";
 const OUTPUT: &str = "get_agent_session_output";
@@ -21,6 +22,31 @@ fn listed(change: fn(&mut Vec<Value>)) -> Tamper {
     })
 }
 
+/// The inputs that one tool says it has.
+fn inputs(name: &'static str, change: fn(&mut Value)) -> Tamper {
+    Tamper::after(move |asked, reply, _| {
+        if asked.body["method"] != "tools/list" {
+            return;
+        }
+        let tools = reply.body["result"]["tools"].as_array_mut();
+        for tool in tools.into_iter().flatten() {
+            if tool["name"] == name {
+                change(&mut tool["inputSchema"]["properties"]);
+            }
+        }
+    })
+}
+
+/// An argument that one tool never sees.
+fn deaf(tool: &'static str, argument: &'static str) -> Tamper {
+    Tamper::before(move |asked, _, _| {
+        if asked.tool() == tool {
+            remove(&mut asked.body["params"]["arguments"], argument);
+        }
+        None
+    })
+}
+
 /// Another tool than the one that is asked for, with what a good one would give.
 fn given(asked: &Asked, name: &str, value: Value) -> Option<super::Reply> {
     (asked.tool() == name).then(|| {
@@ -34,6 +60,149 @@ fn given(asked: &Asked, name: &str, value: Value) -> Option<super::Reply> {
 }
 
 pub fn mutants() -> Vec<Mutant> {
+    let mut all = calls();
+    all.extend(inputs_and_effects());
+    all
+}
+
+/// What the tools say that they take, and whether they do with it what they should.
+fn inputs_and_effects() -> Vec<Mutant> {
+    vec![
+        wrong(
+            "se-tool-start-label",
+            "A46-MCP-02",
+            "By tool, `label` is ignored.",
+            || deaf(START, "label"),
+        ),
+        wrong(
+            "se-tool-start-cwd",
+            "A46-MCP-02",
+            "By tool, `cwd` is ignored.",
+            || deaf(START, "cwd"),
+        ),
+        wrong(
+            "se-tool-start-prompt",
+            "A46-MCP-02",
+            "By tool, the first `prompt` is not said.",
+            || deaf(START, "prompt"),
+        ),
+        wrong(
+            "se-tool-prompt-lost",
+            "A46-MCP-03",
+            "The tool takes a prompt, and says it to nobody.",
+            || {
+                Tamper::before(|asked, _, registry| {
+                    let id = asked.arguments()["sessionId"].clone();
+                    let is_busy = registry.get(id.as_str()?).is_ok_and(|session| session.busy);
+                    match is_busy {
+                        true => None,
+                        false => given(asked, PROMPT, json!({"ok": true, "sessionId": id})),
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-tool-prompt-inputs",
+            "A46-MCP-03",
+            "The tool calls its input `text`.",
+            || {
+                inputs(PROMPT, |known| {
+                    known["text"] = known["prompt"].take();
+                    remove(known, "prompt");
+                })
+            },
+        ),
+        wrong(
+            "se-tool-overlap-mild",
+            "A46-TURN-05",
+            "By tool a prompt during a turn is refused with a result that is no error.",
+            || {
+                Tamper::after(|asked, reply, _| {
+                    if reply.body["result"]["isError"] == true
+                        && let Some(mild) = given(asked, PROMPT, json!({"ok": false}))
+                    {
+                        reply.body = mild.body;
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-tool-list-inputs",
+            "A46-MCP-04",
+            "The tool calls its input `alive`.",
+            || {
+                inputs(LIST, |known| {
+                    known["alive"] = known["onlyAlive"].take();
+                    remove(known, "onlyAlive");
+                })
+            },
+        ),
+        wrong(
+            "se-tool-output-inputs",
+            "A46-MCP-05",
+            "The tool knows no `lastN`.",
+            || inputs(OUTPUT, |known| remove(known, "lastN")),
+        ),
+        wrong(
+            "se-tool-output-reversed",
+            "A46-MCP-05",
+            "The newest line stands first.",
+            || {
+                Tamper::tool(OUTPUT, |_, value| {
+                    if let Some(lines) = value["lines"].as_array_mut() {
+                        lines.reverse();
+                    }
+                })
+            },
+        ),
+        wrong(
+            "se-tool-output-more",
+            "A46-MCP-05",
+            "`lastN` gives one line more.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    let count = asked.arguments()["lastN"].as_u64();
+                    if let Some(count) = count.filter(|_| asked.tool() == OUTPUT) {
+                        asked.body["params"]["arguments"]["lastN"] = json!(count + 1);
+                    }
+                    None
+                })
+            },
+        ),
+        wrong(
+            "se-tool-kill-inputs",
+            "A46-MCP-06",
+            "The tool calls its input `id`.",
+            || {
+                inputs(KILL, |known| {
+                    known["id"] = known["sessionId"].take();
+                    remove(known, "sessionId");
+                })
+            },
+        ),
+        wrong(
+            "se-tool-kill-thin",
+            "A46-MCP-06",
+            "The tool gives no `ok`.",
+            || Tamper::tool(KILL, |_, value| remove(value, "ok")),
+        ),
+        wrong(
+            "se-doors-stale",
+            "A46-MCP-07",
+            "The list of the tool does not see that a session ended.",
+            || {
+                Tamper::tool(LIST, |_, value| {
+                    for record in value["sessions"].as_array_mut().into_iter().flatten() {
+                        record["status"] = json!("running");
+                        remove(record, "endedAt");
+                    }
+                })
+            },
+        ),
+    ]
+}
+
+fn calls() -> Vec<Mutant> {
     vec![
         wrong(
             "se-tool-missing",
