@@ -2,6 +2,7 @@
 
 use super::host::Host;
 use super::near::Near;
+use super::served::Served;
 use agentproto::daemon::http::Rate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -124,5 +125,25 @@ async fn the_last_lines_have_a_bound_in_bytes_and_say_when_they_are_cut() {
     assert_eq!(
         (&ended["truncated"], &ended["lines"]),
         (&json!(true), &by_http["lines"])
+    );
+}
+
+// An attempt counts, whatever becomes of it: looking for the adapter is work, too.
+#[test]
+fn the_rate_of_starts_is_that_of_the_command_line() {
+    let codes = |args: &[&str]| {
+        let host = Served::on(TempDir::new().expect("a directory"), args);
+        let wanted = json!({ "adapter": "no-such-agent" });
+        let answers = (0..20).map(|_| host.post("/sessions/agent", &wanted));
+        let codes = answers.map(|answer| answer.refusal(answer.status));
+        codes.collect::<Vec<String>>()
+    };
+    let slow = codes(&["--spawn-rate", "1", "--max-sessions", "1"]);
+    assert_eq!(slow[0], "adapter_not_found");
+    assert!(slow.contains(&"too_many_starts".to_owned()), "{slow:?}");
+    let usual = codes(&[]);
+    assert!(
+        usual.iter().all(|code| code == "adapter_not_found"),
+        "{usual:?}"
     );
 }
