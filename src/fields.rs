@@ -24,7 +24,9 @@ pub fn read<T>(
     let parsed = yaml::parse(text, 0);
     let mut notes = Notes::default();
     for problem in &parsed.problems {
-        notes.wrong(problem.span, problem.message.clone());
+        // The reader of manifests speaks of frontmatter, and there is none.
+        let message = problem.message.replace("the frontmatter is", "this is");
+        notes.wrong(problem.span, message);
     }
     let taken = match &parsed.root {
         Some(root) if root.is_map() => Some(take(root, &mut notes)),

@@ -14,7 +14,7 @@ use super::mistakes::{self, misread};
 use super::{Failure, Outcome, host, io_failure, progress, signals, terminal};
 use crate::exit;
 use crate::harness::lifecycle::{BundleTarget, Choices};
-use crate::harness::model::{self, Report, Target};
+use crate::harness::model::{self, CaseResult, Report, Target, Verdict};
 use crate::harness::run::home::Home;
 use crate::harness::run::process::{Launcher, StartError};
 use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
@@ -43,7 +43,7 @@ Examples:
 Exit codes: 0 certified; with --only, --shard or --baseline: nothing (new) failed
             1 a requirement failed, or nothing failed and it is no certificate either
            64 usage · 65 malformed suite, prompts, script or baseline · 66 no such file
-           69 the target cannot be started, or never answered · 70 internal fault · 73/74 I/O
+           69 the target cannot be started · 70 internal fault · 73/74 I/O
           130/143 interrupted: the report so far is printed, and says that it is partial";
 
 #[derive(Args, Debug)]
@@ -182,6 +182,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         keep_transcripts: args.report_dir.is_some(),
         only: only(&args.only, &suites)?,
     };
+    let asked = options.only.clone();
     let progress = progress::shown(global);
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
@@ -198,6 +199,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             None => None,
         };
         let url = model.as_ref().map(|model| model.url());
+        let asked_model = model.clone();
         let (target, launcher) = match (&named, host) {
             (_, Some((url, host))) => {
                 let target = Target {
@@ -238,7 +240,14 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             turns: Patience::default(),
         };
         let suites = Arc::new(suites);
-        Ok::<_, Failure>(run::run(suites, target, setting, options, progress).await)
+        let ran = run::run(suites, target, setting, options, progress).await;
+        if let Some(model) = asked_model
+            && model.log().all().is_empty()
+        {
+            let why = "look at its variables (docs/mock-llm.md), or leave out --mock-llm";
+            eprintln!("agentproto: warning: the agent never asked the mock model: {why}");
+        }
+        Ok::<_, Failure>(ran)
     });
     let run::Ran {
         mut report,
@@ -250,9 +259,22 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         unicode: terminal::unicode(),
         width: terminal::width(),
         report_dir: args.report_dir.clone(),
+        prompts: args.prompts.clone(),
         ..certify::Options::default()
     };
+    // What else a monitor saw on the way is the business of a whole run.
+    if !asked.is_everything() && !asked.names_cases {
+        let is_asked = |r: &CaseResult| asked.statements.contains(&r.requirement);
+        report
+            .results
+            .retain(|r| is_asked(r) || r.verdict == Verdict::Error);
+        report.sum_up();
+    }
     if let Some(baseline) = &baseline {
+        if baseline.partial {
+            let words = "the baseline is of a run that was stopped: what it did not look at is new";
+            eprintln!("agentproto: warning: {words}");
+        }
         shown.fixed = certify::baseline::apply(&mut report, baseline);
     }
     if let Some(dir) = &args.report_dir {

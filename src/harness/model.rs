@@ -262,6 +262,21 @@ impl Report {
         self.summary = summary;
     }
 
+    /// Statements that MUST hold and apply: how many were put to the test, and how many there are.
+    pub fn tested(&self) -> (usize, usize) {
+        let mut all = std::collections::BTreeMap::new();
+        for row in self.results.iter().filter(|r| r.level == Level::Must) {
+            let (tested, applies) = all
+                .entry((&row.suite, &row.requirement))
+                .or_insert((false, false));
+            let judged = matches!(row.verdict, Verdict::Pass | Verdict::Fail | Verdict::Warn);
+            *tested |= judged;
+            *applies |= row.verdict != Verdict::NotApplicable;
+        }
+        let tested = all.values().filter(|(tested, _)| *tested).count();
+        (tested, all.values().filter(|(_, applies)| *applies).count())
+    }
+
     /// Whether a script should see a failure: what a baseline knows does not count.
     pub fn has_new_failures(&self) -> bool {
         let fails = |r: &CaseResult| matches!(r.verdict, Verdict::Fail | Verdict::Error);

@@ -14,10 +14,9 @@ fn turn(scenario: &str) -> (Option<i32>, Value) {
         "acp",
         "--env",
         &scenario,
+        // Cases by their names: all that is seen in them is told.
         "--only",
-        "PT-01",
-        "--only",
-        "IN-01",
+        "pt-01-stop-reason,in-01-first-answer",
         "--timeout",
         "2",
     ]);
@@ -176,15 +175,42 @@ fn floods_side_by_side_do_not_fill_the_memory() {
     assert!(peak < calm() + FLOOD, "{peak} kB");
 }
 
+/// One that never says a word has one fault, which is told once; one that says something else is
+/// judged by it.
+#[test]
+fn silence_is_one_fault_and_other_talk_another() {
+    for silent in ["exit 3", "sleep 100"] {
+        let (output, report) = run(&["--timeout", "0.3", "--", "sh", "-c", silent]);
+        assert_eq!(output.status.code(), Some(1), "{silent}: {report:#}");
+        let rows = report["results"].as_array().unwrap().iter();
+        let failed = rows.filter(|row| row["verdict"] == "fail" && row["case"] != "monitor");
+        assert_eq!(failed.count(), 1, "{silent}: {report:#}");
+        assert_eq!(report["summary"]["certified"], false);
+    }
+    let talk = "while read -r line; do echo 220 ready; done";
+    let (output, report) = run(&["--timeout", "0.3", "--", "sh", "-c", talk]);
+    assert_eq!(output.status.code(), Some(1), "{report:#}");
+    assert_eq!(verdicts(&report, "TR-03"), ["fail"], "{report:#}");
+}
+
 /// An agent that hangs at session/new is waited for a few times, and judged all the same.
 #[test]
 fn a_hang_before_the_first_session_is_told() {
     let agent = r#"while read -r line; do case "$line" in
         *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}' ;;
         esac; done"#;
-    let (output, report) = run(&["--only", "SE", "--timeout", "1", "--", "sh", "-c", agent]);
+    let (output, report) = run(&[
+        "--only",
+        "SE,TR-09",
+        "--timeout",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
     assert_eq!(output.status.code(), Some(1), "{report:#}");
-    assert_eq!(verdicts(&report, "TR-09"), ["fail"], "{report:#}");
+    assert!(verdicts(&report, "TR-09").contains(&"fail"), "{report:#}");
     let told = report.to_string();
     assert!(told.contains("session/new was not answered"), "{report:#}");
     assert!(told.contains("as it never was in this run"), "{report:#}");

@@ -224,6 +224,74 @@ fn a_selection_takes_chapters_sections_and_what_is_watched() {
     assert_eq!(verdicts(&report, "TR-03"), ["fail"]);
 }
 
+/// Who works on one statement hears of that one, whatever else is wrong.
+#[test]
+fn a_selection_tells_of_nothing_else() {
+    let odd = ["--env", "MOCK_MUTANT=acp-pt-02-odd-reason"];
+    let (output, report) = run(&[&["--mock", "acp", "--only", "PT-01"], &odd[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    let rows = report["results"].as_array().unwrap().iter();
+    let others = rows.filter(|row| row["requirement"] != "PT-01").count();
+    assert_eq!((others, &report["summary"]["fail"]), (0, &0.into()));
+    let (output, _) = run(&[&["--mock", "acp", "--only", "PT-02"], &odd[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// A certificate of an agent that nobody led to its tools says so, and one that was seen whole
+/// says nothing of it.
+#[test]
+fn a_certificate_tells_how_much_was_tested() {
+    let mock = [env!("CARGO_BIN_EXE_agentproto"), "mock", "acp"];
+    let dir = directory();
+    let path = dir.path().to_str().unwrap();
+    let mut bare = vec!["--report-dir", path, "--"];
+    bare.extend(mock);
+    let output = certify(&bare).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let first = said.lines().next().unwrap();
+    assert!(first.starts_with("CERTIFIED ("), "{first}");
+    assert!(
+        first.ends_with(" MUST statements were not tested)"),
+        "{first}"
+    );
+    assert!(
+        said.contains("A certificate is worth what was tested"),
+        "{said}"
+    );
+    for (file, words) in [
+        ("badge.svg", " MUST tested"),
+        ("report.html", " MUST statements were not tested"),
+        ("report.md", " MUST statements were not tested"),
+    ] {
+        let text = std::fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(text.contains(words), "{file}");
+    }
+}
+
+/// What we said before the fault stands beside it: a cancel, and a line that is no JSON.
+#[test]
+fn evidence_shows_what_led_there() {
+    for (mutant, id, ours) in [
+        (
+            "acp-pt-11-end-turn",
+            "PT-11",
+            r#""method":"session/cancel""#,
+        ),
+        ("acp-pt-14-goes-on", "PT-14", r#""method":"session/cancel""#),
+    ] {
+        let mutant = format!("MOCK_MUTANT={mutant}");
+        let (_, report) = run(&["--mock", "acp", "--only", id, "--env", &mutant]);
+        let rows = report["results"].as_array().unwrap().iter();
+        let row = rows.into_iter().find(|row| row["verdict"] == "fail");
+        let row = row.unwrap_or_else(|| panic!("{id} fails: {report:#}"));
+        let mut evidence = row["evidence"].as_array().unwrap().iter();
+        let is_it =
+            |e: &Value| e["direction"] == "to-agent" && e["text"].as_str().unwrap().contains(ours);
+        assert!(evidence.any(is_it), "{row:#}");
+    }
+}
+
 /// The evidence stands in the order of the wire, and says where in a line the fault is.
 #[test]
 fn evidence_points_at_the_fault() {
@@ -233,7 +301,7 @@ fn evidence_points_at_the_fault() {
         "--mock",
         "acp",
         "--only",
-        "PT-01",
+        "PT-02",
         "--env",
         "MOCK_MUTANT=acp-pt-02-odd-reason",
         "--report-dir",

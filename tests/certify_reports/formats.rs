@@ -153,12 +153,12 @@ fn tags(page: &str) -> Vec<&str> {
         .collect()
 }
 
-const OUR_TAGS: [&str; 47] = [
+const OUR_TAGS: [&str; 48] = [
     "!doctype", "a", "b", "body", "button", "circle", "dd", "details", "div", "dl", "dt",
     "fieldset", "footer", "h1", "h2", "h3", "head", "header", "html", "i", "input", "kbd", "label",
     "legend", "li", "link", "main", "meta", "ol", "option", "output", "p", "path", "pre",
     "section", "mark", "select", "small", "span", "summary", "svg", "table", "tbody", "td", "th",
-    "thead", "title",
+    "thead", "title", "code",
 ];
 
 #[track_caller]

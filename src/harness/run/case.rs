@@ -17,6 +17,9 @@ use crate::wire::Transcript;
 /// A text that a case makes is at most so long.
 pub(super) const LONGEST_TEXT: usize = 32 << 20;
 
+/// How a case begins to say that the agent is gone.
+pub(super) const DIED: &str = "the agent died in the middle of the case";
+
 /// What one requirement got in one case.
 #[derive(Clone, Debug)]
 pub struct Broken {
@@ -571,10 +574,7 @@ impl Player<'_> {
         }
         let connection = self.connection.as_ref();
         let lines = connection.map_or_else(Vec::new, Connection::last_sent);
-        self.break_all(
-            &format!("the agent died in the middle of the case: {how}"),
-            lines,
-        );
+        self.break_all(&format!("{DIED}: {how}"), lines);
         Stop::Broken
     }
 

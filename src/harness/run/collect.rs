@@ -5,13 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Transcribed;
-use super::case::{Blocked, Broken, Played};
+use super::case::{Blocked, Broken, DIED, Played};
 use super::evidence::{glimpse, proof};
 use crate::harness::model::{CaseResult, Evidence, Target, Timing, Verdict};
 use crate::harness::monitor::Notes;
 use crate::harness::suite::{Case, Requirement, Selection, Suite};
 use crate::wire::script::process_said;
 use crate::wire::{Direction, Transcript};
+
+/// So many of our own lines are shown with a fault.
+const LED_THERE: usize = 2;
+
+/// What to do where the agent was gone before it could be judged.
+const MEND_THE_DEATH: &str = "The agent ended here, and what is asked was not reached. Its last \
+    words are above; send it the lines of this case by hand, and mend what ends it first.";
 
 /// What one statement came to over all transcripts.
 #[derive(Default)]
@@ -75,6 +82,8 @@ impl Collected {
             row.duration_ms = played.duration.as_secs_f64() * 1000.0;
             if !matches!(verdict, Verdict::Fail | Verdict::Warn) {
                 row.hint = None;
+            } else if row.message.starts_with(DIED) {
+                row.hint = Some(MEND_THE_DEATH.to_owned());
             }
             if self.keeps && !played.transcript.is_empty() {
                 row.transcript = Some(file_name(&of.name, &case.id));
@@ -212,6 +221,24 @@ impl Collected {
         (results, self.transcripts)
     }
 
+    /// Where no process ever answered, the first case of a suite tells it; the others saw the
+    /// same, and nothing of what they ask.
+    pub fn never_began(&mut self) {
+        let mut told = Vec::new();
+        self.rows.sort_by_key(|(suite, index, _)| (*suite, *index));
+        for (suite, _, row) in &mut self.rows {
+            let said = row.evidence.iter().any(|e| e.direction == "from-agent");
+            if row.verdict != Verdict::Fail || said {
+                continue;
+            }
+            if told.contains(suite) {
+                row.verdict = Verdict::NotVerified;
+                row.hint = None;
+            }
+            told.push(*suite);
+        }
+    }
+
     fn watched_row(
         &self,
         index: usize,
@@ -319,7 +346,8 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
             message.push_str(&other.message);
         }
         let at = first.at.as_deref();
-        let shown = proof(&played.transcript, &first.lines, at);
+        let lines = with_what_led_there(&played.transcript, &first.lines);
+        let shown = proof(&played.transcript, &lines, at);
         return (verdict, message, shown);
     }
     let own = played.open.iter().find(|(id, _)| *id == requirement.id);
@@ -348,6 +376,23 @@ fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Ev
             Vec::new(),
         ),
     }
+}
+
+/// Faulty lines, and what we said last before them: a cancel, a line that is no JSON, an answer.
+fn with_what_led_there(transcript: &Transcript, lines: &[u64]) -> Vec<u64> {
+    let is = |number: &u64, direction: Direction| {
+        let line = transcript.line(*number);
+        line.is_some_and(|line| line.direction == direction)
+    };
+    // Where no line of the agent is wrong, one is missing, and all that we said led there.
+    let said = lines.iter().copied();
+    let last = said.filter(|line| is(line, Direction::FromAgent)).max();
+    let last = last.unwrap_or(u64::MAX);
+    let before = transcript.numbers().rev().filter(|number| *number <= last);
+    let ours = before.filter(|line| is(line, Direction::ToAgent));
+    let mut all = lines.to_vec();
+    all.extend(ours.take(LED_THERE));
+    all
 }
 
 /// The last lines that say something: that we closed the input is no news.

@@ -238,6 +238,10 @@ pub async fn run(
     });
     let infos = infos.collect();
     let seen = collected.seen();
+    let never_answered = setting.starts.never_answered();
+    if never_answered.is_some() {
+        collected.never_began();
+    }
     let (results, transcripts) = collected.finish(&suites);
     let mut report = Report {
         schema: SCHEMA.to_owned(),
@@ -249,10 +253,7 @@ pub async fn run(
         timing,
         started: started.map(|s| s.as_secs()).unwrap_or_default(),
         partial: is_partial,
-        never_answered: setting
-            .starts
-            .never_answered()
-            .map(|how| setting.secrets.text(&how).into_owned()),
+        never_answered: never_answered.map(|how| setting.secrets.text(&how).into_owned()),
         selection: !options.only.is_everything(),
         shard: options.shard.map(|(i, n)| format!("{i}/{n}")),
     };

@@ -230,6 +230,12 @@ fn case(node: &Node, protocol: Protocol, reader: &Reader<'_>, notes: &mut Notes)
     if node.is_map() && !node.has("steps") {
         notes.wrong(node.span, "a case needs `steps`");
     }
+    if let Some(steps) = node.get("steps")
+        && steps.is_seq()
+        && steps.items().is_empty()
+    {
+        notes.wrong(steps.span, "a case without steps decides nothing");
+    }
     Case {
         id: notes.need(node, "id", what),
         title: notes.string(node, "title").unwrap_or_default(),

@@ -60,7 +60,7 @@ impl Color {
 pub fn badge(report: &Report) -> Badge {
     let summary = &report.summary;
     let (message, color) = if summary.certified {
-        ("certified".to_owned(), Color::Green)
+        (certified(report), Color::Green)
     } else if summary.fail > 0 && report.partial {
         (format!("stopped, {} failing", summary.fail), Color::Red)
     } else if summary.fail > 0 {
@@ -78,6 +78,14 @@ pub fn badge(report: &Report) -> Badge {
         label: label(report),
         message,
         color,
+    }
+}
+
+/// A certificate says how much of what MUST hold was put to the test.
+fn certified(report: &Report) -> String {
+    match report.tested() {
+        (tested, all) if tested < all => format!("certified, {tested}/{all} MUST tested"),
+        _ => "certified".to_owned(),
     }
 }
 

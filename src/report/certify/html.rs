@@ -46,7 +46,7 @@ fn draw(
     mend(body, sections, ids)?;
     fixed(body, options)?;
     overview(body, report, sections)?;
-    unjudged(body, report)?;
+    unjudged(body, report, options)?;
     body.push_str("<h2 id=\"results\">All results</h2>\n");
     tools(body, report, sections)?;
     body.push_str(
@@ -58,6 +58,22 @@ fn draw(
     }
     body.push_str("</main>\n");
     footer(body, report)
+}
+
+/// Sentences of ours: what stands between backticks is code.
+fn prose(text: &str) -> String {
+    if !text.matches('`').count().is_multiple_of(2) {
+        return markup(text);
+    }
+    let mut out = String::new();
+    for (at, part) in markup(text).split('`').enumerate() {
+        let is_code = at % 2 == 1;
+        if at > 0 {
+            out.push_str(if is_code { "<code>" } else { "</code>" });
+        }
+        out.push_str(part);
+    }
+    out
 }
 
 /// Who was certified, in two or three words.
@@ -75,7 +91,9 @@ pub(super) fn name(report: &Report) -> String {
 fn header(body: &mut String, report: &Report) -> std::fmt::Result {
     let good = report.summary.certified;
     let why = match &report.summary.reason {
-        Some(reason) if !good => format!("<span>{}</span>", markup(reason)),
+        Some(reason) if !good => format!("<span>{}</span>", prose(reason)),
+        _ if good => words::untested(report)
+            .map_or_else(String::new, |untested| format!("<span>{untested}</span>")),
         _ => String::new(),
     };
     write!(
@@ -162,7 +180,7 @@ fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Res
     for row in bad {
         let known = if row.known { " (known)" } else { "" };
         let hint = match (&row.hint, row.verdict) {
-            (Some(hint), _) => markup(hint),
+            (Some(hint), _) => prose(hint),
             (None, Verdict::Error) => markup(words::HARNESS_AT_FAULT),
             (None, _) => String::new(),
         };
@@ -178,8 +196,8 @@ fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Res
             words::word(row.verdict),
             ids.get(row),
             markup(&row.requirement),
-            markup(&row.statement),
-            markup(&row.message),
+            prose(&row.statement),
+            prose(&row.message),
         )?;
     }
     body.push_str("</ul>\n");
@@ -243,7 +261,7 @@ fn title(report: &Report, section: &Section<'_>) -> String {
 }
 
 /// Why some rows have no verdict, and what would change that.
-fn unjudged(body: &mut String, report: &Report) -> std::fmt::Result {
+fn unjudged(body: &mut String, report: &Report, options: &Options) -> std::fmt::Result {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
         let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
@@ -261,7 +279,7 @@ fn unjudged(body: &mut String, report: &Report) -> std::fmt::Result {
             write!(
                 body,
                 "<li>{} <span class=\"muted\">{}</span></li>",
-                markup(reason.message),
+                prose(reason.message),
                 markup(&words::ids(&reason.rows).join(", "))
             )?;
         }
@@ -274,7 +292,7 @@ fn unjudged(body: &mut String, report: &Report) -> std::fmt::Result {
                 body,
                 "<p>{} {}</p><div class=\"paste\"><span class=\"act\"></span><pre>{}</pre></div><p>{}</p>",
                 markup(&prompting.headline()),
-                markup(prompting::BEFORE),
+                prose(&prompting.before(options.prompts.as_deref())),
                 escape(&text::plain_lines(&prompting.yaml)),
                 markup(prompting::AFTER)
             )?;
@@ -367,7 +385,7 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         words::word(row.verdict),
         markup(&row.requirement),
         row.level.as_str(),
-        markup(&row.statement),
+        prose(&row.statement),
         markup(&row.case),
     )?;
     // What is watched over all cases has no time of its own.
@@ -382,7 +400,7 @@ fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::f
         ("Took", "", took.as_str()),
     ];
     for (key, class, value) in facts.iter().filter(|(.., value)| !value.is_empty()) {
-        write!(body, "<dt>{key}</dt><dd{class}>{}</dd>", markup(value))?;
+        write!(body, "<dt>{key}</dt><dd{class}>{}</dd>", prose(value))?;
     }
     body.push_str("</dl>");
     if !row.evidence.is_empty() {

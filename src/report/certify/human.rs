@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Options, next, prompting, words};
 use crate::harness::model::{CaseResult, Evidence, Report, Verdict};
 use crate::report::excerpt::shorten;
-use crate::report::text::{clip, plain};
+use crate::report::text::{clip, count, plain};
 
 const MIN_WIDTH: usize = 40;
 /// Ids that are named before "and N more".
@@ -31,7 +31,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
             }
         }
     }
-    unjudged(report, &pen, out)?;
+    unjudged(report, options, &pen, out)?;
     if !options.fixed.is_empty() {
         let ids = options.fixed.iter().map(|f| f.requirement.as_str());
         let ids: Vec<&str> = ids.collect();
@@ -54,6 +54,7 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
             format!("; no certificate: {}", plain(reason))
         }
         (Some(reason), false) => format!(": {}", plain(reason)),
+        (_, true) => words::untested(report).map_or_else(String::new, |u| format!(" ({u})")),
         _ => String::new(),
     };
     writeln!(
@@ -70,9 +71,11 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
         .suites
         .iter()
         .map(|s| {
+            let requirements = count(s.requirements, "requirement", "requirements");
             format!(
-                "{} ({} requirements, {} cases)",
-                s.name, s.requirements, s.cases
+                "{} ({requirements}, {})",
+                s.name,
+                count(s.cases, "case", "cases")
             )
         })
         .collect();
@@ -177,7 +180,7 @@ fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) 
 }
 
 /// What was not judged, by reason, and what would change that.
-fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
+fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
         let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
@@ -208,13 +211,17 @@ fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
                 .skip(MOST_REASONS)
                 .map(|r| r.rows.len())
                 .sum();
-            writeln!(out, "  {rest} for other reasons")?;
+            let rows = reasons.iter().skip(MOST_REASONS).flat_map(|r| &r.rows);
+            let rows: Vec<&CaseResult> = rows.copied().collect();
+            let ids = id_list(&words::ids(&rows));
+            pen.wrapped("", &format!("{rest} for other reasons: {ids}"), out)?;
         }
         if let Some(advice) = words::advice(verdict) {
             pen.wrapped("", advice, out)?;
         }
         if let Some(prompting) = prompting {
-            let before = format!("{} {}", prompting.headline(), prompting::BEFORE);
+            let before = prompting.before(options.prompts.as_deref());
+            let before = format!("{} {before}", prompting.headline());
             pen.wrapped("", &before, out)?;
             writeln!(out)?;
             // Never broken: it is there to be copied.

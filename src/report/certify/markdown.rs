@@ -43,7 +43,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
             "And {rows} more, which stand in the JSON and HTML reports.\n"
         )?;
     }
-    unjudged(report, &mut page)?;
+    unjudged(report, options, &mut page)?;
     writeln!(
         page,
         "<sub>{} {}, {}: {}</sub>",
@@ -159,7 +159,7 @@ fn finding(row: &CaseResult, out: &mut Vec<u8>) -> io::Result<()> {
     writeln!(out, "\n</details>\n")
 }
 
-fn unjudged(report: &Report, out: &mut Vec<u8>) -> io::Result<()> {
+fn unjudged(report: &Report, options: &Options, out: &mut Vec<u8>) -> io::Result<()> {
     for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
         let reasons = words::reasons(report, verdict);
         let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
@@ -182,7 +182,8 @@ fn unjudged(report: &Report, out: &mut Vec<u8>) -> io::Result<()> {
             writeln!(out, "\n{}", inline(advice))?;
         }
         if let Some(prompting) = prompting {
-            let before = format!("{} {}", prompting.headline(), prompting::BEFORE);
+            let before = prompting.before(options.prompts.as_deref());
+            let before = format!("{} {before}", prompting.headline());
             writeln!(
                 out,
                 "\n{}\n\n```yaml\n{}```",

@@ -111,6 +111,8 @@ pub struct Options {
     pub width: usize,
     /// Where `write_all` has put, or will put, every form of the report.
     pub report_dir: Option<PathBuf>,
+    /// The prompts file that was given.
+    pub prompts: Option<PathBuf>,
     /// What failed in the baseline and does no more.
     pub fixed: Vec<Fixed>,
     /// Address of the badge for Markdown; without one the badge is told in words.
@@ -125,6 +127,7 @@ impl Default for Options {
             unicode: true,
             width: 100,
             report_dir: None,
+            prompts: None,
             fixed: Vec::new(),
             badge: None,
         }

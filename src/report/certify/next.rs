@@ -1,6 +1,6 @@
 //! What to do after a run, by what came of it.
 
-use super::{Options, words};
+use super::{Options, prompting, words};
 use crate::harness::model::{CaseResult, RECORDING, Report, Verdict};
 
 /// Sentences, the most urgent first.
@@ -27,7 +27,7 @@ pub fn steps(report: &Report, options: &Options) -> Vec<String> {
         steps.push(format!(
             "`agentproto explain {id}` says what is demanded, and what decides it."
         ));
-        if ran && words::known(report) == 0 {
+        if ran && !report.partial && words::known(report) == 0 {
             steps.push(
                 "To go on with what fails today: --output json > baseline.json now, and \
                  --baseline baseline.json from then on; only what is new fails."
@@ -36,6 +36,12 @@ pub fn steps(report: &Report, options: &Options) -> Vec<String> {
         }
     } else if report.partial && ran {
         steps.push("Run it again to its end: much was not looked at.".to_owned());
+    } else if report.summary.certified && ran && prompting::of(report).is_some() {
+        steps.push(
+            "A certificate is worth what was tested: give the prompts above (--prompts FILE), or \
+             --mock-llm, and see more of it."
+                .to_owned(),
+        );
     } else if report.summary.certified && ran && options.report_dir.is_none() {
         steps.push("Show it: --report-dir DIR writes the page to link to, and a badge.".to_owned());
     }

@@ -1,12 +1,12 @@
 //! Cases that wait for a prompt: which keys they lack, and a file that has them, to be pasted.
 
+use std::path::Path;
+
 use crate::harness::model::{CaseResult, Report, Verdict};
 use crate::harness::run::prompts::{KEYS, Key, NO_CALL, NO_PROMPT};
 use crate::report::text::count;
 
-/// What is asked of the user, before and after the file.
-pub const BEFORE: &str = "Only you know which words make this agent do that. Save this as \
-    prompts.yaml, put in words that fit, and run again with --prompts prompts.yaml:";
+/// What is asked of the user after the file.
 pub const AFTER: &str = "Or let a scripted model stand behind the agent: --mock-llm.";
 
 /// Ids that are named beside a key.
@@ -34,6 +34,21 @@ impl Prompting {
             1 => "1 row waits for a prompt.".to_owned(),
             rows => format!("{} wait for prompts.", count(rows, "row", "rows")),
         }
+    }
+
+    /// What is asked of the user before the file, who may have one already.
+    pub fn before(&self, given: Option<&Path>) -> String {
+        let (place, then) = match given {
+            Some(file) => (format!("Add this to {}", file.display()), "run again"),
+            None => (
+                "Save this as prompts.yaml".to_owned(),
+                "run again with --prompts prompts.yaml",
+            ),
+        };
+        format!(
+            "Only you know which words make this agent do that. {place}, put in words that fit, \
+             leave out the keys that this agent has no use for, and {then}:"
+        )
     }
 }
 

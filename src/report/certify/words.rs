@@ -45,7 +45,7 @@ pub fn meaning(verdict: Verdict) -> &'static str {
         Verdict::Warn => "not as it should be, and no failure",
         Verdict::Skip => "the run was not given what it takes",
         Verdict::NotApplicable => "the agent does not claim this",
-        Verdict::NotVerified => "nothing happened that could have been wrong",
+        Verdict::NotVerified => "nothing came that could have been judged",
         Verdict::Error => "the harness could not judge",
     }
 }
@@ -192,9 +192,9 @@ pub const HARNESS_AT_FAULT: &str = "The harness could not judge: raise `--timeou
 /// What the user could do so that such rows are judged.
 pub fn advice(verdict: Verdict) -> Option<&'static str> {
     match verdict {
-        Verdict::NotVerified => {
-            Some("The agent never came to the point in this run; other prompts may lead it there.")
-        }
+        Verdict::NotVerified => Some(
+            "Each line says why. Where nothing happened, other prompts may lead the agent there.",
+        ),
         _ => None,
     }
 }
@@ -220,10 +220,19 @@ pub fn agent(report: &Report) -> String {
     }
 }
 
+/// How much of what MUST hold was never put to the test; `None` where all of it was.
+pub fn untested(report: &Report) -> Option<String> {
+    let (tested, all) = report.tested();
+    (tested < all).then(|| format!("{} of {all} MUST statements were not tested", all - tested))
+}
+
 /// `certified`, or why not.
 pub fn verdict_line(report: &Report) -> String {
     match (&report.summary.reason, report.summary.certified) {
-        (_, true) => "certified".to_owned(),
+        (_, true) => match untested(report) {
+            Some(untested) => format!("certified ({untested})"),
+            None => "certified".to_owned(),
+        },
         (Some(reason), false) => format!("not certified: {reason}"),
         (None, false) => "not certified".to_owned(),
     }
