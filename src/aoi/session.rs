@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 
 use super::capture::Capture;
-use super::isolation::{self, Isolation, Needs};
+use super::isolation::{self, Isolation, Needs, Walls};
 use super::model::{Check, Finding, Verdict};
 use super::probe::{Command, Probe};
 use super::rules::{Level, Rule};
@@ -117,6 +117,8 @@ pub struct How {
     pub stderr_closed: bool,
     /// Behind the walls of discovery.
     pub isolated: bool,
+    /// Other walls than those.
+    pub walls: Option<Walls>,
     pub env: Vec<(String, String)>,
     pub limit: Option<Duration>,
     /// Without the words for machine mode, and not judged as such.
@@ -125,6 +127,13 @@ pub struct How {
     pub canaries: bool,
     /// Where it happens; the common world where this is not said.
     pub world: Option<World>,
+}
+
+/// A command line with options more. They stand before `--`: what follows it is no option.
+pub fn with_options(words: &[String], more: &[String]) -> Vec<String> {
+    let end = words.iter().position(|word| word == "--");
+    let (options, rest) = words.split_at(end.unwrap_or(words.len()));
+    [options, more, rest].concat()
 }
 
 impl Session {
@@ -223,15 +232,12 @@ impl Session {
             false => None,
         };
         let world = how.world.as_ref().or(own.as_ref()).unwrap_or(&self.common);
-        // What follows `--` is no option.
-        let end = words.iter().position(|word| word == "--");
-        let (options, rest) = words.split_at(end.unwrap_or(words.len()));
+        let words = match how.human {
+            true => words.to_vec(),
+            false => with_options(words, &self.probe.machine_args),
+        };
         let mut argv = self.argv.clone();
-        argv.extend(options.iter().map(OsString::from));
-        if !how.human {
-            argv.extend(self.probe.machine_args.iter().map(OsString::from));
-        }
-        argv.extend(rest.iter().map(OsString::from));
+        argv.extend(words.iter().map(OsString::from));
         let mut env: Vec<(String, String)> = Vec::new();
         for (name, value) in &self.probe.env {
             if how.isolated && self.probe.credentials.env.contains(name) {
@@ -250,7 +256,10 @@ impl Session {
             output: how.output,
             stderr_closed: how.stderr_closed,
             reader: how.reader,
-            walls: how.isolated.then(|| self.isolation.walls.clone()).flatten(),
+            walls: match how.isolated {
+                true => self.isolation.walls.clone(),
+                false => how.walls,
+            },
             limit: how.limit.unwrap_or(self.options.limit),
             is_machine: !how.human,
             version: how.version,

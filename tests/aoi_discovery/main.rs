@@ -254,9 +254,9 @@ async fn a_credential_is_out_of_sight() {
     let bad = |f: &&Finding| f.check == Check::Number(1) && f.verdict == Verdict::Fail;
     let bad: Vec<&Finding> = report.checks.iter().filter(bad).collect();
     assert_eq!(bad.len(), 1, "{}", told(&bad));
-    assert_eq!(bad[0].rule, "AOI-01.schema-network");
+    assert_eq!(bad[0].rule, "AOI-01.schema-credentials");
     assert!(
-        bad[0].message.contains("outside of the walls it works"),
+        bad[0].message.contains("without a network it works"),
         "{}",
         bad[0].message
     );

@@ -2,6 +2,8 @@
 //! the rules, and each mistake is found by the rule that it breaks.
 #![cfg(target_os = "linux")]
 
+mod mildness;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 

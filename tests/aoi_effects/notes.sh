@@ -16,6 +16,7 @@ make() {
     n=$(cat "$dir/next" 2>/dev/null || echo 1)
     echo $((n + 1)) > "$dir/next"
     id=note-$n
+    wrong one-id && id=note-1
     echo "$1" > "$dir/$id.note"
 }
 tell() {
@@ -69,6 +70,45 @@ delete() {
     unlock
     tell deleted "$id"
 }
+# By its name: the name is the id. Where $WRONG begins with by-name, capabilities say so.
+put() {
+    [ -n "$dry" ] && plan
+    mkdir -p "$dir/keys"
+    lock
+    if ! known "$name"; then
+        id=$name
+        wrong by-name-lies && id=request-1
+        [ -f "$dir/$name.note" ] && wrong by-name-twice && echo "$name" > "$dir/$name.note.again.note"
+        echo "$name" > "$dir/$name.note"
+        keep "$name"
+    fi
+    unlock
+    tell put "$id"
+}
+drop() {
+    [ -n "$confirm" ] || fail usage CONFIRMATION_REQUIRED
+    [ -f "$dir/$name.note" ] || fail not_found NO_SUCH_NOTE
+    rm "$dir/$name.note"
+    id=$name
+    wrong by-name-drops-another && id=note-1
+    tell dropped "$id"
+}
+say() {
+    text=$(cat)
+    [ -n "$text" ] || fail usage NOTHING_SAID
+    make "$text"
+    tell created "$id"
+}
+capabilities() {
+    key='"natural_key":"NAME"'
+    case $WRONG in by-name*) ;; *) fail usage UNKNOWN_COMMAND ;; esac
+    wrong by-name-untold && key='"natural_key":""'
+    echo "{\"tool\":\"notes\",\"commands\":[{\"name\":\"put\",$key},{\"name\":\"drop\",$key}]}"
+}
+schema() {
+    wrong schema-needs-seed && { [ -f "$dir/seeded.note" ] || exit 70; }
+    echo '{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["type"]}'
+}
 import() {
     lines=$(tr -d ' \r' | sed '1s/^\xef\xbb\xbf//')
     meta
@@ -104,7 +144,8 @@ find() {
     c[1-5]) from=${cursor#c} ;;
     *) wrong any-cursor && from=1 || fail validation CURSOR ;;
     esac
-    wrong buffered && { exec 3>&1; exec > "$TMPDIR/out"; }
+    case $WRONG in buffered*) exec 3>&1; exec > "$TMPDIR/out" ;; esac
+    wrong slow-start && sleep 0.7
     meta
     at=$from last=$((from + limit - 1))
     wrong one-more && last=$((last + 1))
@@ -119,6 +160,7 @@ find() {
     wrong no-word && more=false
     end true "\"truncated\":$more,\"next_cursor\":$next"
     wrong buffered && cat "$TMPDIR/out" >&3
+    wrong buffered-in-lines && while IFS= read -r line; do echo "$line"; sleep 0.02; done < "$TMPDIR/out" >&3
     exit 0
 }
 login() {
@@ -127,13 +169,26 @@ login() {
     wrong waits && read -r answer < /dev/tty
     fail authn INTERACTIVE_REQUIRED
 }
+# Alone in its place.
+watch() {
+    mkdir -p "$dir"
+    mkdir "$dir/watched" 2>/dev/null || fail conflict WATCHED_ALREADY
+    trap 'end false "\"reason\":\"interrupted\""; exit 130' INT
+    trap 'end false "\"reason\":\"interrupted\""; exit 143' TERM
+    wrong deaf && trap '' INT TERM
+    meta
+    while event tick '"t"' 2>/dev/null; do sleep 0.05; done
+    exit 0
+}
 list() {
+    wrong needs-seed && { [ -f "$dir/seeded.note" ] || fail not_found NOTHING_HERE; }
     wrong list-writes && make listed
     meta
     for file in "$dir"/*.note; do
         [ -f "$file" ] || continue
         id=${file##*/}
-        echo "{\"type\":\"entry\",\"id\":\"${id%.note}\",\"name\":\"$(tr -dc a-z0-9- < "$file")\"}"
+        id=${id%.note}
+        echo "{\"type\":\"entry\",\"id\":\"${id%.note.again}\",\"name\":\"$(tr -dc a-z0-9- < "$file")\"}"
     done
     end true
 }
@@ -141,6 +196,7 @@ command=$1
 shift
 while [ $# -gt 0 ]; do
     case $1 in
+    --) name=$2; break ;;
     --output) shift ;;
     --key) key=$2; shift ;;
     --limit) limit=$2; shift ;;
@@ -149,12 +205,12 @@ while [ $# -gt 0 ]; do
     --dry-run) dry=y ;;
     --go-on) go=y ;;
     --slow) slow=y ;;
-    -*) fail usage UNKNOWN_FLAG ;;
+    -*) wrong any-flag || fail usage UNKNOWN_FLAG ;;
     *) name=$1 ;;
     esac
     shift
 done
 case $command in
-create | delete | import | find | login | list) $command ;;
+create | delete | put | drop | say | import | find | login | watch | list | capabilities | schema) $command ;;
 *) fail usage UNKNOWN_COMMAND ;;
 esac

@@ -43,7 +43,36 @@ commands:
       upstream: true
   watch: {unbounded: true, ok: [watch]}
   fetch: {needs_auth: true, ok: [fetch]}
+  enable: {mutating: true, ok: [enable, alpha], other: [enable, beta], stdin: yes please}
 schema: {versions: {flag: --schema-version, accept_flag: --accept-schema, ok: ["1","2"], unsupported: "9999"}}
+"#;
+
+/// `{here}` in every text that may name a place.
+const PLACES: &str = r#"aoi_probe: 1
+tool: ["{here}/tool"]
+machine_args: ["--out={here}"]
+env: {STATE: "{here}/state"}
+credentials: {files: ["{here}/token"]}
+setup: [["{here}/seed"]]
+teardown: [["{here}/wipe"]]
+observe: {OBSERVE}
+caches: ["{here}/cache"]
+commands:
+  put:
+    mutating: true
+    ok: [put, "{here}/a"]
+    other: [put, "{here}/b"]
+    stdin: "text of {here}"
+    malformed: [[put, "{here}/c"]]
+    slow: [put, "{here}/d"]
+    secrets: [["--key-file={here}/{canary}"]]
+    confirm: ["--confirm={here}"]
+  take:
+    input:
+      flag: ["--from={here}/e"]
+      good: ['{"path":"{here}/f"}']
+      bad: ['{here}']
+      modes: {fail_fast: ["{here}/g"], continue: ["{here}/h"]}
 "#;
 
 fn as_json(yaml: &str) -> Value {
@@ -55,11 +84,14 @@ fn as_json(yaml: &str) -> Value {
 fn a_full_file_is_read_whole() {
     let probe = probe::parse(FULL, Path::new("/base")).expect("no mistake");
     assert_eq!(probe.tool, ["./outline"]);
-    assert_eq!(probe.commands.len(), 6);
+    assert_eq!(probe.commands.len(), 7);
     assert!(matches!(&probe.observe, Some(Observe::Command { id, .. }) if id == "/id"));
-    let [search, create, delete, import, watch, fetch] = &probe.commands[..] else {
-        panic!("six commands");
+    let [search, create, delete, import, watch, fetch, enable] = &probe.commands[..] else {
+        panic!("seven commands");
     };
+    let other = enable.other.as_ref().expect("another one");
+    assert_eq!(other[..], ["enable", "beta"]);
+    assert_eq!(enable.stdin.as_deref(), Some("yes please"));
     assert_eq!(search.line, 15, "commands know their line");
     assert_eq!(
         search.limit.as_ref().map(|l| (l.total, l.page)),
@@ -79,6 +111,25 @@ fn a_full_file_is_read_whole() {
 }
 
 #[test]
+fn here_is_the_directory_of_the_file() {
+    let looks = [
+        "{command: [list, '{here}'], id: /id}",
+        "{dir: '{here}/state'}",
+        "{exec: ['{here}/look']}",
+    ];
+    for look in looks {
+        let text = PLACES.replace("{OBSERVE}", look);
+        let named = text.matches("{here}").count();
+        let probe = probe::parse(&text, Path::new("/base")).expect("no mistake");
+        let read = format!("{probe:?}");
+        assert!(!read.contains("{here}"), "{look}: {read}");
+        // And once where the file is.
+        assert_eq!(read.matches("/base").count(), named + 1, "{look}: {read}");
+        assert!(schema("aoi-probe.schema.json").is_valid(&as_json(&text)));
+    }
+}
+
+#[test]
 fn the_example_of_the_guide_is_a_probe_file() {
     let guide = std::fs::read_to_string(repository().join("docs/aoi-lint.md")).expect("a guide");
     let (_, rest) = guide.split_once("```yml\n").expect("an example");
@@ -91,7 +142,11 @@ fn the_example_of_the_guide_is_a_probe_file() {
 #[test]
 fn the_probe_files_of_this_repository_are_good() {
     let validator = schema("aoi-probe.schema.json");
-    for file in ["fixtures/aoi/mock.yaml", "fixtures/demo/aoi/aoi-probe.yaml"] {
+    for file in [
+        "fixtures/aoi/agentproto.yaml",
+        "fixtures/aoi/mock.yaml",
+        "fixtures/demo/aoi/aoi-probe.yaml",
+    ] {
         let text = std::fs::read_to_string(repository().join(file)).expect("a file");
         let read = probe::parse(&text, Path::new("/"));
         assert!(read.is_ok(), "{file}: {:?}", read.err());
@@ -160,6 +215,38 @@ const BAD: &[(&str, &[Mistake])] = &[
         "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {input: {default: tolerant}}\n",
         &[(4, 24, "`default` must be")],
     ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: []}\n",
+        &[(4, 23, "`other` is empty")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: a b}\n",
+        &[(4, 23, "`other` is a list of words")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [a, \"{id}\"]}\n",
+        &[(4, 23, "names its resource itself")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [b], target: {from: a}}\n",
+        &[(4, 23, "`other` beside `target`")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [b], input: {good: [c]}}\n",
+        &[(4, 23, "`other` beside `input`")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], other: [b], read_only: true}\n",
+        &[(4, 23, "this is read_only")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], stdin: [b]}\n",
+        &[(4, 23, "`stdin` must be a string")],
+    ),
+    (
+        "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], stdin: b, input: {good: [c]}}\n",
+        &[(4, 23, "say one of them")],
+    ),
 ];
 
 #[test]
@@ -179,6 +266,10 @@ fn every_mistake_has_its_place_and_the_schema_refuses_it_too() {
         );
     }
     // What only the reader sees.
+    let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a, b], other: [a, b]}\n";
+    let found = mistakes(text);
+    assert_eq!((found.len(), found[0].0, found[0].1), (1, 4, 26));
+    assert!(found[0].2.contains("the same as `ok`"), "{found:?}");
     let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], target: {from: b}}\n";
     assert!(mistakes(text)[0].2.contains("`target.from` names `b`"));
     assert!(!mistakes("tool: [x\n").is_empty());

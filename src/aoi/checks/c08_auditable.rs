@@ -175,8 +175,7 @@ async fn look(
     usable(sequence, command, &first, sheet).await?;
     let second = act(sequence, "another change", true).await?;
     told(command, &second, sheet);
-    let natural = has_natural_key(sequence.session, command);
-    distinct(command, &first, &second, natural, sheet);
+    distinct(sequence, &first, &second, sheet);
     Ok(())
 }
 
@@ -263,41 +262,88 @@ fn has_natural_key(session: &Session, command: &Command) -> bool {
         .is_some_and(|key| !key.is_empty())
 }
 
-fn distinct(command: &Command, first: &Done, second: &Done, natural: bool, sheet: &mut Sheet<'_>) {
+fn distinct(sequence: &Sequence<'_>, first: &Done, second: &Done, sheet: &mut Sheet<'_>) {
     let mut all: Vec<&String> = first.ids.iter().chain(&second.ids).collect();
     let count = all.len();
     all.sort();
     all.dedup();
-    let lines = command.input.iter().flat_map(|input| &input.good);
-    let varies = command
-        .ok
-        .iter()
-        .chain(lines)
-        .any(|word| word.contains("{uniq}"));
-    let fresh = varies || command.target_from.is_some() || command.other.is_some();
-    let twice = second.before.effect(&second.after) == Effect::None;
-    // The same words, twice, and the words are the name.
-    let target = first
-        .target
-        .as_deref()
-        .map_or(!fresh, |id| second.target.as_deref() == Some(id));
-    if all.len() < count && natural && target {
-        return sheet.not_applicable(&DISTINCT, "both runs are about one resource, by its name");
+    if all.len() == count {
+        return sheet.pass(&DISTINCT, "two runs tell of different ids");
     }
-    if all.len() < count && !fresh && twice {
-        let why = "the same words twice are one resource here, and `ok` has no {uniq}";
-        return sheet.not_verified(&DISTINCT, why);
+    match meant(sequence, first, second) {
+        Meant::Two => {
+            let ids = [first.ids.join(", "), second.ids.join(", ")];
+            let message = format!("two runs tell of {} and {}", ids[0], ids[1]);
+            sheet.broken(&DISTINCT, message, &second.run);
+        }
+        Meant::One => {
+            sheet.not_applicable(&DISTINCT, "both runs are about one resource, by its name");
+        }
+        Meant::Unknown(why) => sheet.not_verified(&DISTINCT, why),
     }
-    let wrong = (all.len() < count).then(|| {
-        let ids = [first.ids.join(", "), second.ids.join(", ")];
-        format!("two runs tell of {} and {}", ids[0], ids[1])
-    });
-    sheet.held(
-        &DISTINCT,
-        "two runs tell of different ids",
-        wrong,
-        &second.run,
-    );
+}
+
+/// What two runs that tell the same id are about.
+enum Meant {
+    Two,
+    /// Its name is documented, and it was named twice (§14.4).
+    One,
+    Unknown(&'static str),
+}
+
+fn meant(sequence: &Sequence<'_>, first: &Done, second: &Done) -> Meant {
+    let command = sequence.command;
+    let is_named = has_natural_key(sequence.session, command);
+    if names_others(sequence.session, command) {
+        return Meant::Two;
+    }
+    if first.target.is_some() {
+        // What was given twice under one name is told twice under it.
+        return match (first.target == second.target, is_named) {
+            (false, _) => Meant::Two,
+            (true, true) => Meant::One,
+            (true, false) => Meant::Unknown(
+                "both runs were given one name, and what makes the target has no {uniq}",
+            ),
+        };
+    }
+    let is_unchanged = second.before.effect(&second.after) == Effect::None;
+    // A second resource under the name of the first.
+    let ids = second.ids.iter();
+    let doubled = match is_unchanged {
+        true => Some(false),
+        false => ids
+            .filter_map(|id| second.before.doubled(&second.after, id))
+            .max(),
+    };
+    match (doubled, is_named) {
+        (Some(true), _) => Meant::Two,
+        (Some(false), true) => Meant::One,
+        (Some(false), false) => {
+            Meant::Unknown("the same words twice are one resource here, and `ok` has no {uniq}")
+        }
+        (None, true) => Meant::Unknown(
+            "the words are the name, but whether there is a second one of it cannot be counted",
+        ),
+        (None, false) => Meant::Two,
+    }
+}
+
+/// Whether the words of the second run are about another resource than those of the first.
+fn names_others(session: &Session, command: &Command) -> bool {
+    let all = session.commands();
+    // Where a target is given, the words that made it name the resource.
+    let mut maker = command;
+    for _ in all {
+        let from = maker.target_from.as_ref();
+        match from.and_then(|from| all.iter().find(|other| other.name == *from)) {
+            Some(below) => maker = below,
+            None => break,
+        }
+    }
+    let lines = maker.input.iter().flat_map(|input| &input.good);
+    let mut words = maker.ok.iter().chain(lines);
+    command.other.is_some() || words.any(|word| word.contains("{uniq}"))
 }
 
 /// Another command that works on what this one makes.

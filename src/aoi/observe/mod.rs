@@ -18,7 +18,7 @@ use super::model::{Finding, TOOL, Verdict};
 use super::probe::{Command, Observe};
 use super::rules::Rule;
 use super::run::{self, Input, Launch, Output, Reader, World};
-use super::session::{Declared, How, Session};
+use super::session::{Declared, How, Session, with_options};
 use super::sheet::Sheet;
 use super::stream::{self, Stream};
 
@@ -115,13 +115,12 @@ pub struct Call {
 }
 
 impl Call {
-    /// Options are added before `--`: what follows it is no option.
+    /// With options more.
     pub fn with(&self, more: &[String]) -> Call {
-        let mut call = self.clone();
-        let end = call.words.iter().position(|word| word == "--");
-        let end = end.unwrap_or(call.words.len());
-        call.words.splice(end..end, more.iter().cloned());
-        call
+        Call {
+            words: with_options(&self.words, more),
+            input: self.input.clone(),
+        }
     }
 }
 
@@ -297,13 +296,12 @@ impl<'s> Sequence<'s> {
 
     /// The command on another resource, where the probe file names one.
     pub fn other(&self) -> Option<Call> {
-        let words = self.command.other.as_ref()?;
-        let mut words = self.session.fill(words, &[], &self.world);
-        words.extend(confirmation(self.session, self.command));
-        Some(Call {
-            words,
+        let words = without(self.command.other.as_ref()?, &self.command.confirm);
+        let call = Call {
+            words: self.session.fill(&words, &[], &self.world),
             input: text(self.command),
-        })
+        };
+        Some(call.with(&confirmation(self.session, self.command)))
     }
 
     /// The command as it is meant to succeed.

@@ -76,6 +76,18 @@ impl State {
         }
     }
 
+    /// Whether there is one resource more although that of the id was there; `None` where they
+    /// cannot be counted.
+    pub fn doubled(&self, later: &State, id: &str) -> Option<bool> {
+        match (&self.seen, &later.seen) {
+            (Some(Seen::Items(before)), Some(Seen::Items(after))) => {
+                let was_there = before.iter().any(|(known, _)| known == id);
+                Some(was_there && after.len() > before.len())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a resource of this id is there; `None` where that cannot be seen.
     pub fn mentions(&self, id: &str) -> Option<bool> {
         match self.seen.as_ref()? {

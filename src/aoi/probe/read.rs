@@ -18,23 +18,42 @@ pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
     })
 }
 
-/// `{here}` is where the file is.
+/// `{here}` is where the file is, wherever a text of the file may name a place.
 fn place(probe: &mut Probe) {
     let here = probe.base.to_string_lossy().into_owned();
-    let own = probe.commands.iter_mut().flat_map(|command| {
-        let lines = command.malformed.iter_mut().flatten();
-        let more = command.slow.iter_mut().chain(&mut command.other).flatten();
-        command.ok.iter_mut().chain(lines).chain(more)
-    });
-    let programs = probe.setup.iter_mut().chain(&mut probe.teardown).flatten();
-    let values = probe.env.iter_mut().map(|(_, value)| value);
-    let looks = match &mut probe.observe {
-        Some(Observe::Command { args: words, .. } | Observe::Exec(words)) => &mut words[..],
-        Some(Observe::Dir(_)) | None => &mut [],
+    let fill = |text: &mut String| {
+        if text.contains("{here}") {
+            *text = text.replace("{here}", &here);
+        }
     };
-    for word in own.chain(programs).chain(values).chain(looks) {
-        if word.contains("{here}") {
-            *word = word.replace("{here}", &here);
+    probe.tool.iter_mut().for_each(fill);
+    probe.machine_args.iter_mut().for_each(fill);
+    probe.caches.iter_mut().for_each(fill);
+    probe.credentials.files.iter_mut().for_each(fill);
+    let values = probe.env.iter_mut().map(|(_, value)| value);
+    values.for_each(fill);
+    let programs = probe.setup.iter_mut().chain(&mut probe.teardown);
+    programs.flatten().for_each(fill);
+    match &mut probe.observe {
+        Some(Observe::Command { args: words, .. } | Observe::Exec(words)) => {
+            words.iter_mut().for_each(fill);
+        }
+        Some(Observe::Dir(dir)) => fill(dir),
+        None => {}
+    }
+    for command in &mut probe.commands {
+        command.ok.iter_mut().for_each(fill);
+        command.confirm.iter_mut().for_each(fill);
+        command.stdin.iter_mut().for_each(fill);
+        let lines = command.malformed.iter_mut().chain(&mut command.secrets);
+        lines.flatten().for_each(fill);
+        let more = command.slow.iter_mut().chain(&mut command.other);
+        more.flatten().for_each(fill);
+        if let Some(input) = &mut command.input {
+            let lines = input.good.iter_mut().chain(&mut input.bad);
+            lines.chain(&mut input.flag).for_each(fill);
+            let modes = input.fail_fast.iter_mut().chain(&mut input.tolerant);
+            modes.flatten().for_each(fill);
         }
     }
 }
@@ -243,6 +262,16 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
         let wrong = format!("{what} cannot both change something and be read_only");
         notes.wrong(node.span, wrong);
     }
+    let other = node.get("other").map(|_| words(node, "other", notes));
+    if let (Some(words), Some(place)) = (&other, node.get("other")) {
+        if let Some(wrong) = wrong_other(words, &ok, read_only, node) {
+            notes.wrong(place.span, wrong);
+        }
+    }
+    if let Some(place) = node.get("stdin").filter(|_| node.has("input")) {
+        let wrong = "`stdin` and `input` are both what it reads: say one of them";
+        notes.wrong(place.span, wrong);
+    }
     for vector in notes.items(node, "secrets") {
         let planted = |item: &Node| item.as_str().is_some_and(|text| text.contains("{canary}"));
         if vector.is_seq() && !vector.items().iter().any(planted) {
@@ -254,7 +283,7 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
         name: name.to_owned(),
         line: line(node),
         ok,
-        other: node.get("other").map(|_| words(node, "other", notes)),
+        other,
         stdin: notes.string(node, "stdin"),
         malformed: argvs(node, "malformed", notes),
         limit: node.get("limit").map(|node| limit(node, notes)),
@@ -279,6 +308,34 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
         }),
         input: node.get("input").map(|node| input(node, notes)),
     }
+}
+
+/// Why `other` is not what a second resource could be made or changed with.
+fn wrong_other(
+    words: &[String],
+    ok: &[String],
+    read_only: Option<bool>,
+    command: &Node,
+) -> Option<&'static str> {
+    if words.is_empty() {
+        return Some("`other` is empty: the words of a second success");
+    }
+    if words == ok {
+        return Some("`other` is the same as `ok`: it is about another resource");
+    }
+    if words.iter().any(|word| word.contains("{id}")) {
+        return Some("`other` has an {id}, but names its resource itself");
+    }
+    if command.has("target") {
+        return Some("`other` beside `target`: a {uniq} where the target is made is enough");
+    }
+    if command.has("input") {
+        return Some("`other` beside `input`: a {uniq} in the lines of `good` is enough");
+    }
+    if read_only == Some(true) {
+        return Some("`other` is for commands that change something, and this is read_only");
+    }
+    None
 }
 
 fn limit(node: &Node, notes: &mut Notes) -> Limit {

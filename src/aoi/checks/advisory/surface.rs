@@ -16,7 +16,7 @@ use crate::aoi::model::TOOL;
 use crate::aoi::observe::succeeded;
 use crate::aoi::probe::{Command, Input as Reads};
 use crate::aoi::run::Input;
-use crate::aoi::session::{How, Judge, Session};
+use crate::aoi::session::{How, Judge, Session, with_options};
 use crate::aoi::stream::Stream;
 
 pub async fn check(session: &Session) {
@@ -137,8 +137,7 @@ async fn machine_flag(session: &Session) {
     };
     let mut last = None;
     for flag in ["--output", "--format"] {
-        let mut words = words.clone();
-        words.extend([flag.to_owned(), "jsonl".to_owned()]);
+        let words = with_options(&words, &[flag.to_owned(), "jsonl".to_owned()]);
         let how = How {
             human: true,
             ..how.clone()
@@ -180,8 +179,7 @@ async fn timeout(session: &Session, command: &Command) {
         if whole.elapsed < Duration::from_millis(needs) {
             continue;
         }
-        let mut words = line.clone();
-        words.extend(["--timeout".to_owned(), bound.to_owned()]);
+        let words = with_options(&line, &["--timeout".to_owned(), bound.to_owned()]);
         let probe = format!("--timeout {bound}");
         let run = session.run(name, &probe, &words, How::default()).await;
         if is_usage(&run) {

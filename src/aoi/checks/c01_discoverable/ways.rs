@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::document::{self, Document};
 use crate::aoi::capture::{Capture, End};
+use crate::aoi::isolation::{self, Make, Needs, Walls};
 use crate::aoi::model::TOOL;
 use crate::aoi::rules::Rule;
 use crate::aoi::run::World;
@@ -179,6 +180,18 @@ const LOGIN: [&str; 11] = [
     "access token",
     "api token",
 ];
+/// Words by which it says that it wanted to ask somebody elsewhere.
+const NETWORK: [&str; 9] = [
+    "network",
+    "unreachable",
+    "connection refused",
+    "econnrefused",
+    "could not resolve",
+    "name resolution",
+    "enotfound",
+    "no route",
+    "offline",
+];
 /// Words by which it says that there is no such command; then it may go on with a list of
 /// those that there are.
 const UNKNOWN: [&str; 6] = [
@@ -210,19 +223,33 @@ pub async fn diagnose(session: &Session, topic: &Topic, failed: &Answer) {
         );
     }
     let told = format!("`{line}`: {}{said}", run.end.told());
-    let wants_login = wants_login(run);
-    let outside = again(session, failed, Vec::new()).await;
-    if session.isolation.walls.is_some() && outside.is_some() && !wants_login {
-        let message = format!("{told}; outside of the walls it works");
-        judge.pass(topic.fails, "outside of the walls it exits 0");
-        return judge.broken(topic.network, message, run);
-    }
-    if wants_login {
+    if wants_login(run) {
         let message = format!("{told}; it asks for credentials");
         return judge.broken(topic.credentials, message, run);
     }
+    // The walls go first and the credentials stay away: else nobody knows which of them it was.
+    let variables = no_variables(session);
+    let outside = again(session, failed, set(variables.clone())).await;
+    if session.isolation.walls.is_some() && outside.is_some() {
+        judge.pass(topic.fails, "outside of the walls it exits 0");
+        let offline = How {
+            walls: only_offline(session).await,
+            env: variables,
+            ..How::default()
+        };
+        if offline.walls.is_some() && again(session, failed, offline).await.is_some() {
+            let message = format!("{told}; without a network it works, if no file is hidden");
+            return judge.broken(topic.credentials, message, run);
+        }
+        let message = format!("{told}; outside of the walls it works");
+        return judge.broken(topic.network, message, run);
+    }
+    if !no_variables(session).is_empty() && again(session, failed, How::default()).await.is_some() {
+        let message = format!("{told}; it works only with the variables that are credentials");
+        return judge.broken(topic.credentials, message, run);
+    }
     let at_home = match outside {
-        None => again(session, failed, real_home()).await,
+        None => again(session, failed, set(real_home())).await,
         found => found,
     };
     match at_home {
@@ -236,8 +263,25 @@ pub async fn diagnose(session: &Session, topic: &Topic, failed: &Answer) {
             let message = format!("{told}; it works only with what is in the home of the user");
             judge.broken(topic.credentials, message, run);
         }
+        // This machine may have no network either.
+        None if wants_network(run) => {
+            let message = format!("{told}; it asks for a network");
+            judge.broken(topic.network, message, run);
+        }
         None => judge.broken(topic.fails, told, run),
     }
+}
+
+/// The credentials of the probe file that are variables, without their values.
+fn no_variables(session: &Session) -> Vec<(String, String)> {
+    let names = session.probe.env.iter().map(|(name, _)| name);
+    let secret = names.filter(|name| session.probe.credentials.env.contains(name));
+    secret.map(|name| (name.clone(), String::new())).collect()
+}
+
+fn wants_network(run: &Capture) -> bool {
+    let first = first_lines(run);
+    mentions(&first, &NETWORK) && !mentions(&first, &UNKNOWN)
 }
 
 /// What its first lines say, or the code for a lack of permission.
@@ -257,14 +301,32 @@ fn mentions(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// The same once more without walls: only its success counts.
-async fn again(session: &Session, failed: &Answer, env: Vec<(String, String)>) -> Option<Value> {
+/// Without walls, with these variables.
+fn set(env: Vec<(String, String)>) -> How {
+    How {
+        env,
+        ..How::default()
+    }
+}
+
+/// Walls that take away the network and hide no file, where they hold on this machine.
+async fn only_offline(session: &Session) -> Option<Walls> {
+    let world = session.world().ok()?;
+    let needs = Needs {
+        argv: &session.argv,
+        credentials: &session.probe.credentials.files,
+    };
+    let proven = isolation::prove(Make::Filter, &needs, &world.root).await;
+    proven.ok()?.walls
+}
+
+/// The same once more, in another way: only its success counts.
+async fn again(session: &Session, failed: &Answer, how: How) -> Option<Value> {
     let how = How {
         human: true,
         limit: Some(session.options.discovery_limit),
         world: session.world().ok(),
-        env,
-        ..How::default()
+        ..how
     };
     let run = session
         .run(TOOL, "discovery without walls", &failed.words, how)

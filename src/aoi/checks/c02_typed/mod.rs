@@ -15,7 +15,7 @@ use crate::aoi::model::TOOL;
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
 use crate::aoi::run::Output;
-use crate::aoi::session::{How, Session};
+use crate::aoi::session::{How, Session, with_options};
 use crate::aoi::stream::{FRAMEWORK, Line, Stream};
 use crate::aoi::strict;
 use rules::*;
@@ -54,7 +54,7 @@ pub async fn tempt(session: &Session) {
                 output: Output::Terminal,
                 ..how.clone()
             };
-            let debug = [&words[..], &["--debug".to_owned()]].concat();
+            let debug = with_options(&words, &["--debug".to_owned()]);
             tokio::join!(
                 session.run(&command.name, "forced colour", &words, coloured),
                 session.run(&command.name, "on a terminal", &words, terminal),

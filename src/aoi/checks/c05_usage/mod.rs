@@ -13,7 +13,7 @@ use crate::aoi::capture::{Capture, End};
 use crate::aoi::model::TOOL;
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
-use crate::aoi::session::{How, Judge, Session};
+use crate::aoi::session::{How, Judge, Session, with_options};
 use crate::aoi::stream::Stream;
 use crate::aoi::trace;
 use rules::*;
@@ -46,8 +46,8 @@ async fn bend(session: &Session, command: &Command) {
     let name = &command.name;
     let (words, how) = plain(session, command);
     let with = |more: &[&str]| {
-        let more = more.iter().map(|word| (*word).to_owned());
-        words.iter().cloned().chain(more).collect::<Vec<String>>()
+        let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
+        with_options(&words, &more)
     };
     let mut runs = vec![(UNKNOWN_FLAG, with(&[&unknown_flag(session)]), how.clone())];
     for listed in &command.malformed {
@@ -61,13 +61,13 @@ async fn bend(session: &Session, command: &Command) {
     };
     if let Some(limit) = &command.limit {
         runs.push((BAD_LIMIT, with(&[&limit.flag, "abc"]), how.clone()));
-        let mut last = with(&[]);
-        last.extend(session.probe.machine_args.iter().cloned());
+        let mut last = session.probe.machine_args.clone();
         last.push(limit.flag.clone());
+        let last = with_options(&words, &last);
         runs.push((NO_LIMIT, last, human.clone()));
     }
     if let Some(mode) = nonsense(&session.probe.machine_args) {
-        let words = words.iter().cloned().chain(mode).collect();
+        let words = with_options(&words, &mode);
         runs.push((BAD_OUTPUT, words, human));
     }
     let runs = runs

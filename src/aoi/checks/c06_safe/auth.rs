@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::rules::{AUTH_CATEGORY, AUTH_ERROR, BROWSER, PROMPT};
 use super::{SILENCE, pair, waits};
 use crate::aoi::capture::{Capture, End};
@@ -15,7 +17,7 @@ use crate::aoi::rules::Rule;
 use crate::aoi::run::{Input, World};
 use crate::aoi::session::{How, Session};
 use crate::aoi::sheet::Sheet;
-use crate::aoi::stream::Stream;
+use crate::aoi::stream::{Line, Stream};
 
 const WANTED: [&Rule; 4] = [&AUTH_ERROR, &AUTH_CATEGORY, &BROWSER, &PROMPT];
 
@@ -111,17 +113,11 @@ async fn once(
 
 fn judge(run: &Arc<Capture>, sheet: &mut Sheet<'_>) {
     let stream = Stream::read(&run.stdout);
-    let text = |key: &str| {
-        let errors = stream.errors();
-        let mut values = errors.filter_map(|line| line.get(key)?.as_str());
-        values.next().unwrap_or_default().to_owned()
-    };
-    let (category, code) = (text("category"), text("code"));
-    let is_authn = category == "authn" || code == "INTERACTIVE_REQUIRED";
-    let found = stream.errors().next().is_some();
+    let is_error = stream.errors().next().is_some();
+    let said = stream.errors().find(|line| names_login(line));
     match run.end {
         End::TimedOut => sheet.not_verified(&AUTH_ERROR, "it had to be ended before it said so"),
-        End::Code(0) if !found && stream.domain().next().is_some() => {
+        End::Code(0) if !is_error && stream.domain().next().is_some() => {
             let why = "it gives results without credentials: it needs none, or found some";
             for rule in [&AUTH_ERROR, &AUTH_CATEGORY] {
                 sheet.not_verified(rule, why);
@@ -132,19 +128,37 @@ fn judge(run: &Arc<Capture>, sheet: &mut Sheet<'_>) {
                 "it needs a login and has none, but exits 0; expected: aoi:error, non-zero";
             sheet.broken(&AUTH_ERROR, message, run);
         }
-        End::Code(_) if found => {
-            let proof = "an aoi:error in the stream, and a non-zero exit";
-            sheet.pass(&AUTH_ERROR, proof);
-            let wrong = (!is_authn).then(|| format!("the category is `{category}`, not `authn`"));
-            sheet.held(&AUTH_CATEGORY, "the category is authn", wrong, run);
-        }
-        End::Code(_) => {
-            let message = "there is no aoi:error in the stream that says so";
-            sheet.broken(&AUTH_ERROR, message, run);
-        }
         End::Signal(_) => sheet.broken(&AUTH_ERROR, run.end.told(), run),
+        End::Code(_) => match (said, is_error) {
+            (Some(error), _) => {
+                let proof = "an aoi:error says that a login is missing, and a non-zero exit";
+                sheet.pass(&AUTH_ERROR, proof);
+                let category = text(error, "category");
+                let wrong = (category != "authn")
+                    .then(|| format!("the category is `{category}`, not `authn`"));
+                sheet.held(&AUTH_CATEGORY, "the category is authn", wrong, run);
+            }
+            (None, true) => {
+                let message = "there is an aoi:error, but neither its category nor its code says \
+                               that a login is missing";
+                sheet.broken(&AUTH_ERROR, message, run);
+            }
+            (None, false) => {
+                let message = "there is no aoi:error in the stream that says so";
+                sheet.broken(&AUTH_ERROR, message, run);
+            }
+        },
     }
-    sheet.not_applicable(&AUTH_CATEGORY, "there is no aoi:error to look into");
+    sheet.not_applicable(&AUTH_CATEGORY, "no aoi:error speaks of a missing login");
+}
+
+fn text<'l>(line: &'l Line, key: &str) -> &'l str {
+    line.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What §1.3 has for a run that would have to ask.
+fn names_login(error: &&Line) -> bool {
+    text(error, "category") == "authn" || text(error, "code") == "INTERACTIVE_REQUIRED"
 }
 
 /// Programs in the place of browsers that note down that they were started.

@@ -18,7 +18,7 @@ use crate::aoi::capture::Capture;
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
 use crate::aoi::run::{Input, Output, Reader, World};
-use crate::aoi::session::{How, Session};
+use crate::aoi::session::{How, Session, with_options};
 use crate::aoi::stream::Stream;
 use plant::{Bait, Planted};
 use rules::*;
@@ -100,7 +100,7 @@ async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
 async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<Result> {
     let (words, how) = plain(session, command);
     let number = || numbers.fetch_add(1, Ordering::Relaxed);
-    let with = |more: &[String]| [&words[..], more].concat();
+    let with = |more: &[String]| with_options(&words, more);
     let probe = |name, bait: Bait, how: &How| Probe {
         name,
         words: bait.words,
@@ -117,10 +117,11 @@ async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<R
         for more in plant::usual() {
             probes.push(probe("a secret in a usual flag", bait(&more), &how));
         }
-        let operand = ["password={canary}".to_owned()];
+        let operand = [&words[..], &["password={canary}".to_owned()]].concat();
+        let operand = plant::bait(&operand, &mut number());
         probes.push(Probe {
             only_refused: true,
-            ..probe("a secret in an operand", bait(&operand), &how)
+            ..probe("a secret in an operand", operand, &how)
         });
     }
     for secret in &command.secrets {
@@ -149,7 +150,7 @@ async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<R
                 output: Output::Pipe,
                 ..how.clone()
             };
-            let mut bait = plant::bait(&[&slow[..], secret].concat(), &mut number());
+            let mut bait = plant::bait(&with_options(&slow, secret), &mut number());
             for planted in &mut bait.planted {
                 planted.rule = &INTERRUPTED;
             }

@@ -9,7 +9,7 @@ use crate::aoi::capture::{Capture, End};
 use crate::aoi::checks::tally::Tally;
 use crate::aoi::checks::{is_read_only, unknown_flag};
 use crate::aoi::run::{Output, Reader};
-use crate::aoi::session::How;
+use crate::aoi::session::{How, with_options};
 use crate::aoi::trace;
 
 /// From the close to the end.
@@ -115,8 +115,7 @@ pub async fn stderr(plain: &Plain<'_>) {
         compare(&run, open, &mut tally);
     }
     if is_read_only(plain.session, plain.command) {
-        let mut words = plain.words.clone();
-        words.push(unknown_flag(plain.session));
+        let words = with_options(&plain.words, &[unknown_flag(plain.session)]);
         let name = &plain.command.name;
         let refused =
             plain

@@ -19,7 +19,7 @@ use crate::aoi::observe::{self, declares, is_mutating, refused, within};
 use crate::aoi::probe::{Command, Limit};
 use crate::aoi::rules::Rule;
 use crate::aoi::run::World;
-use crate::aoi::session::{How, Session};
+use crate::aoi::session::{How, Session, with_options};
 use crate::aoi::sheet::Sheet;
 use crate::aoi::stream::{self, Line, Stream};
 
@@ -179,8 +179,8 @@ impl<'p> Pages<'p> {
     }
 
     async fn page(&self, what: &str, more: &[&str]) -> Page {
-        let mut words = self.words.clone();
-        words.extend(more.iter().map(|word| (*word).to_owned()));
+        let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
+        let words = with_options(&self.words, &more);
         let how = How {
             world: Some(self.world.clone()),
             ..How::default()

@@ -13,7 +13,7 @@ use crate::aoi::model::TOOL;
 use crate::aoi::probe::{Command, Probe};
 use crate::aoi::rules::Rule;
 use crate::aoi::schema::{EventSchema, Fit};
-use crate::aoi::session::{Declared, How, Session};
+use crate::aoi::session::{Declared, How, Session, with_options};
 use crate::aoi::stream::Stream;
 pub use reported::{check as reported, is_legacy};
 use rules::*;
@@ -164,8 +164,8 @@ pub async fn check(session: &Session) {
 }
 
 async fn ask(session: &Session, command: &Command, words: &[String], how: How) -> Arc<Capture> {
-    let mut line = session.fill(&command.ok, &[], session.common());
-    line.extend_from_slice(words);
+    let line = session.fill(&command.ok, &[], session.common());
+    let line = with_options(&line, words);
     session
         .run(&command.name, "schema version", &line, how)
         .await

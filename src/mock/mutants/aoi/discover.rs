@@ -18,7 +18,14 @@ pub static MUTANTS: &[Mutant] = &[
         "AOI-01.schema-credentials",
         "The schema is only for those who have a token in the environment.",
         SCHEMA,
-        Twist::Start(|facts| refuse(facts, "schema", is_set("MOCK_AOI_TOKEN"))),
+        Twist::Start(|facts| lacks(&LOGIN, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
+    ),
+    mutant(
+        "aoi-01-schema-needs-variable-silently",
+        "AOI-01.schema-credentials",
+        "Without a token in the environment there is no schema, and not a word about why.",
+        SCHEMA,
+        Twist::Start(|facts| lacks(&NOTHING, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
     ),
     mutant(
         "aoi-01-schema-needs-home",
@@ -27,7 +34,7 @@ pub static MUTANTS: &[Mutant] = &[
         SCHEMA,
         Twist::Start(|facts| {
             let home = std::env::var_os("HOME").map(PathBuf::from);
-            refuse(facts, "schema", home.is_some_and(has_token))
+            lacks(&LOGIN, facts, "schema", home.is_some_and(has_token))
         }),
     ),
     mutant(
@@ -35,14 +42,21 @@ pub static MUTANTS: &[Mutant] = &[
         "AOI-01.schema-credentials",
         "The schema is only for those whose home in the user database holds a token.",
         SCHEMA,
-        Twist::Start(|facts| refuse(facts, "schema", account_home().is_some_and(has_token))),
+        Twist::Start(|facts| {
+            lacks(
+                &LOGIN,
+                facts,
+                "schema",
+                account_home().is_some_and(has_token),
+            )
+        }),
     ),
     mutant(
         "aoi-01-capabilities-need-variable",
         "AOI-01.capabilities-credentials",
         "The capabilities are only for those who have a token in the environment.",
         CAPABILITIES,
-        Twist::Start(|facts| refuse(facts, "capabilities", is_set("MOCK_AOI_TOKEN"))),
+        Twist::Start(|facts| lacks(&LOGIN, facts, "capabilities", is_set("MOCK_AOI_TOKEN"))),
     ),
     mutant(
         "aoi-01-schema-needs-tcp",
@@ -50,7 +64,7 @@ pub static MUTANTS: &[Mutant] = &[
         "The schema is fetched over the network first.",
         SCHEMA,
         Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => refuse(facts, "schema", has_route()),
+            "schema" => lacks(&NETWORK, facts, "schema", has_route()),
             _ => None,
         }),
     )
@@ -61,7 +75,7 @@ pub static MUTANTS: &[Mutant] = &[
         "The schema is printed only where names can be looked up.",
         SCHEMA,
         Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => refuse(facts, "schema", has_datagrams()),
+            "schema" => lacks(&NETWORK, facts, "schema", has_datagrams()),
             _ => None,
         }),
     )
@@ -72,7 +86,7 @@ pub static MUTANTS: &[Mutant] = &[
         "The capabilities are asked of a server.",
         CAPABILITIES,
         Twist::Start(|facts| match facts.command.as_str() {
-            "capabilities" => refuse(facts, "capabilities", has_datagrams()),
+            "capabilities" => lacks(&NETWORK, facts, "capabilities", has_datagrams()),
             _ => None,
         }),
     )
@@ -83,7 +97,7 @@ pub static MUTANTS: &[Mutant] = &[
         "The schema comes from a service on the loopback address.",
         SCHEMA,
         Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => refuse(facts, "schema", has_service()),
+            "schema" => lacks(&NETWORK, facts, "schema", has_service()),
             _ => None,
         }),
     ),
@@ -95,7 +109,7 @@ pub static MUTANTS: &[Mutant] = &[
         Twist::Start(|facts| match facts.command.as_str() {
             "schema" => {
                 let daemon = UnixStream::connect("/run/mock-aoi/daemon.sock");
-                refuse(facts, "schema", daemon.is_ok())
+                lacks(&DAEMON, facts, "schema", daemon.is_ok())
             }
             _ => None,
         }),
@@ -107,7 +121,7 @@ pub static MUTANTS: &[Mutant] = &[
         SCHEMA,
         Twist::Start(|facts| {
             let config = std::path::Path::new("mock-aoi.toml");
-            refuse(facts, "schema", config.exists())
+            lacks(&CONFIG, facts, "schema", config.exists())
         }),
     ),
     mutant(
@@ -115,7 +129,7 @@ pub static MUTANTS: &[Mutant] = &[
         "AOI-01.schema-fails",
         "The schema is printed only together with a query.",
         SCHEMA,
-        Twist::Start(|facts| refuse(facts, "schema", facts.has("--query"))),
+        Twist::Start(|facts| lacks(&QUERY, facts, "schema", facts.has("--query"))),
     ),
     mutant(
         "aoi-01-schema-crashes",
@@ -331,13 +345,41 @@ fn is_schema(word: &str) -> bool {
     matches!(word, "schema" | "aoi-schema" | "--schema")
 }
 
+/// What a command says of what it lacks, and how it ends then.
+struct Lack {
+    says: &'static str,
+    code: u8,
+}
+
+const LOGIN: Lack = Lack {
+    says: "mock-aoi: please log in and try again\n",
+    code: 77,
+};
+const NETWORK: Lack = Lack {
+    says: "mock-aoi: cannot reach the registry: network is unreachable\n",
+    code: 69,
+};
+const DAEMON: Lack = Lack {
+    says: "mock-aoi: the daemon is not running\n",
+    code: 69,
+};
+const CONFIG: Lack = Lack {
+    says: "mock-aoi: mock-aoi.toml is missing\n",
+    code: 78,
+};
+const QUERY: Lack = Lack {
+    says: "mock-aoi: what is to be looked for?\n",
+    code: 64,
+};
+const NOTHING: Lack = Lack { says: "", code: 70 };
+
 /// Refuses a command to those who lack something.
-fn refuse(facts: &Facts, command: &str, has_it: bool) -> Option<u8> {
+fn lacks(lack: &Lack, facts: &Facts, command: &str, has_it: bool) -> Option<u8> {
     if facts.command != command || has_it {
         return None;
     }
-    stderr("mock-aoi: please log in and try again\n");
-    Some(77)
+    stderr(lack.says);
+    Some(lack.code)
 }
 
 fn schema(facts: &Facts, document: Value, change: impl FnOnce(Value) -> Frame) -> Frame {

@@ -115,7 +115,7 @@ pub static MUTANTS: &[Mutant] = &[
     .at(TERM),
     mutant(
         "aoi-10-interrupt-exits-zero",
-        "AOI-10.signal-exit",
+        "AOI-10.signal-exit-zero",
         "SIGINT gives exit code 0.",
         SLOW,
         Twist::Exit(|facts, code| match facts.signal {
@@ -126,7 +126,7 @@ pub static MUTANTS: &[Mutant] = &[
     .at(INT),
     mutant(
         "aoi-10-terminate-exits-zero",
-        "AOI-10.signal-exit",
+        "AOI-10.signal-exit-zero",
         "SIGTERM gives exit code 0.",
         SLOW,
         Twist::Exit(|facts, code| match facts.signal {

@@ -239,6 +239,19 @@ pub static MUTANTS: &[Mutant] = &[
             false => send(event),
         }),
     ),
+    mutant(
+        "aoi-06-login-error-of-authz",
+        "AOI-06.auth-category",
+        "That `fetch` lacks a login is told as one that is not enough.",
+        &["fetch"],
+        Twist::Event(|facts, _, event| match facts.command == "fetch" {
+            true => on("aoi:error", event, |e| {
+                set(e, "category", "authz");
+                set(e, "code", "INTERACTIVE_REQUIRED");
+            }),
+            false => send(event),
+        }),
+    ),
 ];
 
 fn lacks_confirm(args: &[String]) -> bool {

@@ -78,7 +78,7 @@ pub static MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "aoi-05-help-and-exit-zero",
-        "AOI-05.unknown-flag",
+        "AOI-05.unknown-command",
         "An unknown command prints the help and succeeds.",
         UNKNOWN_COMMAND,
         Twist::Args(|args| {

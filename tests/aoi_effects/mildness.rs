@@ -1,0 +1,208 @@
+//! Where a check is mild on purpose: a tool that deserves it, and one beside it that does not.
+
+use agentproto::aoi::model::{Check, Finding, Report};
+use agentproto::verdict::Verdict;
+
+use super::{CREATE, DELETE, OBSERVE, broken, found, lint_by, told, verdict};
+
+const PUT: &str = r#"
+  put:
+    mutating: true
+    ok: [put, alpha]
+    idempotency: { flag: --key }
+    events: [put]
+    id: /id
+"#;
+const PUT_BOTH: &str = r#"
+  put:
+    mutating: true
+    ok: [put, alpha]
+    other: [put, beta]
+    idempotency: { flag: --key }
+    events: [put]
+    id: /id
+"#;
+const DROP: &str = r#"
+  drop:
+    destructive: true
+    target: { from: put }
+    ok: [drop, "{id}"]
+    confirm: [--confirm]
+    events: [dropped]
+    id: /id
+"#;
+
+const DISTINCT: &str = "AOI-08.id-distinct";
+
+fn of(check: u8, wrong: &str, commands: &[&str]) -> Report {
+    lint_by(
+        &[Check::Number(check)],
+        wrong,
+        commands,
+        "sandbox: true",
+        OBSERVE,
+    )
+}
+
+fn clean(report: &Report) {
+    let found = found(report);
+    assert_eq!(told(&found), Vec::<String>::new());
+}
+
+/// AOI-14.4-01, AOI-14.5-01: whoever names a resource twice means it twice, where the name is
+/// documented to be the key.
+#[test]
+fn a_documented_name_that_is_told_twice_is_one_resource() {
+    let report = of(8, "by-name", &[PUT, DROP]);
+    clean(&report);
+    for command in ["put", "drop"] {
+        let seen = verdict(&report, command, DISTINCT);
+        assert_eq!(seen, Some(Verdict::NotApplicable), "{command}");
+    }
+    // Without a word of it nobody knows.
+    let report = of(8, "by-name-untold", &[PUT, DROP]);
+    clean(&report);
+    for command in ["put", "drop"] {
+        let seen = verdict(&report, command, DISTINCT);
+        assert_eq!(seen, Some(Verdict::NotVerified), "{command}");
+    }
+}
+
+/// AOI-14.5-01.
+#[test]
+fn two_resources_of_one_id_are_found_whatever_is_documented() {
+    broken(&[PUT], &[("by-name-twice", "put", DISTINCT)]);
+    broken(&[PUT_BOTH], &[("by-name-lies", "put", DISTINCT)]);
+    broken(
+        &[PUT, DROP],
+        &[("by-name-drops-another", "drop", "AOI-08.id-target")],
+    );
+    broken(
+        &[CREATE, DELETE],
+        &[
+            ("one-id", "create", DISTINCT),
+            ("one-id", "delete", DISTINCT),
+        ],
+    );
+}
+
+/// A second resource by its name: ids can be compared, and a known key meets other words.
+#[test]
+fn other_is_about_another_resource() {
+    let (ids, keys) = (of(8, "by-name", &[PUT_BOTH]), of(7, "by-name", &[PUT_BOTH]));
+    clean(&ids);
+    clean(&keys);
+    assert_eq!(verdict(&ids, "put", DISTINCT), Some(Verdict::Pass));
+    let conflict = "AOI-07.key-conflict";
+    assert_eq!(verdict(&keys, "put", conflict), Some(Verdict::Pass));
+    let alone = of(7, "by-name", &[PUT]);
+    assert_eq!(
+        verdict(&alone, "put", conflict),
+        Some(Verdict::NotApplicable)
+    );
+    broken(&[PUT_BOTH], &[("key-ignored", "put", conflict)]);
+}
+
+#[test]
+fn stdin_is_what_the_command_reads() {
+    let say = "\n  say: { mutating: true, ok: [say], events: [created], id: /id";
+    let heard = of(8, "", &[say, ", stdin: a word }\n"]);
+    clean(&heard);
+    assert_eq!(verdict(&heard, "say", "AOI-08.event"), Some(Verdict::Pass));
+    let mute = of(8, "", &[say, " }\n"]);
+    assert_eq!(
+        verdict(&mute, "say", "AOI-08.event"),
+        Some(Verdict::NotVerified)
+    );
+}
+
+/// What follows `--` is no option, and what a check adds is.
+#[test]
+fn options_are_put_before_the_operands_of_a_line() {
+    let create = CREATE.replace("[create, \"n-{uniq}\"]", "[create, --, \"-n-{uniq}\"]");
+    assert_ne!(create, CREATE);
+    let create = [create.as_str()];
+    for check in [6, 7, 8] {
+        clean(&of(check, "", &create));
+    }
+    broken(
+        &create,
+        &[
+            ("key-ignored", "create", "AOI-07.replay-effect"),
+            ("dry-run-acts", "create", "AOI-06.dry-run-effect"),
+        ],
+    );
+    let find = [FIND_BEHIND];
+    let report = of(11, "", &find);
+    clean(&report);
+    let seen = verdict(&report, "find", "AOI-11.cursor-walk");
+    assert_eq!(seen, Some(Verdict::Pass));
+    broken(&find, &[("one-more", "find", "AOI-11.limit")]);
+    let flag = "AOI-05.unknown-flag";
+    let of_flag = |wrong| verdict(&of(5, wrong, &find), "find", flag);
+    assert_eq!(of_flag(""), Some(Verdict::Pass));
+    assert_eq!(of_flag("any-flag"), Some(Verdict::Fail));
+}
+
+const FIND_BEHIND: &str = r#"
+  find:
+    read_only: true
+    ok: [find, --, -x]
+    limit: { flag: --limit, total: 5, page: 2, cursor_flag: --cursor, id: /id }
+"#;
+
+fn streams(wrong: &str, results: u8) -> Option<Verdict> {
+    let slow = format!(
+        "\n  find: {{ read_only: true, ok: [find, x], slow: [find, x, --limit, \"{results}\", --slow] }}\n"
+    );
+    let report = of(11, wrong, &[slow.as_str()]);
+    verdict(&report, "find", "AOI-11.streams")
+}
+
+/// AOI-18.2-11: a slow start is no result's fault, and one result cannot come before the others.
+#[test]
+fn what_is_held_back_is_told_from_what_starts_late() {
+    for (wrong, results, expected) in [
+        ("", 4, Verdict::Pass),
+        ("slow-start", 4, Verdict::Pass),
+        ("slow-start", 2, Verdict::NotApplicable),
+        ("slow-start", 1, Verdict::NotApplicable),
+        ("buffered", 4, Verdict::Fail),
+        ("buffered-in-lines", 4, Verdict::Fail),
+    ] {
+        assert_eq!(streams(wrong, results), Some(expected), "{wrong} {results}");
+    }
+}
+
+/// Of those that go on until they are stopped, each has a place for itself.
+#[test]
+fn an_endless_command_may_be_alone_in_its_place() {
+    let watch = ["\n  watch: { unbounded: true, read_only: true, ok: [watch] }\n"];
+    let wrong = |wrong: &str| -> Vec<String> {
+        let report = of(10, wrong, &watch);
+        let is_wrong = |f: &&Finding| f.verdict == Verdict::Fail;
+        let rules = report.checks.iter().filter(is_wrong);
+        rules.map(|f| f.rule.clone()).collect()
+    };
+    assert_eq!(wrong(""), Vec::<String>::new());
+    assert!(wrong("deaf").contains(&"AOI-10.signal-hangs".to_owned()));
+}
+
+/// What lists things finds what `setup` makes; discovery does not.
+#[test]
+fn setup_is_for_what_reads_and_not_for_discovery() {
+    let list = ["\n  list: { read_only: true, ok: [list] }\n"];
+    let seed = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; echo x > $NOTES/seeded.note\"]]";
+    let exit = |setup: &str| {
+        let report = lint_by(&[Check::Number(3)], "needs-seed", &list, setup, OBSERVE);
+        verdict(&report, "list", "AOI-03.exit-not-zero")
+    };
+    assert_eq!(exit(seed), Some(Verdict::Pass));
+    assert_eq!(exit("sandbox: true"), Some(Verdict::Fail));
+    let schema = |wrong: &str| {
+        let report = lint_by(&[Check::Number(1)], wrong, &list, seed, OBSERVE);
+        verdict(&report, "(tool)", "AOI-01.schema-fails")
+    };
+    assert_eq!(schema(""), Some(Verdict::Pass));
+    assert_eq!(schema("schema-needs-seed"), Some(Verdict::Fail));
+}
