@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::machine::effects::Effects;
+use super::machine::page::{Cut, Page};
 use super::{Outcome, io_failure};
 use crate::daemon::workspaces::{Workspace, Workspaces};
 use crate::exit;
@@ -48,6 +49,8 @@ pub struct Add {
 
 #[derive(Args, Debug)]
 pub struct List {
+    #[command(flatten)]
+    pub page: Page,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
     pub output: String,
@@ -80,9 +83,12 @@ pub fn run(action: &WorkspaceAction, out: &mut dyn Write) -> Outcome {
     let home = Home::from_env()?;
     let (command, output) = action.said();
     let change = match action {
-        WorkspaceAction::List(_) => {
-            let all = Workspaces::load(&home)?;
-            list(&all, output, began, out).map_err(io_failure)?;
+        WorkspaceAction::List(args) => {
+            let mut all = Workspaces::load(&home)?;
+            let slug = |workspace: &Workspace| workspace.slug.clone();
+            let cut = args.page.keep_after(command, &mut all.workspaces, slug)?;
+            let part = Part { all, cut, args };
+            part.tell(began, out).map_err(io_failure)?;
             return Ok(exit::CLEAN);
         }
         WorkspaceAction::Add(args) => Change {
@@ -187,42 +193,58 @@ fn facts(workspace: &Workspace, is_active: bool) -> Value {
     facts
 }
 
-fn list(all: &Workspaces, output: &str, began: Instant, out: &mut dyn Write) -> io::Result<()> {
-    let is_active = |w: &Workspace| all.active.as_deref() == Some(w.slug.as_str());
-    match output {
-        "json" => {
-            let all = serde_json::to_value(all).unwrap_or_default();
-            writeln!(out, "{}", crate::report::text::pretty(&all)?)
-        }
-        "jsonl" => {
-            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-            emitter.meta("workspace list")?;
-            for workspace in &all.workspaces {
-                emitter.event("workspace", &object(facts(workspace, is_active(workspace))))?;
+/// A page of the list.
+struct Part<'a> {
+    all: Workspaces,
+    cut: Cut,
+    args: &'a List,
+}
+
+impl Part<'_> {
+    fn is_active(&self, workspace: &Workspace) -> bool {
+        self.all.active.as_deref() == Some(workspace.slug.as_str())
+    }
+
+    fn tell(&self, began: Instant, out: &mut dyn Write) -> io::Result<()> {
+        match self.args.output.as_str() {
+            "json" => {
+                let mut all = object(serde_json::to_value(&self.all).unwrap_or_default());
+                all.extend(self.args.page.told(&self.cut));
+                writeln!(out, "{}", crate::report::text::pretty(&Value::Object(all))?)
             }
-            emitter.summary(true, began.elapsed(), object(json!({})))
-        }
-        _ if all.workspaces.is_empty() => {
-            writeln!(
-                out,
-                "no workspaces; `agentproto workspace add PATH` makes one"
-            )
-        }
-        _ => {
-            let widest = all.workspaces.iter().map(|w| w.slug.len()).max();
-            let width = widest.unwrap_or(0);
-            for workspace in &all.workspaces {
-                let mark = if is_active(workspace) { '*' } else { ' ' };
-                let label = workspace.label.as_deref().unwrap_or_default();
-                let line = format!(
-                    "{mark} {:<width$}  {}  {}",
-                    workspace.slug,
-                    shown(&workspace.path),
-                    plain(label)
-                );
-                writeln!(out, "{}", line.trim_end())?;
+            "jsonl" => {
+                let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+                emitter.meta("workspace list")?;
+                for workspace in &self.all.workspaces {
+                    let facts = facts(workspace, self.is_active(workspace));
+                    emitter.event("workspace", &object(facts))?;
+                }
+                emitter.summary(true, began.elapsed(), self.cut.fields())
             }
-            Ok(())
+            _ if self.all.workspaces.is_empty() => {
+                writeln!(
+                    out,
+                    "no workspaces; `agentproto workspace add PATH` makes one"
+                )
+            }
+            _ => self.table(out),
         }
+    }
+
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        let widest = self.all.workspaces.iter().map(|w| w.slug.len()).max();
+        let width = widest.unwrap_or(0);
+        for workspace in &self.all.workspaces {
+            let mark = if self.is_active(workspace) { '*' } else { ' ' };
+            let label = workspace.label.as_deref().unwrap_or_default();
+            let line = format!(
+                "{mark} {:<width$}  {}  {}",
+                workspace.slug,
+                shown(&workspace.path),
+                plain(label)
+            );
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
     }
 }

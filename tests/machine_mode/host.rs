@@ -9,10 +9,27 @@ use serde_json::{Value, json};
 
 use crate::BINARY;
 
+/// The answer of a host, from its status on.
+pub fn ask(url: &str, token: &str, verb: &str, path: &str, body: &str) -> String {
+    let address = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).expect("connected");
+    write!(
+        stream,
+        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    let (_, answer) = answer.split_once(' ').expect("a status");
+    answer.to_owned()
+}
+
 pub struct Host {
     child: Child,
     dir: tempfile::TempDir,
-    url: String,
+    pub url: String,
 }
 
 impl Host {
@@ -47,27 +64,21 @@ impl Host {
     }
 
     fn spawn(&self, token: &str) {
-        let address = self.url.trim_start_matches("http://");
         let body = json!({ "adapter": "mock-acp", "cwd": self.dir.path() }).to_string();
-        let mut stream = TcpStream::connect(address).expect("connected");
-        write!(
-            stream,
-            "POST /sessions/agent HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )
-        .expect("asked");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("answered");
-        let status = answer.split(' ').nth(1).expect("a status");
-        assert!(status.starts_with('2'), "{answer}");
+        let answer = ask(&self.url, token, "POST", "/sessions/agent", &body);
+        assert!(answer.starts_with('2'), "{answer}");
+    }
+
+    pub fn token_file(&self) -> std::path::PathBuf {
+        self.dir.path().join("token")
     }
 
     /// What a probe file says of the commands that need a host.
     pub fn probes(&self) -> String {
-        let token = self.dir.path().join("token");
+        let token = self.token_file();
         format!(
-            "  sessions:\n    ok: [sessions, --url, \"{}\", --token-file, \"{}\"]\n",
+            "  sessions:\n    ok: [sessions, --url, \"{}\", --token-file, \"{}\"]\n    \
+             limit: {{ flag: --limit, total: 3, page: 2, cursor_flag: --cursor, id: /id }}\n",
             self.url,
             token.display()
         )

@@ -4,7 +4,9 @@
 
 mod host;
 mod keys;
+mod lists;
 mod proof;
+mod serve;
 mod streams;
 
 use std::io::Write;

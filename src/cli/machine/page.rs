@@ -61,16 +61,41 @@ impl Page {
             None => 0,
             Some(cursor) => position(cursor, list)
                 .filter(|at| *at <= total)
-                .ok_or_else(|| {
-                    Failure::new(exit::DATA, "the cursor is none of this list")
-                        .typed("cursor_invalid")
-                        .hint("take `next_cursor` of a summary as it is, with the same options")
-                })?,
+                .ok_or_else(strange)?,
         };
         let to = self
             .limit
             .map_or(total, |limit| total.min(from.saturating_add(limit)));
         let next = (to < total).then(|| token(list, to));
+        Ok(Cut { from, to, next })
+    }
+
+    /// As `keep`, of a list that changes meanwhile: its cursor is bound to the last item, wherever
+    /// that stands then.
+    pub fn keep_after<T>(
+        &self,
+        list: &str,
+        items: &mut Vec<T>,
+        id: impl Fn(&T) -> String,
+    ) -> Result<Cut, Failure> {
+        let mark = |item: &T| mark(list, &id(item));
+        let from = match &self.cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = items.iter().position(|item| mark(item) == *cursor);
+                last.ok_or_else(strange)? + 1
+            }
+        };
+        let total = items.len();
+        let to = self
+            .limit
+            .map_or(total, |limit| total.min(from.saturating_add(limit)));
+        let next = match to < total {
+            true => items.get(to.saturating_sub(1)).map(mark),
+            false => None,
+        };
+        items.truncate(to);
+        items.drain(..from);
         Ok(Cut { from, to, next })
     }
 
@@ -81,6 +106,18 @@ impl Page {
         items.drain(..cut.from);
         Ok(cut)
     }
+}
+
+fn strange() -> Failure {
+    Failure::new(exit::DATA, "the cursor is none of this list")
+        .typed("cursor_invalid")
+        .hint("take `next_cursor` of a summary as it is, with the same options")
+}
+
+/// Stands for an item of a list.
+fn mark(list: &str, id: &str) -> String {
+    let sum = Sha256::digest(format!("{list}\n{id}"));
+    URL_SAFE_NO_PAD.encode(sum.get(..12).unwrap_or(&sum))
 }
 
 fn seal(list: &str, at: usize) -> Vec<u8> {
@@ -133,6 +170,28 @@ mod tests {
         }
         assert_eq!(seen, all);
         assert_eq!(page(25, None).cut("list", 25).expect("a page").next, None);
+    }
+
+    /// AOI-18.2-11: nothing twice and nothing left out, whatever comes and goes elsewhere.
+    #[test]
+    fn pages_of_a_list_that_changes_go_on_after_the_last_item() {
+        let keep = |items: &[&str], cursor| {
+            let mut items: Vec<String> = items.iter().map(|item| (*item).to_owned()).collect();
+            let cut = page(2, cursor).keep_after("list", &mut items, String::clone);
+            cut.map(|cut| (items.join(""), cut.next))
+        };
+        let (first, next) = keep(&["a", "b", "c", "d", "e"], None).expect("a page");
+        assert_eq!(first, "ab");
+        let (second, last) = keep(&["b", "new", "c", "d"], next.clone()).expect("a page");
+        assert_eq!(second, "newc");
+        let (third, end) = keep(&["b", "c", "d"], last).expect("a page");
+        assert_eq!((third.as_str(), end), ("d", None));
+        // It stood after something that is gone: where to go on, nobody knows.
+        let gone = keep(&["a", "c", "d"], next.clone()).expect_err("refused");
+        assert_eq!(gone.slug, Some("cursor_invalid"));
+        let mut other = vec!["b".to_owned()];
+        let other = page(2, next).keep_after("another", &mut other, String::clone);
+        assert_eq!(other.expect_err("refused").code, exit::DATA);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::args::Global;
 use super::client::{Client, Which};
+use super::machine::page::Page;
 use super::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
@@ -24,11 +25,11 @@ const NAP: Duration = Duration::from_millis(50);
 #[derive(Args, Debug)]
 pub struct Sessions {
     /// A live table, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["attach", "json"])]
+    #[arg(long, conflicts_with_all = ["attach", "json", "limit", "cursor"])]
     pub watch: bool,
     /// Follow a session (its id, or the beginning of it) and talk to it: Ctrl-C interrupts the
     /// turn, Ctrl-D leaves
-    #[arg(long, value_name = "ID", conflicts_with = "json")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["json", "limit", "cursor"])]
     pub attach: Option<String>,
     /// With `--attach`: from what the host still has, or only what comes [default: start on a
     /// terminal, else now]
@@ -40,6 +41,8 @@ pub struct Sessions {
     /// The list as JSON; the same as `--output json`
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
+    #[command(flatten)]
+    pub page: Page,
     #[command(flatten)]
     pub which: Which,
     /// Output format
@@ -76,9 +79,19 @@ fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
 
 fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
     let began = Instant::now();
-    let sessions = fetch(args, client)?;
-    if args.json || args.output == "json" {
-        let all = json!({ "sessions": sessions });
+    let mut sessions = fetch(args, client)?;
+    let is_document = args.json || args.output == "json";
+    let is_table = !is_document && args.output != "jsonl";
+    if is_table {
+        table::sort(&mut sessions);
+    }
+    let id = |session: &Value| session["id"].as_str().unwrap_or_default().to_owned();
+    let name = format!("sessions table={is_table} alive={}", args.alive);
+    let cut = args.page.keep_after(&name, &mut sessions, id)?;
+    if is_document {
+        let mut all = object(json!({ "sessions": sessions }));
+        all.extend(args.page.told(&cut));
+        let all = Value::Object(all);
         let text = crate::report::text::pretty(&all).map_err(io_failure)?;
         writeln!(out, "{text}").map_err(io_failure)?;
     } else if args.output == "jsonl" {
@@ -90,11 +103,14 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
                 .map_err(io_failure)?;
         }
         emitter
-            .summary(true, began.elapsed(), object(json!({})))
+            .summary(true, began.elapsed(), cut.fields())
             .map_err(io_failure)?;
     } else {
         let color = terminal::color(global);
-        let table = table::render(&sessions, color, terminal::width(), usize::MAX);
+        let mut table = table::render(&sessions, color, terminal::width(), usize::MAX);
+        if let Some(next) = cut.next {
+            table.push_str(&format!("more: --cursor {next}\n"));
+        }
         out.write_all(table.as_bytes()).map_err(io_failure)?;
     }
     Ok(exit::CLEAN)

@@ -19,10 +19,8 @@ pub fn render(sessions: &[Value], color: bool, width: usize, rows: usize) -> Str
     if sessions.is_empty() {
         return "no sessions\n".to_owned();
     }
-    let mut sorted: Vec<&Value> = sessions.iter().collect();
-    let started = |s: &Value| s["startedAt"].as_str().unwrap_or_default().to_owned();
-    sorted.sort_by_key(|s| (is_alive(s), started(s)));
-    sorted.reverse();
+    let mut sorted = sessions.to_vec();
+    sort(&mut sorted);
     let room = rows.saturating_sub(1).max(1);
     let hidden = sorted.len().saturating_sub(room);
     let kept = if hidden > 0 {
@@ -58,6 +56,13 @@ pub fn render(sessions: &[Value], color: bool, width: usize, rows: usize) -> Str
         out.push_str(&format!("and {} more\n", sorted.len() - kept));
     }
     out
+}
+
+/// The living first, then the latest.
+pub fn sort(sessions: &mut [Value]) {
+    let started = |s: &Value| s["startedAt"].as_str().unwrap_or_default().to_owned();
+    sessions.sort_by_key(|s| (is_alive(s), started(s)));
+    sessions.reverse();
 }
 
 fn is_alive(session: &Value) -> bool {
