@@ -31,6 +31,8 @@ const PIPES: Check = Check::Number(10);
 pub struct MutantRow {
     pub mutant: String,
     pub check: Check,
+    /// What it breaks.
+    pub rule: String,
     pub wrong: String,
     /// Something was found that is not found on the correct tool.
     pub killed: bool,
@@ -146,6 +148,7 @@ pub async fn run(
         Ok::<_, LintError>(MutantRow {
             mutant: mutant.id.to_owned(),
             check: own,
+            rule: mutant.rule.to_owned(),
             wrong: mutant.wrong.to_owned(),
             killed: !found.is_empty(),
             attributed: found.iter().any(|f| f.check == own),

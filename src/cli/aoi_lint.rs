@@ -112,6 +112,7 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     if args.selftest {
         let asked = super::aoi_selftest::Asked {
+            command: "aoi-lint",
             only: &args.only,
             quick: args.quick,
             output: &args.output,

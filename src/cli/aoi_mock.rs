@@ -12,6 +12,7 @@ use crate::lint::text::closest_of;
 use crate::mock::aoi::{self, Play};
 use crate::mock::mutants::aoi as mutants;
 use crate::mock::variants::aoi as variants;
+use crate::report::event::Event;
 
 /// The tool has no scenarios; readers of the list look for one.
 const ANY: &str = "default";
@@ -19,6 +20,7 @@ const ANY: &str = "default";
 pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.selftest {
         let asked = aoi_selftest::Asked {
+            command: "mock",
             only: &args.only,
             quick: args.quick,
             output: &args.output,
@@ -56,7 +58,7 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
 /// Its part of the list.
 pub fn rows() -> impl Iterator<Item = Row> {
     let variants = variants::VARIANTS.iter().map(|variant| Row {
-        event: "variant",
+        event: Event::Variant,
         fields: json!({
             "id": format!("aoi/{}", variant.name),
             "mock": "aoi",
@@ -68,7 +70,7 @@ pub fn rows() -> impl Iterator<Item = Row> {
         cells: ["aoi", variant.name, variant.what].map(str::to_owned),
     });
     let mutants = mutants::all().map(|mutant| Row {
-        event: "mutant",
+        event: Event::Mutant,
         fields: json!({
             "mock": "aoi",
             "id": mutant.id,

@@ -10,10 +10,13 @@ use super::{Failure, Outcome, io_failure, signals};
 use crate::aoi::selftest;
 use crate::exit;
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 use crate::report::text::{plain, pretty};
 
 /// What is to be tried, and how it is told.
 pub struct Asked<'a> {
+    /// By which command.
+    pub command: &'static str,
     pub only: &'a [String],
     pub quick: bool,
     pub output: &'a str,
@@ -58,7 +61,7 @@ pub fn run(
     }
     // Asked before: a report that tells of the signal is not cut by it.
     let interrupted = signals::interrupted();
-    print(args.output, &outcome, out).map_err(io_failure)?;
+    print(args, &outcome, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);
     }
@@ -84,8 +87,8 @@ fn totals(outcome: &selftest::Outcome) -> Fields {
     }))
 }
 
-fn print(format: &str, outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
-    match format {
+fn print(args: &Asked, outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
+    match args.output {
         "json" => {
             let value = json!({
                 "schema": "agentproto.aoi-selftest/v1",
@@ -98,12 +101,12 @@ fn print(format: &str, outcome: &selftest::Outcome, out: &mut dyn Write) -> std:
         }
         "jsonl" => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-            emitter.meta("aoi-lint")?;
+            emitter.meta(args.command)?;
             for mutant in &outcome.mutants {
-                emitter.event("aoi-mutant", &object(json!(mutant)))?;
+                emitter.event(Event::AoiMutant, &object(json!(mutant)))?;
             }
             for variant in &outcome.variants {
-                emitter.event("aoi-variant", &object(json!(variant)))?;
+                emitter.event(Event::AoiVariant, &object(json!(variant)))?;
             }
             let took = Duration::from_secs_f64(outcome.wall_ms / 1000.0);
             emitter.summary(outcome.is_sound(), took, totals(outcome))
@@ -135,9 +138,9 @@ fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<(
         "{} repeats of the checks of signals and pipes: {} flakes",
         outcome.repeats, outcome.flakes
     )?;
-    for mutant in outcome.mutants.iter().filter(|m| !m.attributed) {
+    for mutant in outcome.mutants.iter().filter(|m| !m.named) {
         let how = match mutant.killed {
-            true => format!("caught only as {}", mutant.found.join(", ")),
+            true => format!("not as {}, but as {}", mutant.rule, mutant.found.join(", ")),
             false => "SURVIVED".to_owned(),
         };
         writeln!(

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{Outcome, io_failure};
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 use crate::runtime::audit;
 use crate::runtime::home::Home;
 
@@ -43,7 +44,7 @@ pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
         "jsonl" => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("audit verify").and_then(|()| {
-                emitter.event("audit-log", &object(facts.clone()))?;
+                emitter.event(Event::AuditLog, &object(facts.clone()))?;
                 emitter.summary(true, began.elapsed(), object(json!({})))
             })
         }

@@ -13,6 +13,7 @@ use super::machine::effects::{Destructive, Effects};
 use super::perform::{Common, Done, Told, installed, perform};
 use super::{Failure, Outcome, ask, input};
 use crate::exit;
+use crate::report::event::Event;
 use crate::runtime::auth::state::State;
 use crate::runtime::auth::{self, Status};
 use crate::runtime::context::Context;
@@ -146,7 +147,7 @@ fn planned(ctx: &Context, action: &str, text: &str) -> Result<Vec<Told>, Fault> 
 
 fn state(ctx: &Context, state: &str, text: &str) -> Result<Told, Fault> {
     Ok(Told {
-        kind: "auth-status",
+        kind: Some(Event::AuthStatus),
         fields: json!({ "id": ctx.bundle.identity()?, "state": state }),
         text: text.to_owned(),
     })
@@ -168,7 +169,7 @@ fn told(status: &Status) -> Told {
         lines.push(format!("  login: {login}"));
     }
     Told {
-        kind: "auth-status",
+        kind: Some(Event::AuthStatus),
         fields: status.json(),
         text: lines.join("\n"),
     }
@@ -247,7 +248,7 @@ async fn set(ctx: &Context, args: &Named) -> Result<Done, Failure> {
 
 fn secret(slug: &str, action: &str, text: &str) -> Told {
     Told {
-        kind: "secret",
+        kind: Some(Event::Secret),
         fields: json!({ "id": slug, "slug": slug, "action": action }),
         text: format!("{slug}: {text}"),
     }

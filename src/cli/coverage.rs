@@ -12,6 +12,7 @@ use super::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::lint::registry;
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 use crate::report::{Meta, docs};
 
 /// Every statement of the specs with a stable id.
@@ -235,7 +236,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
             emitter.meta("coverage").map_err(io_failure)?;
             for row in &rows {
                 emitter
-                    .event("requirement", &record(row))
+                    .event(Event::Requirement, &record(row))
                     .map_err(io_failure)?;
             }
             emitter

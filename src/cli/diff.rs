@@ -13,6 +13,7 @@ use super::args::Global;
 use super::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 use crate::report::text::{clip, count, plain};
 use crate::wire::Transcript;
 use crate::wire::diff::{self, Difference};
@@ -133,10 +134,10 @@ fn events(
     emitter.meta(command)?;
     for (side, lines) in sides {
         let fields = json!({ "name": side.name, "lines": lines });
-        emitter.event("transcript", &object(fields))?;
+        emitter.event(Event::Transcript, &object(fields))?;
     }
     for difference in found {
-        emitter.event("difference", &object(difference.as_json()))?;
+        emitter.event(Event::Difference, &object(difference.as_json()))?;
     }
     let is_same = found.is_empty();
     let fields = object(json!({"same": is_same, "differences": found.len(), "notes": notes}));

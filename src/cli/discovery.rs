@@ -11,9 +11,13 @@ use crate::exit;
 use crate::lint::shape::SCHEMAS;
 use crate::lint::text::closest_of;
 use crate::report::aoi::{AOI_VERSION, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
+use crate::report::event::Event;
+
+/// The shape of every line of machine mode.
+pub const EVENTS: &str = include_str!("../../schemas/events.schema.json");
 
 const OWN: &[(&str, &str)] = &[
-    ("events", include_str!("../../schemas/events.schema.json")),
+    ("events", EVENTS),
     (
         "lint-report",
         include_str!("../../schemas/lint-report.schema.json"),
@@ -183,7 +187,9 @@ fn print(value: &Value, output: &str, command: &str, out: &mut dyn Write) -> Out
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta(command).map_err(io_failure)?;
         let fields = object(json!({ "content": value }));
-        emitter.event("document", &fields).map_err(io_failure)?;
+        emitter
+            .event(Event::Document, &fields)
+            .map_err(io_failure)?;
         emitter
             .summary(true, started.elapsed(), Fields::new())
             .map_err(io_failure)?;

@@ -14,6 +14,7 @@ use crate::aoi::isolation::powers;
 use crate::exit;
 use crate::lint::Severity;
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 use crate::report::text::plain;
 use crate::runtime::bundle::Bundle;
 use crate::runtime::context::{Context, Sandboxing, Setting};
@@ -227,7 +228,7 @@ fn events(
                 None => line.text.clone(),
             },
         }));
-        emitter.event("check", &fields)?;
+        emitter.event(Event::Check, &fields)?;
     }
     for patient in patients {
         for verdict in &patient.verdicts {
@@ -236,7 +237,7 @@ fn events(
             fields.insert("name".to_owned(), name.into());
             let detail = fields.remove("message").unwrap_or_default();
             fields.insert("detail".to_owned(), detail);
-            emitter.event("check", &fields)?;
+            emitter.event(Event::Check, &fields)?;
         }
     }
     emitter.summary(well, started.elapsed(), Fields::new())

@@ -11,6 +11,7 @@ use super::args::Global;
 use super::machine::effects::Effects;
 use super::perform::{Common, Done, Told, perform};
 use crate::report::aoi::object;
+use crate::report::event::Event;
 use crate::runtime::context::Context;
 use crate::runtime::install::{self, Action, Options, Plan};
 use crate::runtime::{Fault, version};
@@ -50,7 +51,7 @@ async fn work(ctx: &Context, options: Options) -> Result<Done, Fault> {
     let version = version.to_string();
     let facts = json!({ "bin": bin, "version": version, "method": installed.method });
     let told = Told {
-        kind: "installed",
+        kind: Some(Event::Installed),
         fields: json!({
             "path": bin,
             "version": version,
@@ -69,7 +70,7 @@ async fn work(ctx: &Context, options: Options) -> Result<Done, Fault> {
 fn plan(plan: &Plan) -> Done {
     let is_open = plan.found.is_none() && plan.blocked.is_none();
     let mut told = vec![Told {
-        kind: "",
+        kind: None,
         fields: Value::Null,
         text: opening(plan),
     }];
@@ -86,7 +87,7 @@ fn plan(plan: &Plan) -> Done {
             text.push_str(&format!("\n     {hint}"));
         }
         told.push(Told {
-            kind: "plan",
+            kind: Some(Event::Plan),
             fields: fields.into(),
             text,
         });

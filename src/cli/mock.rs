@@ -16,6 +16,7 @@ use crate::mock::scenario::{self, Embedded, Scenario};
 use crate::mock::variants::{self, Variant};
 use crate::mock::{self, Kind, Play};
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 
 pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.list {
@@ -128,7 +129,7 @@ fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
 
 /// One line of the list.
 pub struct Row {
-    pub event: &'static str,
+    pub event: Event,
     pub fields: Value,
     pub cells: [String; 3],
 }
@@ -141,7 +142,7 @@ fn rows() -> Vec<Row> {
         let description = scenario::parse(embedded.text).map(|s| s.description);
         let description = description.unwrap_or_default();
         rows.push(Row {
-            event: "scenario",
+            event: Event::Scenario,
             fields: json!({
                 "id": format!("{mock}/{}", embedded.name),
                 "mock": mock,
@@ -154,7 +155,7 @@ fn rows() -> Vec<Row> {
     for variant in variants::all() {
         let mock = variant.kind.as_str();
         rows.push(Row {
-            event: "variant",
+            event: Event::Variant,
             fields: json!({
                 "id": format!("{mock}/{}", variant.name),
                 "mock": mock,
@@ -168,7 +169,7 @@ fn rows() -> Vec<Row> {
     for kind in Kind::ALL {
         for mutant in mutants::of(kind) {
             rows.push(Row {
-                event: "mutant",
+                event: Event::Mutant,
                 fields: json!({
                     "mock": kind.as_str(),
                     "id": mutant.id,
@@ -196,9 +197,9 @@ fn list(args: &Mock, out: &mut dyn Write) -> Outcome {
 
 fn listed(rows: &[Row], more: Fields, output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
     let started = Instant::now();
-    let of = |event: &str| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
-    let (scenarios, mutants) = (of("scenario"), of("mutant"));
-    let variants = of("variant");
+    let of = |event: Event| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
+    let (scenarios, mutants) = (of(Event::Scenario), of(Event::Mutant));
+    let variants = of(Event::Variant);
     match output {
         "json" => {
             let fields = |rows: &[&Row]| -> Vec<Value> {

@@ -195,7 +195,8 @@ pub fn main() -> u8 {
     };
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
-    let mut out = Stream::new(BufWriter::new(io::stdout().lock()), call.is_machine);
+    let out = BufWriter::new(io::stdout().lock());
+    let mut out = Stream::new(out, call.is_machine).of(&call.name);
     let outcome = machine::negotiate(&cli.global);
     let outcome = outcome.and_then(|()| once(&cli, &call, &words, &mut out));
     let outcome = match out.flush() {
@@ -214,7 +215,7 @@ pub fn main() -> u8 {
         }
     };
     let _ = out.flush();
-    code
+    machine::faulty(&out).unwrap_or(code)
 }
 
 /// Standard output carries the agent's side of a conversation.

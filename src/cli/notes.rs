@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use super::Failure;
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 use crate::runtime::observe::{Observer, Stage};
 
 pub enum Note {
@@ -20,7 +21,7 @@ impl Note {
         match self {
             Note::Stage(stage, text) | Note::Progress(stage, text) => {
                 let fields = serde_json::json!({ "stage": stage.as_str(), "message": text });
-                emitter.event("progress", &object(fields))
+                emitter.event(Event::Progress, &object(fields))
             }
             Note::Warning(code, message) => emitter.warning(code, message, None),
         }

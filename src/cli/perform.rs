@@ -14,6 +14,7 @@ use super::notes::{self, Note, Notes, Signals};
 use super::{Failure, Outcome, ask, io_failure, signals};
 use crate::exit;
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 use crate::report::text::speech;
 use crate::runtime::bundle::Bundle;
 use crate::runtime::context::{Context, Sandboxing, Setting};
@@ -65,8 +66,8 @@ pub async fn installed(ctx: &Context, common: &Common) -> Result<PathBuf, Fault>
 
 /// One result: for programs and for people.
 pub struct Told {
-    /// An event's type, `plan` for what would be done; empty where only people are told.
-    pub kind: &'static str,
+    /// What programs are told; a plan for what would be done, none where only people are.
+    pub kind: Option<Event>,
     pub fields: Value,
     pub text: String,
 }
@@ -74,7 +75,7 @@ pub struct Told {
 impl Told {
     pub fn plan(action: &str, target: &str, text: String) -> Self {
         Told {
-            kind: "plan",
+            kind: Some(Event::Plan),
             fields: json!({ "action": action, "target": target, "detail": text }),
             text: format!("would {text}"),
         }
@@ -135,8 +136,10 @@ impl Face<'_> {
 
     fn told(&mut self, told: &Told) -> std::io::Result<()> {
         match self {
-            Face::Machine(_) if told.kind.is_empty() => Ok(()),
-            Face::Machine(emitter) => emitter.event(told.kind, &object(told.fields.clone())),
+            Face::Machine(emitter) => match told.kind {
+                Some(kind) => emitter.event(kind, &object(told.fields.clone())),
+                None => Ok(()),
+            },
             Face::Human { out, .. } => writeln!(out, "{}", speech(&told.text)),
         }
     }

@@ -17,6 +17,7 @@ use super::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use crate::report::Meta;
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 use crate::report::sandbox as table;
 use crate::report::text::plain;
 use crate::runtime::home::Home;
@@ -312,14 +313,14 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
                 }
             }
             piece = next(&mut stdout), if stdout.is_some() => match piece {
-                Some(piece) => emitter.event("output", &piece_fields(piece)).map_err(io_failure)?,
+                Some(piece) => emitter.event(Event::Output, &piece_fields(piece)).map_err(io_failure)?,
                 None => stdout = None,
             },
             chunk = errors.recv(), if stderr_open => match chunk {
                 Some(bytes) => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     let fields = object(json!({ "stream": "stderr", "text": text }));
-                    emitter.event("output", &fields).map_err(io_failure)?;
+                    emitter.event(Event::Output, &fields).map_err(io_failure)?;
                 }
                 None => stderr_open = false,
             },
@@ -330,7 +331,7 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
     for entry in heard {
         let fields = serde_json::to_value(entry).unwrap_or_default();
         emitter
-            .event("egress", &object(fields))
+            .event(Event::Egress, &object(fields))
             .map_err(io_failure)?;
     }
     let code = interrupted.unwrap_or(code(exit.status));
@@ -340,7 +341,7 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
         "signal": exit.status.signal(),
     });
     emitter
-        .event("sandboxed", &object(told))
+        .event(Event::Sandboxed, &object(told))
         .map_err(io_failure)?;
     let mut fields = object(json!({
         "exit_code": exit.status.code(),

@@ -11,6 +11,7 @@ use super::{Failure, Outcome, io_failure, progress, signals};
 use crate::exit;
 use crate::harness::selftest::{self, Depth, Trial};
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 use crate::report::text::{plain, pretty};
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -83,10 +84,10 @@ fn print(format: &str, outcome: &selftest::Outcome, out: &mut dyn Write) -> std:
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("certify")?;
             for mutant in &outcome.mutants {
-                emitter.event("mutant", &object(json!(mutant)))?;
+                emitter.event(Event::Mutant, &object(json!(mutant)))?;
             }
             for variant in &outcome.variants {
-                emitter.event("variant", &object(json!(variant)))?;
+                emitter.event(Event::Variant, &object(json!(variant)))?;
             }
             let took = Duration::from_secs_f64(outcome.wall_ms / 1000.0);
             emitter.summary(outcome.is_sound(), took, totals(outcome))

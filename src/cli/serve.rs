@@ -21,6 +21,7 @@ use crate::daemon::mcp::{self, Offer};
 use crate::daemon::{Config, Registry};
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 use crate::report::text::plain;
 use crate::runtime::home::{Home, Lock};
 use crate::runtime::secrets::random;
@@ -340,7 +341,7 @@ impl<'w> Face<'w> {
                 if let Some(code) = link {
                     fields.insert("link".to_owned(), format!("{url}/#code={code}").into());
                 }
-                emitter.event("listening", &fields)
+                emitter.event(Event::Listening, &fields)
             }
         }
     }

@@ -11,6 +11,7 @@ use super::machine::effects::Effects;
 use super::perform::{Common, Told, installed, perform};
 use super::{Failure, Outcome};
 use crate::exit;
+use crate::report::event::Event;
 use crate::runtime::Fault;
 use crate::runtime::context::Context;
 use crate::runtime::setup::answers::Answers;
@@ -53,14 +54,14 @@ pub fn run(args: &Setup, global: &Global, out: &mut dyn Write) -> Outcome {
         let bin = installed(ctx, &args.common).await?;
         let report = setup::run(ctx, &bin, &choices).await?;
         let told = report.steps.iter().map(|(id, outcome)| Told {
-            kind: "setup-step",
+            kind: Some(Event::SetupStep),
             fields: json!({ "id": id, "outcome": outcome.as_str() }),
             text: format!("{id}: {}", outcome.as_str()),
         });
         let mut told: Vec<Told> = told.collect();
         if told.is_empty() {
             told.push(Told {
-                kind: "setup-step",
+                kind: Some(Event::SetupStep),
                 fields: json!({ "id": Value::Null, "outcome": "none" }),
                 text: NOTHING.to_owned(),
             });
@@ -79,7 +80,7 @@ fn plan(ctx: &Context, choices: &Choices) -> Result<Vec<Told>, Fault> {
     let mut told: Vec<Told> = told.collect();
     if told.is_empty() {
         told.push(Told {
-            kind: "",
+            kind: None,
             fields: Value::Null,
             text: NOTHING.to_owned(),
         });

@@ -14,6 +14,7 @@ use super::{Outcome, io_failure};
 use crate::daemon::workspaces::{Workspace, Workspaces};
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 use crate::report::text::plain;
 use crate::runtime::Fault;
 use crate::runtime::home::Home;
@@ -162,9 +163,9 @@ impl Change {
                             "target": workspace.slug,
                             "detail": workspace.path.to_string_lossy(),
                         });
-                        emitter.event("plan", &object(plan))?;
+                        emitter.event(Event::Plan, &object(plan))?;
                     }
-                    false => emitter.event("workspace", &object(facts))?,
+                    false => emitter.event(Event::Workspace, &object(facts))?,
                 }
                 let fields = json!({ "dry_run": self.dry_run });
                 emitter.summary(true, began.elapsed(), object(fields))
@@ -217,7 +218,7 @@ impl Part<'_> {
                 emitter.meta("workspace list")?;
                 for workspace in &self.all.workspaces {
                     let facts = facts(workspace, self.is_active(workspace));
-                    emitter.event("workspace", &object(facts))?;
+                    emitter.event(Event::Workspace, &object(facts))?;
                 }
                 emitter.summary(true, began.elapsed(), self.cut.fields())
             }

@@ -5,23 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::event::Event;
 use super::{TOOL, text};
 
 pub const AOI_VERSION: &str = "0.2";
 pub const SCHEMA_NAME: &str = "dev.agentproto.events";
 pub const SCHEMA_VERSION: &str = "1.0.0";
-
-/// Names that belong to the framework; as bare types they are reserved.
-const FRAMEWORK: [&str; 8] = [
-    "meta",
-    "summary",
-    "warning",
-    "error",
-    "heartbeat",
-    "plan",
-    "check",
-    "progress",
-];
 
 pub type Fields = Map<String, Value>;
 
@@ -116,7 +105,7 @@ pub fn aoi_error(
         retryable,
         hint,
     };
-    line("aoi:error", &failure.fields())
+    line(Event::Error, &failure.fields())
 }
 
 /// The last line of a run that one error ended, without its line break.
@@ -130,7 +119,7 @@ pub fn aoi_summary_failed(elapsed: Duration) -> io::Result<String> {
         "truncated": false,
         "elapsed_ms": millis(elapsed),
     }));
-    line("aoi:summary", &fields)
+    line(Event::Summary, &fields)
 }
 
 /// Writes events, one flushed line each. Once the reader has closed its end, everything
@@ -169,18 +158,11 @@ impl<'w> Emitter<'w> {
             "schema_version": SCHEMA_VERSION,
             "command": command,
         }));
-        self.write("aoi:meta", &fields)
+        self.write(Event::Meta, &fields)
     }
 
-    /// A domain event. A bare name that the framework reserves gets its prefix.
-    pub fn event(&mut self, kind: &str, fields: &Fields) -> io::Result<()> {
-        // A check is a result, although its name is the framework's.
-        if kind == "check" || !(FRAMEWORK.contains(&kind) || kind.starts_with("aoi:")) {
-            self.events += 1;
-        }
-        if FRAMEWORK.contains(&kind) {
-            return self.write(&format!("aoi:{kind}"), fields);
-        }
+    pub fn event(&mut self, kind: Event, fields: &Fields) -> io::Result<()> {
+        self.events += usize::from(kind.is_result());
         self.write(kind, fields)
     }
 
@@ -193,12 +175,12 @@ impl<'w> Emitter<'w> {
         if let Some(hint) = hint {
             fields.insert("hint".to_owned(), hint.into());
         }
-        self.write("aoi:warning", &fields)
+        self.write(Event::Warning, &fields)
     }
 
     pub fn error(&mut self, failure: &Failure<'_>) -> io::Result<()> {
         self.errors += 1;
-        self.write("aoi:error", &failure.fields())
+        self.write(Event::Error, &failure.fields())
     }
 
     /// The last line. Counts are those of the events written so far; `fields` may put
@@ -214,10 +196,10 @@ impl<'w> Emitter<'w> {
             "elapsed_ms": millis(elapsed),
         }));
         all.extend(fields);
-        self.write("aoi:summary", &all)
+        self.write(Event::Summary, &all)
     }
 
-    fn write(&mut self, kind: &str, fields: &Fields) -> io::Result<()> {
+    fn write(&mut self, kind: Event, fields: &Fields) -> io::Result<()> {
         if self.closed {
             return Ok(());
         }
@@ -237,9 +219,9 @@ impl<'w> Emitter<'w> {
     }
 }
 
-fn line(kind: &str, fields: &Fields) -> io::Result<String> {
+fn line(kind: Event, fields: &Fields) -> io::Result<String> {
     let mut event = Fields::with_capacity(fields.len() + 1);
-    event.insert("type".to_owned(), kind.into());
+    event.insert("type".to_owned(), kind.as_str().into());
     for (key, value) in fields {
         if key != "type" {
             event.insert(key.clone(), value.clone());
@@ -278,10 +260,10 @@ mod tests {
         let mut emitter = Emitter::new(&mut bytes, "1.2.3");
         emitter.meta("lint").expect("written");
         emitter
-            .event("finding", &object(json!({"type": "x", "a": "1\n2"})))
+            .event(Event::Finding, &object(json!({"type": "x", "a": "1\n2"})))
             .expect("written");
         emitter
-            .event("progress", &object(json!({"stage": "read"})))
+            .event(Event::Progress, &object(json!({"stage": "read"})))
             .expect("written");
         emitter.warning("odd-thing", "odd", None).expect("written");
         emitter

@@ -8,6 +8,7 @@ use super::aoi::{Emitter, Fields, object};
 use super::{Meta, citation, rules, text};
 use crate::lint::registry::{self, FAMILIES};
 use crate::lint::{Example, FixKind, Profile, Rule, Severity};
+use crate::report::event::Event;
 
 /// The whole page of one rule; its title is a heading of `level`.
 pub fn markdown(rule: &Rule, level: usize) -> String {
@@ -183,7 +184,7 @@ pub fn pages_jsonl<'p>(
     emitter.meta("explain")?;
     for (name, markdown) in pages {
         let page = json!({ "slug": name, "markdown": markdown });
-        emitter.event("doc", &object(page))?;
+        emitter.event(Event::Doc, &object(page))?;
     }
     emitter.summary(true, meta.elapsed, Fields::new())
 }

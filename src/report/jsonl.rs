@@ -7,12 +7,13 @@ use serde_json::json;
 use super::aoi::{Emitter, object};
 use super::{Meta, Tally, is_partial, json};
 use crate::lint::Report;
+use crate::report::event::Event;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let mut emitter = Emitter::new(out, &meta.version);
     emitter.meta("lint")?;
     for finding in &report.findings {
-        emitter.event("finding", &json::finding(finding, meta))?;
+        emitter.event(Event::Finding, &json::finding(finding, meta))?;
     }
     let tally = Tally::of(&report.findings);
     let mut counts = object(json!({

@@ -11,6 +11,7 @@ pub mod aoi_lint;
 pub mod certify;
 pub mod concise;
 pub mod docs;
+pub mod event;
 pub mod excerpt;
 pub mod fingerprint;
 pub mod github;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::aoi::{Emitter, Fields, object};
 use super::{Meta, TOOL, citation, json as finding_json, text};
 use crate::lint::{Profile, Rule, Severity};
+use crate::report::event::Event;
 
 const PROFILES: [Profile; 3] = [Profile::Default, Profile::Spec, Profile::Reference];
 
@@ -73,7 +74,7 @@ pub fn render_jsonl(
         let on = PROFILES.iter().filter(|p| rule.severity_in(**p).is_some());
         let on: Vec<Value> = on.map(|p| p.as_str().into()).collect();
         fields.insert("profiles".to_owned(), Value::Array(on));
-        emitter.event("rule", &fields)?;
+        emitter.event(Event::Rule, &fields)?;
     }
     emitter.summary(true, meta.elapsed, more)
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Meta;
 use super::aoi::{Emitter, object};
 use super::text::plain;
+use crate::report::event::Event;
 use crate::runtime::sandbox::policy::{Access, Exec, Policy};
 use crate::runtime::sandbox::{Assessment, Backend, Standing};
 
@@ -34,7 +35,7 @@ impl View<'_> {
         emitter.meta("sandbox explain")?;
         for assessment in self.assessments {
             let fields = serde_json::to_value(assessment)?;
-            emitter.event("clause", &object(fields))?;
+            emitter.event(Event::Clause, &object(fields))?;
         }
         Ok(())
     }

@@ -206,3 +206,18 @@ fn setup_is_for_what_reads_and_not_for_discovery() {
     assert_eq!(schema(""), Some(Verdict::Pass));
     assert_eq!(schema("schema-needs-seed"), Some(Verdict::Fail));
 }
+
+/// AOI-7-03: a tool without a summary that was done before the signal is not blamed; one that
+/// goes on after it is.
+#[test]
+fn a_run_that_no_signal_met_proves_nothing() {
+    let zero = |wrong: &str, slow: &str| {
+        let quiet = format!("\n  quiet: {{ read_only: true, ok: [quiet]{slow} }}\n");
+        let report = of(10, wrong, &[quiet.as_str()]);
+        verdict(&report, "quiet", "AOI-10.signal-exit-zero")
+    };
+    let slow = ", slow: [quiet, --slow]";
+    assert_eq!(zero("", ""), Some(Verdict::NotVerified));
+    assert_eq!(zero("", slow), Some(Verdict::Pass));
+    assert_eq!(zero("deaf", slow), Some(Verdict::Fail));
+}

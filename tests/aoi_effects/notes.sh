@@ -180,6 +180,14 @@ watch() {
     while event tick '"t"' 2>/dev/null; do sleep 0.05; done
     exit 0
 }
+# Without a frame, as older tools are.
+quiet() {
+    wrong deaf && trap '' INT TERM
+    event tick '"1"'
+    [ -n "$slow" ] && for _ in 1 2 3 4 5 6 7 8; do sleep 0.2; done
+    event tick '"2"'
+    exit 0
+}
 list() {
     wrong needs-seed && { [ -f "$dir/seeded.note" ] || fail not_found NOTHING_HERE; }
     wrong list-writes && make listed
@@ -211,6 +219,6 @@ while [ $# -gt 0 ]; do
     shift
 done
 case $command in
-create | delete | put | drop | say | import | find | login | watch | list | capabilities | schema) $command ;;
+create | delete | put | drop | say | import | find | login | watch | quiet | list | capabilities | schema) $command ;;
 *) fail usage UNKNOWN_COMMAND ;;
 esac

@@ -49,6 +49,11 @@ fn the_judge_is_sound() {
     let all = all().count();
     assert_eq!(rows("mutants").len(), all);
     assert!(strayed.len() * 50 <= all, "{strayed:#?}");
+    let unnamed: Vec<Value> = rows("mutants")
+        .into_iter()
+        .filter(|row| row["named"] == false)
+        .collect();
+    assert!(unnamed.is_empty(), "caught by other rules: {unnamed:#?}");
     let blamed: Vec<Value> = rows("variants")
         .into_iter()
         .filter(|row| row["blamed"] != Value::Array(Vec::new()) || row["proven"] == 0)

@@ -2,6 +2,7 @@
 //! see is looked at here.
 #![cfg(target_os = "linux")]
 
+mod declared;
 mod host;
 mod keys;
 mod lists;

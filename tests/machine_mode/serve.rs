@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -51,27 +51,61 @@ fn session(place: &Place) {
     assert!(answer.starts_with('2'), "{answer}");
 }
 
-/// Processes that live in this place, by their environment.
-fn inhabitants(place: &Place) -> Vec<PathBuf> {
-    let mark = place.state().into_os_string().into_encoded_bytes();
-    let is_here = |dir: &Path| {
-        let around = std::fs::read(dir.join("environ")).unwrap_or_default();
-        let status = std::fs::read_to_string(dir.join("status")).unwrap_or_default();
-        let is_dead = status.contains("State:\tZ");
-        !is_dead && around.windows(mark.len()).any(|part| part == mark)
-    };
+/// A process by its number and the time of its start: numbers come again.
+#[derive(Clone, Debug, PartialEq)]
+struct Process {
+    id: String,
+    parent: String,
+    started: String,
+}
+
+/// Everything that runs.
+fn processes() -> Vec<Process> {
     let all = std::fs::read_dir("/proc").expect("processes").flatten();
-    all.map(|entry| entry.path())
-        .filter(|dir| is_here(dir))
-        .collect()
+    let stats = all.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    stats.filter_map(|stat| process(&stat)).collect()
+}
+
+/// From `PID (NAME) STATE PARENT …`; a name may have spaces. The dead do not count.
+fn process(stat: &str) -> Option<Process> {
+    let (head, rest) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let process = Process {
+        id: head.split(' ').next()?.to_owned(),
+        parent: fields.get(1)?.to_string(),
+        started: fields.get(19)?.to_string(),
+    };
+    (fields[0] != "Z").then_some(process)
+}
+
+/// What a process has started, and what that has.
+fn below(child: &Child) -> Vec<Process> {
+    let all = processes();
+    let mut found: Vec<Process> = Vec::new();
+    let mut pending = vec![child.id().to_string()];
+    while let Some(parent) = pending.pop() {
+        for one in all.iter().filter(|one| one.parent == parent) {
+            pending.push(one.id.clone());
+            found.push(one.clone());
+        }
+    }
+    found
 }
 
 /// It is over with this code, and nothing of it is left.
-fn gone(place: &Place, child: &mut Child, code: i32) {
+fn gone(place: &Place, child: &mut Child, agents: &[Process], code: i32) {
     let status = until("it ends", || child.try_wait().expect("known"));
     assert_eq!(status.code(), Some(code));
     assert!(!runtime(place).exists(), "runtime.json is left");
-    until("its agents end", || inhabitants(place).is_empty().then_some(()));
+    let left: Vec<Process> = processes()
+        .into_iter()
+        .filter(|one| {
+            agents
+                .iter()
+                .any(|agent| agent.id == one.id && agent.started == one.started)
+        })
+        .collect();
+    assert_eq!(left, Vec::new(), "agents are left");
     // Its place is free again.
     let mut next = serve(place, "jsonl", Stdio::null());
     until("another one starts", || {
@@ -101,9 +135,12 @@ fn a_host_whose_reader_goes_away_ends_and_leaves_nothing() {
         assert_ne!(lines.read_line(&mut line).expect("a line"), 0);
     }
     session(&place);
-    assert!(inhabitants(&place).len() > 1, "an agent runs");
+    let agents = until("an agent runs", || {
+        let agents = below(&child);
+        (!agents.is_empty()).then_some(agents)
+    });
     drop(lines);
-    gone(&place, &mut child, 0);
+    gone(&place, &mut child, &agents, 0);
 }
 
 /// AOI-7-01: a reader that was gone before the first event.
@@ -112,7 +149,7 @@ fn a_host_that_never_had_a_reader_ends() {
     let place = Place::new();
     let mut child = serve(&place, "jsonl", Stdio::piped());
     drop(child.stdout.take());
-    gone(&place, &mut child, 0);
+    gone(&place, &mut child, &[], 0);
 }
 
 #[test]

@@ -7,13 +7,14 @@ use clap::CommandFactory;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Cli;
+use crate::report::event::Event;
 
 /// A command with machine mode.
 pub struct Entry {
     pub name: &'static str,
     pub kind: Kind,
     /// Besides the framework's, which are told of every command.
-    pub events: &'static [&'static str],
+    pub events: &'static [Event],
     /// What makes the same call again the same call, where that is its input itself.
     pub natural_key: Option<&'static str>,
     /// Options that write files, of commands that do not else.
@@ -34,9 +35,10 @@ pub enum Kind {
     Destructive,
 }
 
-const FRAMEWORK: [&str; 3] = ["aoi:meta", "aoi:error", "aoi:summary"];
+/// Of every command.
+const FRAMEWORK: [Event; 3] = [Event::Meta, Event::Error, Event::Summary];
 
-const fn entry(name: &'static str, kind: Kind, events: &'static [&'static str]) -> Entry {
+const fn entry(name: &'static str, kind: Kind, events: &'static [Event]) -> Entry {
     Entry {
         name,
         kind,
@@ -50,12 +52,12 @@ const fn entry(name: &'static str, kind: Kind, events: &'static [&'static str]) 
     }
 }
 
-const fn read(name: &'static str, events: &'static [&'static str]) -> Entry {
+const fn read(name: &'static str, events: &'static [Event]) -> Entry {
     entry(name, Kind::ReadOnly, events)
 }
 
 /// Of the lifecycle of an agent: it starts programs, and listens to signals meanwhile.
-const fn agent(name: &'static str, kind: Kind, events: &'static [&'static str]) -> Entry {
+const fn agent(name: &'static str, kind: Kind, events: &'static [Event]) -> Entry {
     Entry {
         has_signals: true,
         is_starter: true,
@@ -68,18 +70,23 @@ pub const ENTRIES: &[Entry] = &[
         has_signals: true,
         writing_options: &["--fix", "--unsafe-fixes", "--write-baseline"],
         input_modes: &["operands", "stdin-text"],
-        ..read("lint", &["finding"])
+        ..read("lint", &[Event::Finding])
     },
-    read("explain", &["doc"]),
-    read("rules", &["rule", "aoi-rule"]),
-    read("coverage", &["requirement"]),
-    read("doctor", &["aoi:check"]),
+    read("explain", &[Event::Doc]),
+    read("rules", &[Event::Rule, Event::AoiRule]),
+    read("coverage", &[Event::Requirement]),
+    read("doctor", &[Event::Check]),
     Entry {
         natural_key: Some("TARGET: what is installed already is not installed again"),
         ..agent(
             "install",
             Kind::Mutating,
-            &["aoi:progress", "aoi:warning", "aoi:plan", "installed"],
+            &[
+                Event::Progress,
+                Event::Warning,
+                Event::Plan,
+                Event::Installed,
+            ],
         )
     },
     Entry {
@@ -88,15 +95,15 @@ pub const ENTRIES: &[Entry] = &[
             "run",
             Kind::Mutating,
             &[
-                "aoi:progress",
-                "aoi:warning",
-                "text-delta",
-                "thought",
-                "tool-call",
-                "tool-result",
-                "agent-prompt",
-                "turn-end",
-                "session",
+                Event::Progress,
+                Event::Warning,
+                Event::TextDelta,
+                Event::Thought,
+                Event::ToolCall,
+                Event::ToolResult,
+                Event::AgentPrompt,
+                Event::TurnEnd,
+                Event::Session,
             ],
         )
     },
@@ -105,52 +112,77 @@ pub const ENTRIES: &[Entry] = &[
         has_signals: true,
         is_starter: true,
         is_unbounded: true,
-        ..read("serve", &["aoi:warning", "listening"])
+        ..read("serve", &[Event::Warning, Event::Listening])
     },
     // What is said to a session is done by its agent.
     Entry {
         has_signals: true,
         is_unbounded: true,
         input_modes: &["operands", "stdin-text"],
-        ..read("sessions", &["host-session", "session-event"])
+        ..read("sessions", &[Event::HostSession, Event::SessionEvent])
     },
     Entry {
         natural_key: Some("PATH: a directory that is registered keeps its name"),
-        ..entry("workspace add", Kind::Mutating, &["aoi:plan", "workspace"])
+        ..entry(
+            "workspace add",
+            Kind::Mutating,
+            &[Event::Plan, Event::Workspace],
+        )
     },
-    read("workspace list", &["workspace"]),
+    read("workspace list", &[Event::Workspace]),
     Entry {
         natural_key: Some("SLUG: what is not there cannot be taken out twice"),
         ..entry(
             "workspace remove",
             Kind::Mutating,
-            &["aoi:plan", "workspace"],
+            &[Event::Plan, Event::Workspace],
         )
     },
     Entry {
         natural_key: Some("SLUG: the active one stays active"),
-        ..entry("workspace use", Kind::Mutating, &["aoi:plan", "workspace"])
+        ..entry(
+            "workspace use",
+            Kind::Mutating,
+            &[Event::Plan, Event::Workspace],
+        )
     },
-    read("audit verify", &["audit-log"]),
-    read("mock", &["scenario", "variant", "mutant"]),
+    read("audit verify", &[Event::AuditLog]),
+    read(
+        "mock",
+        &[
+            Event::Scenario,
+            Event::Variant,
+            Event::Mutant,
+            Event::AoiMutant,
+            Event::AoiVariant,
+        ],
+    ),
     Entry {
         has_signals: true,
         is_starter: true,
         writing_options: &["--report-dir"],
-        ..read("certify", &["aoi:warning", "result", "mutant", "variant"])
+        ..read(
+            "certify",
+            &[Event::Warning, Event::Result, Event::Mutant, Event::Variant],
+        )
     },
-    read("sandbox explain", &["clause"]),
+    read("sandbox explain", &[Event::Clause]),
     agent(
         "sandbox run",
         Kind::Mutating,
-        &["output", "egress", "sandboxed"],
+        &[Event::Output, Event::Egress, Event::Sandboxed],
     ),
     Entry {
         natural_key: Some("TARGET and step: a step that is done is not done again"),
         ..agent(
             "setup",
             Kind::Mutating,
-            &["aoi:progress", "aoi:warning", "aoi:plan", "setup-step"],
+            &[
+                Event::Progress,
+                Event::Warning,
+                Event::Plan,
+                Event::SetupStep,
+            ],
         )
     },
     Entry {
@@ -158,20 +190,30 @@ pub const ENTRIES: &[Entry] = &[
         ..agent(
             "auth login",
             Kind::Mutating,
-            &["aoi:progress", "aoi:warning", "aoi:plan", "auth-status"],
+            &[
+                Event::Progress,
+                Event::Warning,
+                Event::Plan,
+                Event::AuthStatus,
+            ],
         )
     },
     agent(
         "auth status",
         Kind::ReadOnly,
-        &["aoi:progress", "aoi:warning", "auth-status"],
+        &[Event::Progress, Event::Warning, Event::AuthStatus],
     ),
     Entry {
         natural_key: Some("TARGET: its login is refreshed"),
         ..agent(
             "auth refresh",
             Kind::Mutating,
-            &["aoi:progress", "aoi:warning", "aoi:plan", "auth-status"],
+            &[
+                Event::Progress,
+                Event::Warning,
+                Event::Plan,
+                Event::AuthStatus,
+            ],
         )
     },
     Entry {
@@ -180,7 +222,7 @@ pub const ENTRIES: &[Entry] = &[
         ..agent(
             "auth set",
             Kind::Mutating,
-            &["aoi:progress", "aoi:warning", "aoi:plan", "secret"],
+            &[Event::Progress, Event::Warning, Event::Plan, Event::Secret],
         )
     },
     Entry {
@@ -189,11 +231,11 @@ pub const ENTRIES: &[Entry] = &[
             "auth forget",
             Kind::Destructive,
             &[
-                "aoi:progress",
-                "aoi:warning",
-                "aoi:plan",
-                "secret",
-                "auth-status",
+                Event::Progress,
+                Event::Warning,
+                Event::Plan,
+                Event::Secret,
+                Event::AuthStatus,
             ],
         )
     },
@@ -201,27 +243,45 @@ pub const ENTRIES: &[Entry] = &[
         has_signals: true,
         is_starter: true,
         writing_options: &["--report-dir"],
-        ..read("aoi-lint", &["aoi:check", "pair", "mutant", "variant"])
+        ..read(
+            "aoi-lint",
+            &[
+                Event::Check,
+                Event::Pair,
+                Event::AoiMutant,
+                Event::AoiVariant,
+            ],
+        )
     },
     Entry {
         has_signals: true,
         is_starter: true,
         writing_options: &["--report-dir", "--to"],
-        ..read("replay", &["transcript", "difference", "result"])
+        ..read(
+            "replay",
+            &[Event::Transcript, Event::Difference, Event::Result],
+        )
     },
-    read("diff", &["transcript", "difference"]),
+    read("diff", &[Event::Transcript, Event::Difference]),
     Entry {
         writing_options: &["--report-dir"],
-        ..read("report merge", &["result"])
+        ..read("report merge", &[Event::Result])
     },
     Entry {
         writing_options: &["--report-dir"],
-        ..read("report render", &["result"])
+        ..read("report render", &[Event::Result])
     },
-    read("schema", &["document"]),
-    read("input-schema", &["document"]),
-    read("capabilities", &["document"]),
+    read("schema", &[Event::Document]),
+    read("input-schema", &[Event::Document]),
+    read("capabilities", &[Event::Document]),
 ];
+
+impl Entry {
+    /// What its stream may hold.
+    pub fn all_events(&self) -> impl Iterator<Item = Event> {
+        FRAMEWORK.iter().chain(self.events).copied()
+    }
+}
 
 pub fn find(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name)
@@ -253,7 +313,7 @@ pub fn commands() -> Vec<Value> {
 }
 
 fn described(entry: &Entry, command: &clap::Command) -> Value {
-    let events: Vec<&str> = FRAMEWORK.iter().chain(entry.events).copied().collect();
+    let events: Vec<&str> = entry.all_events().map(Event::as_str).collect();
     let has = |id| takes(command, id);
     let mut fields = Map::new();
     let mut say = |name: &str, value: Value| {

@@ -3,6 +3,7 @@
 //! no secret.
 
 pub mod catalogue;
+pub mod contract;
 pub mod effects;
 #[cfg(target_os = "linux")]
 pub mod once;
@@ -154,6 +155,13 @@ fn counts(frame: &Frame) -> Fields {
     }))
 }
 
+/// What was printed is not what the command declares: told, with the exit code for it.
+pub fn faulty<W: Write>(out: &Stream<W>) -> Option<u8> {
+    let breach = out.breach.as_ref()?;
+    let _ = writeln!(io::stderr().lock(), "agentproto: internal fault: {breach}");
+    Some(exit::INTERNAL)
+}
+
 /// The end of a stream that a signal cut; the exit code.
 pub fn interrupted<W: Write>(call: &Call, out: &mut Stream<W>) -> u8 {
     let frame = out.frame.clone();
@@ -198,9 +206,9 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
         is_machine: true,
         ..Call::default()
     };
-    let mut out = Stream::new(io::stdout().lock(), true);
+    let mut out = Stream::new(io::stdout().lock(), true).of(&call.name);
     let _ = failure_events(&call, &failure, &mut out).and_then(|()| out.flush());
-    exit::USAGE
+    faulty(&out).unwrap_or(exit::USAGE)
 }
 
 /// Whether a command line that could not be understood asks for machine mode all the same.

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use super::contract::Contract;
 use crate::cli::signals;
 
 /// More of a result is not kept for a replay.
@@ -16,6 +17,9 @@ pub struct Stream<W: Write> {
     pub frame: Frame,
     /// A copy of everything, for whoever asks with the same key again.
     kept: Option<Kept>,
+    contract: Option<Contract>,
+    /// The first line that broke it, and how.
+    pub breach: Option<String>,
 }
 
 /// What was said so far.
@@ -46,7 +50,17 @@ impl<W: Write> Stream<W> {
             begun: Vec::new(),
             frame: Frame::default(),
             kept: None,
+            contract: None,
+            breach: None,
         }
+    }
+
+    /// The stream of a command: debug builds hold it to what that declares.
+    pub fn of(mut self, command: &str) -> Self {
+        if cfg!(debug_assertions) && self.is_machine {
+            self.contract = Contract::of(command);
+        }
+        self
     }
 
     pub fn keep(&mut self) {
@@ -62,6 +76,11 @@ impl<W: Write> Stream<W> {
 
     /// One whole line of machine mode.
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        if let Some(contract) = &mut self.contract
+            && self.breach.is_none()
+        {
+            self.breach = contract.breach(line);
+        }
         let kind = kind(line);
         // Only the frame's own end may follow a signal that nobody else takes care of.
         if signals::is_unheard() && !self.frame.is_cut {
@@ -116,7 +135,7 @@ impl<W: Write> Write for Stream<W> {
 }
 
 /// The type of an event; it always stands first.
-fn kind(line: &[u8]) -> &str {
+pub fn kind(line: &[u8]) -> &str {
     let text = line.strip_prefix(b"{\"type\":\"").unwrap_or_default();
     let end = text.iter().position(|byte| *byte == b'"').unwrap_or(0);
     std::str::from_utf8(text.get(..end).unwrap_or_default()).unwrap_or_default()

@@ -10,6 +10,7 @@ use crate::cli::notes::Note;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use crate::report::aoi::{self, Emitter, object};
+use crate::report::event::Event;
 use crate::report::text::{plain, speech};
 use crate::runtime::{Code, Fault, StopReason, StreamEvent};
 
@@ -88,18 +89,23 @@ impl Face for Machine<'_> {
             };
             return self.emitter.error(&failure).map_err(unwritten);
         }
-        let mut fields = object(serde_json::to_value(event).unwrap_or_default());
-        let kind = match fields.shift_remove("type") {
-            Some(Value::String(kind)) => kind,
-            _ => return Ok(()),
+        let kind = match event {
+            StreamEvent::TextDelta { .. } => Event::TextDelta,
+            StreamEvent::Thought { .. } => Event::Thought,
+            StreamEvent::ToolCall { .. } => Event::ToolCall,
+            StreamEvent::ToolResult { .. } => Event::ToolResult,
+            StreamEvent::AgentPrompt { .. } => Event::AgentPrompt,
+            StreamEvent::TurnEnd { .. } => Event::TurnEnd,
+            StreamEvent::Error { .. } => return Ok(()),
         };
-        self.emitter.event(&kind, &fields).map_err(unwritten)
+        let fields = object(serde_json::to_value(event).unwrap_or_default());
+        self.emitter.event(kind, &fields).map_err(unwritten)
     }
 
     fn sessions(&mut self, list: &Value) -> Result<(), Fault> {
         for session in list.as_array().into_iter().flatten() {
             self.emitter
-                .event("session", &object(session.clone()))
+                .event(Event::Session, &object(session.clone()))
                 .map_err(unwritten)?;
         }
         Ok(())
@@ -116,7 +122,9 @@ impl Face for Machine<'_> {
         // A list of sessions has told of them already.
         if let (Some(id), Some(_)) = (&ended.session, ended.reason) {
             let fields = object(json!({ "id": id, "sessionId": id }));
-            self.emitter.event("session", &fields).map_err(io_failure)?;
+            self.emitter
+                .event(Event::Session, &fields)
+                .map_err(io_failure)?;
         }
         self.emitter
             .summary(code == exit::CLEAN, elapsed, ended.summary())

@@ -14,6 +14,7 @@ use super::super::{Failure, Outcome, io_failure, terminal};
 use super::Sessions;
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 use crate::report::text::speech;
 
 /// A stream that breaks off is taken up again, so often, with a pause.
@@ -176,7 +177,7 @@ fn events(heard: &Receiver<Heard>, emitter: &mut Emitter<'_>) -> Outcome {
                     fields.insert("id".to_owned(), id.into());
                 }
                 emitter
-                    .event("session-event", &fields)
+                    .event(Event::SessionEvent, &fields)
                     .map_err(io_failure)?;
                 if emitter.is_closed() {
                     return Ok(exit::CLEAN);

@@ -16,6 +16,7 @@ use super::machine::page::Page;
 use super::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 
 /// Between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(1);
@@ -99,7 +100,7 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
         emitter.meta("sessions").map_err(io_failure)?;
         for session in sessions {
             emitter
-                .event("host-session", &object(session))
+                .event(Event::HostSession, &object(session))
                 .map_err(io_failure)?;
         }
         emitter
@@ -129,7 +130,7 @@ fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write)
                 let id = session["id"].as_str().unwrap_or_default().to_owned();
                 if known.get(&id) != Some(&session) {
                     emitter
-                        .event("host-session", &object(session.clone()))
+                        .event(Event::HostSession, &object(session.clone()))
                         .map_err(io_failure)?;
                     known.insert(id, session);
                 }

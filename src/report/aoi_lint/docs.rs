@@ -10,6 +10,7 @@ use crate::aoi::hints;
 use crate::aoi::model::{Check, characteristics};
 use crate::aoi::rules::{self, Level, Rule};
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 use crate::report::{Meta, TOOL, docs, text};
 
 /// The page of one rule; its title is a heading of `level`.
@@ -138,7 +139,7 @@ pub fn list_jsonl(all: &[&Rule], meta: &Meta, more: Fields, out: &mut dyn Write)
     let mut emitter = Emitter::new(out, &meta.version);
     emitter.meta("rules")?;
     for rule in all {
-        emitter.event("aoi-rule", &record(rule)?)?;
+        emitter.event(Event::AoiRule, &record(rule)?)?;
     }
     emitter.summary(true, meta.elapsed, more)
 }

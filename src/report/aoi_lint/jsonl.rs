@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Options;
 use crate::aoi::model::{Assertion, Characteristic, Finding, Pair, Report, Verdict};
 use crate::report::aoi::{Emitter, Fields, object};
+use crate::report::event::Event;
 
 pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
@@ -17,7 +18,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     let mut check = |emitter: &mut Emitter, fields: Fields| {
         count += 1;
         bad += usize::from(fields.get("ok") == Some(&Value::Bool(false)));
-        emitter.event("aoi:check", &fields)
+        emitter.event(Event::Check, &fields)
     };
     for assertion in &report.compat {
         check(&mut emitter, of_assertion(assertion))?;
@@ -33,7 +34,7 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
                 "characteristic": characteristic.as_str(),
                 "verdict": serde_json::to_value::<Pair>(pair)?,
             });
-            emitter.event("pair", &object(fields))?;
+            emitter.event(Event::Pair, &object(fields))?;
         }
     }
     let summary = &report.summary;

@@ -7,12 +7,13 @@ use serde_json::json;
 use super::{Options, words};
 use crate::harness::model::Report;
 use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 
 pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
     emitter.meta(&options.command)?;
     for result in &report.results {
-        emitter.event("result", &object(serde_json::to_value(result)?))?;
+        emitter.event(Event::Result, &object(serde_json::to_value(result)?))?;
     }
     let summary = &report.summary;
     let mut fields = object(json!({
