@@ -263,10 +263,10 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
         notes.wrong(node.span, wrong);
     }
     let other = node.get("other").map(|_| words(node, "other", notes));
-    if let (Some(words), Some(place)) = (&other, node.get("other")) {
-        if let Some(wrong) = wrong_other(words, &ok, read_only, node) {
-            notes.wrong(place.span, wrong);
-        }
+    if let (Some(words), Some(place)) = (&other, node.get("other"))
+        && let Some(wrong) = wrong_other(words, &ok, read_only, node)
+    {
+        notes.wrong(place.span, wrong);
     }
     if let Some(place) = node.get("stdin").filter(|_| node.has("input")) {
         let wrong = "`stdin` and `input` are both what it reads: say one of them";

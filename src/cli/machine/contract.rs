@@ -112,10 +112,10 @@ mod tests {
     /// AOI-17-01, AOI-18.2-04.
     #[test]
     fn a_line_that_is_not_as_declared_is_told() {
-        let rules = r#"{"type":"workspace","slug":"a","path":"/a","active":true}"#;
-        assert_eq!(breach("workspace list", rules), None);
+        let workspace = r#"{"type":"workspace","slug":"a","path":"/a","addedAt":"","updatedAt":"","active":true}"#;
+        assert_eq!(breach("workspace list", workspace), None);
         for (command, line, told) in [
-            ("rules", rules, "does not declare"),
+            ("rules", workspace, "does not declare"),
             ("rules", r#"{"type":"ruel"}"#, "type is `ruel`"),
             ("rules", "prose\n", "type is ``"),
             (

@@ -28,7 +28,7 @@ pub fn render(sessions: &[Value], color: bool, width: usize, rows: usize) -> Str
     } else {
         room
     };
-    let cells: Vec<[String; 7]> = sorted.iter().take(kept).map(|s| row(s)).collect();
+    let cells: Vec<[String; 7]> = sorted.iter().take(kept).map(row).collect();
     let mut widths = HEAD.map(str::len);
     for cells in &cells {
         for (width, cell) in widths.iter_mut().zip(cells) {

@@ -114,7 +114,7 @@ async fn once(
 fn judge(run: &Arc<Capture>, sheet: &mut Sheet<'_>) {
     let stream = Stream::read(&run.stdout);
     let is_error = stream.errors().next().is_some();
-    let said = stream.errors().find(|line| names_login(line));
+    let said = stream.errors().find(names_login);
     match run.end {
         End::TimedOut => sheet.not_verified(&AUTH_ERROR, "it had to be ended before it said so"),
         End::Code(0) if !is_error && stream.domain().next().is_some() => {
