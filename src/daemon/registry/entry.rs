@@ -251,7 +251,7 @@ impl Entry {
         // What is in the log need not be held in memory, too.
         let (channel, log) = (Arc::clone(&self.channel), self.log.clone());
         tokio::spawn(async move {
-            log.flush().await;
+            log.settle().await;
             if !log.is_broken() {
                 channel.clear();
             }

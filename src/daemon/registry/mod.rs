@@ -368,7 +368,7 @@ impl Registry {
             .iter()
             .map(|entry| entry.kill("the host was stopped", POLITE));
         futures::future::join_all(kills).await;
-        self.shared.log.flush().await;
+        self.shared.log.settle().await;
         let file = self.shared.file.clone();
         let sessions = self.list(false);
         let _ = tokio::task::spawn_blocking(move || file.write(&sessions)).await;

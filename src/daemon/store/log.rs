@@ -1,23 +1,28 @@
 //! The durable log behind the rings: one SQLite file, one thread that writes. Whatever waits is
-//! committed together. A disk that is full costs history, never a session.
+//! committed together, a moment after it came; what must be safe before that goes through the
+//! journal. A disk that is full costs history, never a session.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tokio::sync::oneshot;
 
+use super::journal::Journal;
 use crate::daemon::model::Session;
 use crate::daemon::ring::{Item, Kind, PAGE_BYTES};
 use crate::runtime::{Code, Fault};
 
 /// Beyond so much that waits for the disk, items are left out of the log: a gap, not a stop.
 const MOST_WAITING: usize = 64 << 20;
-/// One transaction takes so much at most.
-const AT_ONCE: usize = 4096;
+/// So many orders are not waited for more: the rings hold no more than a few times as much.
+const ENOUGH: usize = 1024;
+/// Orders that come within so long are committed together.
+const LINGER: Duration = Duration::from_millis(50);
+/// A journal of so many bytes is brought to its end, whatever waits.
+const LONG_JOURNAL: u64 = 32 << 20;
 /// After a failed commit the disk is tried again so often.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -29,6 +34,7 @@ CREATE TABLE IF NOT EXISTS items (
     session TEXT NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL,
     kind TEXT NOT NULL, data TEXT NOT NULL, PRIMARY KEY (session, seq)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS applied (one INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 ";
 
 /// One item as it stands in the log.
@@ -48,12 +54,24 @@ pub struct Stored {
     pub next: u64,
 }
 
-enum Order {
+pub(super) enum Order {
     Item(Box<str>, Item),
     Record(Box<Session>),
     Forget(String),
-    Flush(oneshot::Sender<()>),
+    /// Tells when everything before it was committed, or refused.
+    Settle(oneshot::Sender<()>),
     Stop,
+}
+
+/// What waits for the database.
+struct Queue {
+    orders: Vec<Order>,
+    /// Number of the last order, and of the last that the database has.
+    last: u64,
+    committed: u64,
+    journal: Journal,
+    /// Somebody waits for the database.
+    is_urgent: bool,
 }
 
 /// Clones share one writer and one reader.
@@ -63,7 +81,7 @@ pub struct Log {
 }
 
 struct Shared {
-    orders: Mutex<Sender<Order>>,
+    queue: Arc<(Mutex<Queue>, Condvar)>,
     reader: Arc<Mutex<Option<Connection>>>,
     waiting: Arc<AtomicUsize>,
     broken: Arc<AtomicBool>,
@@ -72,9 +90,7 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = orders.send(Order::Stop);
-        drop(orders);
+        put(&self.queue, Order::Stop);
         let writer = self
             .writer
             .lock()
@@ -103,7 +119,8 @@ impl Log {
             Connection::open_with_flags(path, flags).map_err(|e| unusable(path, &e.to_string()))?;
         let _ = reader.busy_timeout(Duration::from_secs(2));
         let _ = reader.pragma_update(None, "cache_size", -512);
-        let (orders, receiver) = channel();
+        let unread = |e: std::io::Error| unusable(path, &format!("its journal: {e}"));
+        let (journal, left) = Journal::open(&path.with_extension("journal")).map_err(unread)?;
         let waiting = Arc::new(AtomicUsize::new(0));
         let broken = Arc::new(AtomicBool::new(false));
         let mut writer = Writer {
@@ -112,12 +129,22 @@ impl Log {
             broken: Arc::clone(&broken),
             told: None,
         };
+        let mut queue = Queue {
+            orders: Vec::new(),
+            last: 0,
+            committed: 0,
+            journal,
+            is_urgent: false,
+        };
+        writer.take_up(&mut queue, left);
+        let queue = Arc::new((Mutex::new(queue), Condvar::new()));
+        let orders = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("session log".to_owned())
-            .spawn(move || writer.run(&receiver))
+            .spawn(move || writer.run(&orders))
             .map_err(|e| unusable(path, &e.to_string()))?;
         let shared = Shared {
-            orders: Mutex::new(orders),
+            queue,
             reader: Arc::new(Mutex::new(Some(reader))),
             waiting,
             broken,
@@ -130,12 +157,7 @@ impl Log {
     }
 
     fn order(&self, order: Order) {
-        let orders = self
-            .shared
-            .orders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let _ = orders.send(order);
+        put(&self.shared.queue, order);
     }
 
     /// Puts one item on its way; never waits.
@@ -158,10 +180,18 @@ impl Log {
         self.order(Order::Forget(id.to_owned()));
     }
 
-    /// Waits until everything before it is committed, or the disk has refused it.
+    /// From here on everything before it outlives this process, or the disk has refused it.
     pub async fn flush(&self) {
+        let saved = locked(&self.shared.queue.0).journal.save();
+        if saved.is_err() {
+            self.settle().await;
+        }
+    }
+
+    /// Waits until everything before it is in the database, or the disk has refused it.
+    pub async fn settle(&self) {
         let (done, waiting) = oneshot::channel();
-        self.order(Order::Flush(done));
+        self.order(Order::Settle(done));
         let _ = waiting.await;
     }
 
@@ -228,6 +258,7 @@ impl Log {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Option<T> {
+        self.settle().await;
         let reader = Arc::clone(&self.shared.reader);
         let done = tokio::task::spawn_blocking(move || {
             let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -357,28 +388,56 @@ struct Writer {
     told: Option<Instant>,
 }
 
+fn locked(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn put(queue: &(Mutex<Queue>, Condvar), order: Order) {
+    let mut waits = locked(&queue.0);
+    waits.last += 1;
+    let (n, committed) = (waits.last, waits.committed);
+    waits.journal.hold(n, &order, committed);
+    waits.is_urgent |= matches!(order, Order::Settle(_) | Order::Stop);
+    waits.orders.push(order);
+    // It sleeps before the first; later only what is urgent, or much, wakes it.
+    if waits.orders.len() == 1 || waits.is_urgent || waits.orders.len() == ENOUGH {
+        queue.1.notify_one();
+    }
+}
+
 impl Writer {
-    fn run(&mut self, orders: &Receiver<Order>) {
-        while let Ok(first) = orders.recv() {
-            let mut batch = vec![first];
-            while batch.len() < AT_ONCE
-                && let Ok(order) = orders.try_recv()
-            {
-                batch.push(order);
-            }
-            let is_last = batch.iter().any(|order| matches!(order, Order::Stop));
-            self.commit(&batch);
-            for order in batch {
-                match order {
-                    Order::Flush(done) => {
-                        let _ = done.send(());
-                    }
-                    Order::Item(_, item) => {
-                        self.waiting
-                            .fetch_sub(item.frame.len() + 128, Ordering::AcqRel);
-                    }
-                    _ => {}
+    /// What an earlier life had in its journal and not in the database.
+    fn take_up(&mut self, queue: &mut Queue, left: Vec<(u64, Order)>) {
+        let applied: rusqlite::Result<i64> =
+            self.connection
+                .query_row("SELECT last FROM applied", [], |row| row.get(0));
+        let applied = applied.map_or(0, i64::unsigned_abs);
+        queue.last = left.iter().map(|(n, _)| *n).max().unwrap_or(0).max(applied);
+        let left = left.into_iter().filter(|(n, _)| *n > applied);
+        let left: Vec<Order> = left.map(|(_, order)| order).collect();
+        if self.commit(&left, queue.last) {
+            queue.journal.clear();
+        }
+        queue.committed = queue.last;
+    }
+
+    fn run(&mut self, queue: &(Mutex<Queue>, Condvar)) {
+        loop {
+            let (batch, through) = next(queue);
+            let (is_kept, is_last) = self.bring(batch, through);
+            let mut waits = locked(&queue.0);
+            waits.committed = through;
+            if waits.journal.length() > LONG_JOURNAL && !waits.orders.is_empty() {
+                // Everybody waits this once.
+                let (rest, through) = (std::mem::take(&mut waits.orders), waits.last);
+                let (_, is_over) = self.bring(rest, through);
+                waits.committed = through;
+                waits.journal.clear();
+                if is_over {
+                    return;
                 }
+            } else if waits.orders.is_empty() && is_kept {
+                waits.journal.clear();
             }
             if is_last {
                 return;
@@ -386,22 +445,43 @@ impl Writer {
         }
     }
 
-    /// A full disk is tried again now and then; in between, what comes is left out.
-    fn commit(&mut self, batch: &[Order]) {
-        let is_due = self.told.is_none_or(|at| at.elapsed() >= AGAIN);
-        if !is_due
-            || batch
-                .iter()
-                .all(|order| matches!(order, Order::Flush(_) | Order::Stop))
-        {
-            return;
+    /// Whether the database took it, and whether it was the last batch.
+    fn bring(&mut self, batch: Vec<Order>, through: u64) -> (bool, bool) {
+        let is_kept = self.commit(&batch, through);
+        let mut is_last = false;
+        for order in batch {
+            match order {
+                Order::Settle(done) => {
+                    let _ = done.send(());
+                }
+                Order::Item(_, item) => {
+                    self.waiting
+                        .fetch_sub(item.frame.len() + 128, Ordering::AcqRel);
+                }
+                Order::Stop => is_last = true,
+                _ => {}
+            }
         }
-        match self.write(batch) {
+        (is_kept, is_last)
+    }
+
+    /// A full disk is tried again now and then; in between, what comes is left out.
+    fn commit(&mut self, batch: &[Order], through: u64) -> bool {
+        let is_due = self.told.is_none_or(|at| at.elapsed() >= AGAIN);
+        let is_empty = |order: &Order| matches!(order, Order::Settle(_) | Order::Stop);
+        if batch.iter().all(is_empty) {
+            return true;
+        }
+        if !is_due {
+            return false;
+        }
+        match self.write(batch, through) {
             Ok(()) => {
                 self.told = None;
                 if self.broken.swap(false, Ordering::AcqRel) {
                     eprintln!("agentproto: the session log can be written again");
                 }
+                true
             }
             Err(error) => {
                 self.told = Some(Instant::now());
@@ -410,11 +490,12 @@ impl Writer {
                         "agentproto: the session log cannot be written: {error}; sessions go on, and their history has a gap"
                     );
                 }
+                false
             }
         }
     }
 
-    fn write(&mut self, batch: &[Order]) -> rusqlite::Result<()> {
+    fn write(&mut self, batch: &[Order], through: u64) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         for order in batch {
             match order {
@@ -439,9 +520,97 @@ impl Writer {
                     transaction.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
                     transaction.execute("DELETE FROM items WHERE session = ?1", [id])?;
                 }
-                Order::Flush(_) | Order::Stop => {}
+                Order::Settle(_) | Order::Stop => {}
             }
         }
+        transaction
+            .prepare_cached("INSERT OR REPLACE INTO applied VALUES (1, ?1)")?
+            .execute([signed(through)])?;
         transaction.commit()
+    }
+}
+
+/// Waits for orders, and a moment for more; all of them, and the number of the last.
+fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<Order>, u64) {
+    let mut waits = locked(&queue.0);
+    while waits.orders.is_empty() {
+        let woken = queue.1.wait(waits);
+        waits = woken.unwrap_or_else(PoisonError::into_inner);
+    }
+    let is_early = |waits: &mut Queue| !waits.is_urgent && waits.orders.len() < ENOUGH;
+    let woken = queue.1.wait_timeout_while(waits, LINGER, is_early);
+    let (mut waits, _) = woken.unwrap_or_else(PoisonError::into_inner);
+    waits.is_urgent = false;
+    (std::mem::take(&mut waits.orders), waits.last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(dir: &Path) -> Log {
+        Log::open(&dir.join("sessions.db")).expect("opened").0
+    }
+
+    fn line(seq: u64) -> Item {
+        Item::new(1, seq, Kind::Line, &format!("\"{seq}\""))
+    }
+
+    /// What another life would find if this one were killed now.
+    fn snapshot(from: &Path) -> tempfile::TempDir {
+        let to = tempfile::tempdir().expect("a directory");
+        for entry in std::fs::read_dir(from).expect("readable") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name");
+            if !name.to_string_lossy().ends_with("-shm") {
+                std::fs::copy(&path, to.path().join(name)).expect("copied");
+            }
+        }
+        to
+    }
+
+    async fn seqs(log: &Log, session: &str) -> Vec<u64> {
+        let rows = log.page(session, 0, 1000).await;
+        rows.iter().map(|row| row.seq).collect()
+    }
+
+    #[tokio::test]
+    async fn what_was_flushed_survives_and_is_read_in_order() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = open(dir.path());
+        log.append("a", line(0));
+        log.flush().await;
+        log.append("a", line(1));
+        log.flush().await;
+        // The database lingers; the journal does not.
+        let found = snapshot(dir.path());
+        log.append("a", line(2));
+        assert_eq!(seqs(&open(found.path()), "a").await, [0, 1]);
+        // A reader sees what was ordered before, flushed or not.
+        assert_eq!(seqs(&log, "a").await, [0, 1, 2]);
+        let found = snapshot(dir.path());
+        assert_eq!(seqs(&open(found.path()), "a").await, [0, 1, 2]);
+    }
+
+    #[tokio::test]
+    async fn an_old_order_of_the_journal_does_not_come_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        {
+            let log = open(dir.path());
+            log.append("a", line(0));
+            log.append("a", line(1));
+            log.forget("a");
+            log.append("b", line(0));
+        }
+        let path = dir.path().join("sessions.journal");
+        let (mut journal, left) = Journal::open(&path).expect("opened");
+        assert!(left.is_empty(), "an orderly end leaves nothing");
+        journal.hold(2, &Order::Item("a".into(), line(1)), 0);
+        journal.hold(900, &Order::Item("b".into(), line(7)), 0);
+        journal.save().expect("written");
+        let log = open(dir.path());
+        assert!(seqs(&log, "a").await.is_empty());
+        assert_eq!(seqs(&log, "b").await, [0, 7]);
+        assert!(locked(&log.shared.queue.0).last > 900, "numbers go on");
     }
 }

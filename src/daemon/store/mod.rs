@@ -2,6 +2,7 @@
 //! authority; `sessions.json` is what the seed names, for people and other programs.
 
 mod file;
+mod journal;
 mod log;
 
 pub use file::{Saved, SessionsFile};

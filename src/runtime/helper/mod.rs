@@ -40,6 +40,9 @@ pub const NAME: &str = "agentproto-helper";
 pub fn enter_if_asked() {
     ENTERS.store(true, Ordering::Relaxed);
     if std::env::args_os().next().as_deref() == Some(OsStr::new(NAME)) {
+        // A runner that wants small pages wants them for itself.
+        // SAFETY: a flag of this process, and of those that it starts.
+        unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
         match std::env::args_os().nth(1) {
             None => run(None),
             Some(word) if word == spare::WORD => spare::run(),
