@@ -180,8 +180,22 @@ fn io_failure(error: io::Error) -> Failure {
     }
 }
 
+/// A host of many small things: huge pages would hold a multiple of what it uses. Said before
+/// anything is allocated; the helper takes it back, so that agents have what the machine gives.
+#[cfg(target_os = "linux")]
+fn keep_pages_small() {
+    let hosts = ["serve", "mcp"];
+    let first = std::env::args_os().nth(1);
+    if first.is_some_and(|first| hosts.iter().any(|host| first == *host)) {
+        // SAFETY: a flag of this process.
+        unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    }
+}
+
 /// Runs the command line; the exit code of the process.
 pub fn main() -> u8 {
+    #[cfg(target_os = "linux")]
+    keep_pages_small();
     let parsed = machine::catalogue::tree().try_get_matches();
     let parsed = parsed.and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;

@@ -113,7 +113,6 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
     let home = Home::from_env()?;
     let _lock = alone(&home)?;
     raise_descriptors();
-    keep_pages_small();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -138,13 +137,6 @@ fn alone(home: &Home) -> Result<Lock, Failure> {
     Err(Failure::new(exit::UNAVAILABLE, what)
         .typed("already_serving")
         .hint("use that one, stop it, or set AGENTPROTO_HOME to another directory"))
-}
-
-/// A host of many small things: huge pages would hold a multiple of what it uses. The helper takes
-/// it back, so that agents have what the machine gives them.
-fn keep_pages_small() {
-    // SAFETY: a flag of this process.
-    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
 }
 
 /// Every session and every reader takes some; the usual limit is for programs without them.

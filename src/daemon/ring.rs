@@ -243,8 +243,8 @@ impl Channel {
                 }
                 if from >= first || !is_logged {
                     let left = limit - items.len();
-                    let rest = ring.items.iter();
-                    let rest = rest.filter(|item| item.seq >= from && item.seq < next);
+                    let rest = ring.items.range(ring.place(from)..);
+                    let rest = rest.take_while(|item| item.seq < next);
                     items.extend(rest.take(left).cloned());
                     return items;
                 }
@@ -317,7 +317,8 @@ impl Channel {
         }
         let held = {
             let ring = self.ring();
-            let item = ring.items.iter().find(|item| item.seq == cursor.seq);
+            let item = ring.items.get(ring.place(cursor.seq));
+            let item = item.filter(|item| item.seq == cursor.seq);
             item.map(|item| item.epoch)
         };
         let known = match held {
@@ -399,6 +400,11 @@ impl EndWatch {
 impl Ring {
     fn shown(&self) -> u64 {
         self.held.unwrap_or(self.next)
+    }
+
+    /// Where an item stands, or the first after it.
+    fn place(&self, seq: u64) -> usize {
+        self.items.partition_point(|item| item.seq < seq)
     }
 
     fn keep(&mut self, item: Item) {

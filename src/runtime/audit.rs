@@ -2,11 +2,11 @@
 //! pointer to the newest line stands beside it, so that a cut-off end is noticed too.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -25,13 +25,51 @@ const LONGEST_LINE: u64 = 8 << 20;
 const MOST_DATA: usize = 64 << 10;
 const DEEPEST: usize = 32;
 
+/// What the pointer to the newest line takes.
+const HEAD_WIDTH: usize = 127;
+
 /// Writes events. Several processes may write to one log: each append holds its lock.
 pub struct Audit {
     path: PathBuf,
     actor: String,
     entity: String,
     masks: Masks,
-    log: Mutex<Option<Log>>,
+    log: Arc<Mutex<Option<Log>>>,
+}
+
+/// A log that this process has open, and the path of it.
+type Open = (PathBuf, Weak<Mutex<Option<Log>>>);
+
+/// Many sessions of one host write to one log: it is open once, and what its last line was need
+/// not be read again.
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+fn shared(path: &Path) -> Arc<Mutex<Option<Log>>> {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|(_, log)| log.strong_count() > 0);
+    let mut known = open.iter().filter(|(known, _)| known == path);
+    if let Some(log) = known.find_map(|(_, log)| log.upgrade())
+        && is_at(&log, path)
+    {
+        return log;
+    }
+    let log = Arc::new(Mutex::new(None));
+    open.retain(|(known, _)| known != path);
+    open.push((path.to_owned(), Arc::downgrade(&log)));
+    log
+}
+
+/// Whether the open file is still the one of that path: a log may be moved away.
+fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(log) = &*log else {
+        return true;
+    };
+    let place = |data: std::fs::Metadata| (data.dev(), data.ino());
+    let (Ok(ours), Ok(there)) = (log.file.metadata(), std::fs::metadata(path)) else {
+        return false;
+    };
+    place(ours) == place(there)
 }
 
 struct Log {
@@ -87,7 +125,7 @@ impl Audit {
             actor: format!("user:{}", user.unwrap_or_else(|_| number.to_string())),
             entity: entity.to_owned(),
             masks,
-            log: Mutex::new(None),
+            log: shared(&default_path(home)),
             path: default_path(home),
         })
     }
@@ -132,16 +170,15 @@ impl Audit {
         entry.insert("hash".into(), hash.as_str().into());
         let mut line = serde_json::to_vec(&entry)?;
         line.push(b'\n');
-        log.file.seek(SeekFrom::Start(end))?;
-        if let Err(error) = log.file.write_all(&line) {
+        if let Err(error) = log.file.write_all_at(&line, end) {
             // Half a line would break the chain for good.
             let _ = log.file.set_len(end);
             return Err(error);
         }
-        let head = format!("{}\n", json!({ "seq": seq, "hash": hash }));
-        log.head.set_len(0)?;
-        log.head.seek(SeekFrom::Start(0))?;
-        log.head.write_all(head.as_bytes())?;
+        // Of one length, and so written over in place.
+        let head = json!({ "seq": seq, "hash": hash }).to_string();
+        let head = format!("{head:<HEAD_WIDTH$}\n");
+        log.head.write_all_at(head.as_bytes(), 0)?;
         log.known = Some((end + line.len() as u64, Tip { seq, hash }));
         Ok(())
     }
@@ -256,9 +293,12 @@ fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
         return Ok(None);
     }
     let mut from = end;
+    // Nearly always it is short.
+    let mut size = 4 << 10;
     let mut bytes = Vec::new();
     let line = loop {
-        let step = from.min(64 << 10);
+        let step = from.min(size);
+        size = (size * 4).min(64 << 10);
         from -= step;
         file.seek(SeekFrom::Start(from))?;
         let mut chunk = vec![0; step as usize];

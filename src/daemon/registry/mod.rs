@@ -101,6 +101,8 @@ struct Shared {
     file: SessionsFile,
     stopping: AtomicBool,
     starts: Mutex<Starts>,
+    /// Of adapters that are in use.
+    manifests: Mutex<Vec<std::sync::Weak<crate::manifest::Document>>>,
 }
 
 /// Who comes over the network does not use up what the local user may start.
@@ -167,6 +169,7 @@ impl Registry {
                     near: full,
                     far: full,
                 }),
+                manifests: Mutex::default(),
             }),
         };
         registry.recover(saved.sessions);

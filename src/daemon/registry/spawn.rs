@@ -11,6 +11,7 @@ use crate::daemon::model::{Principal, Session, SpawnRequest, Status};
 use crate::daemon::project;
 use crate::daemon::ring::Channel;
 use crate::daemon::workspaces::Workspaces;
+use crate::manifest::Document;
 use crate::runtime::Fault;
 use crate::runtime::agent::{Agent, Ready, Wishlist};
 use crate::runtime::arm::desk::Permissions;
@@ -53,7 +54,7 @@ impl Registry {
             all.resolve(cwd.as_deref(), slug.as_deref(), &own, principal)
         });
         let place = place.await.map_err(|e| internal(&e.to_string()))??;
-        let bundle = self.adapter(&request.adapter)?;
+        let bundle = self.shared(self.adapter(&request.adapter)?);
         let id = Registry::new_id()?;
         let record = Session {
             id: id.clone(),
@@ -243,6 +244,25 @@ impl Registry {
         .hint(hint))
     }
 
+    /// The same manifest is held once, however many sessions it has; another text is another one.
+    fn shared(&self, mut bundle: Bundle) -> Bundle {
+        let mut known = self
+            .shared
+            .manifests
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.retain(|manifest| manifest.strong_count() > 0);
+        let mut alive = known.iter().filter_map(std::sync::Weak::upgrade);
+        let is_same = |other: &Arc<Document>| {
+            other.path == bundle.manifest.path && other.text == bundle.manifest.text
+        };
+        match alive.find(is_same) {
+            Some(same) => bundle.manifest = same,
+            None => known.push(Arc::downgrade(&bundle.manifest)),
+        }
+        bundle
+    }
+
     /// Slugs that a spawn can name.
     pub fn adapters(&self) -> Vec<String> {
         let config = &self.shared.config;
@@ -301,10 +321,12 @@ fn is_resumable(bundle: &Bundle) -> bool {
 /// Starts the agent, then watches it until its end.
 async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<String>) {
     let mut doomed = entry.doomed.subscribe();
+    // On the heap, and gone with its end: what a beginning needs is not held for a session's life.
+    let beginning = Box::pin(async move { agent.begin(&ready, former.as_deref()).await });
     let begun = tokio::select! {
         biased;
         _ = doomed.wait_for(Option::is_some) => None,
-        begun = agent.begin(&ready, former.as_deref()) => Some(begun),
+        begun = beginning => Some(begun),
     };
     let session = match begun {
         Some(Ok(session)) => Arc::new(session),
