@@ -158,7 +158,7 @@ fn agent(dir: &Path, scenario: &str) -> Agent {
     let setting = Setting {
         home,
         cwd: dir.to_owned(),
-        host_env: std::env::vars_os().collect(),
+        host_env: std::sync::Arc::new(std::env::vars_os().collect()),
         sandboxing: Sandboxing::Auto,
         yes: true,
         observer: Arc::new(Silent),

@@ -140,7 +140,7 @@ fn examine(args: &Doctor, isolated: Result<(), String>) -> Result<Vec<Patient>, 
         let setting = Setting {
             home: home.clone(),
             cwd: cwd.clone(),
-            host_env: std::env::vars_os().collect(),
+            host_env: std::sync::Arc::new(std::env::vars_os().collect()),
             sandboxing: Sandboxing::Auto,
             yes: false,
             observer: Arc::new(Silent),

@@ -225,7 +225,7 @@ fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Faul
         Setting {
             home,
             cwd: common.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
-            host_env: std::env::vars_os().collect(),
+            host_env: std::sync::Arc::new(std::env::vars_os().collect()),
             sandboxing,
             yes: common.yes,
             observer,

@@ -32,8 +32,8 @@ pub struct Context {
     pub home: Home,
     /// The workspace: where the agent works.
     pub cwd: PathBuf,
-    /// The caller's environment.
-    pub host_env: Vec<(OsString, OsString)>,
+    /// The caller's environment: one for all that one caller runs.
+    pub host_env: Arc<Vec<(OsString, OsString)>>,
     pub sandboxing: Sandboxing,
     /// `--yes`: install, setup and permissions are confirmed beforehand.
     pub yes: bool,
@@ -47,7 +47,7 @@ pub struct Context {
 pub struct Setting {
     pub home: Home,
     pub cwd: PathBuf,
-    pub host_env: Vec<(OsString, OsString)>,
+    pub host_env: Arc<Vec<(OsString, OsString)>>,
     pub sandboxing: Sandboxing,
     pub yes: bool,
     pub observer: Arc<dyn Observer>,
@@ -97,7 +97,7 @@ impl Context {
     /// What a policy of this bundle is resolved against; `env` wins over everything else.
     pub fn surroundings(&self, env: &[(OsString, OsString)]) -> Surroundings {
         Surroundings {
-            host_env: self.host_env.clone(),
+            host_env: self.host_env.to_vec(),
             home: self.user_home(),
             cwd: self.cwd.clone(),
             bundle: self.bundle.dir.clone(),

@@ -128,7 +128,7 @@ impl Stand {
         let setting = Setting {
             home: Home::new(self.path("home")),
             cwd,
-            host_env,
+            host_env: std::sync::Arc::new(host_env),
             sandboxing: self.sandboxing,
             yes: self.yes,
             observer: Arc::clone(&self.ear) as Arc<dyn Observer>,

@@ -129,7 +129,7 @@ impl Bench {
         let setting = Setting {
             home: Home::new(self.at("home")),
             cwd: self.at("work"),
-            host_env: self.env.clone(),
+            host_env: std::sync::Arc::new(self.env.clone()),
             sandboxing: Sandboxing::Auto,
             yes: self.yes,
             observer: self.heard.clone(),

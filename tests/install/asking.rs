@@ -41,10 +41,10 @@ fn context(world: &World, answer: &'static str, yes: bool) -> (Context, Arc<Pers
     let setting = Setting {
         home: Home::new(world.home()),
         cwd: world.root().to_owned(),
-        host_env: vec![
+        host_env: Arc::new(vec![
             ("PATH".into(), path.into()),
             ("HOME".into(), world.root().join("user").into()),
-        ],
+        ]),
         sandboxing: Sandboxing::Auto,
         yes,
         observer: Arc::new(Silent),

@@ -148,10 +148,10 @@ impl Place {
         let setting = Setting {
             home,
             cwd: self.path("work"),
-            host_env: vec![
+            host_env: Arc::new(vec![
                 ("HOME".into(), self.user().into()),
                 ("PATH".into(), format!("{}:{path}", bin.display()).into()),
-            ],
+            ]),
             sandboxing: Sandboxing::Auto,
             yes: true,
             observer: watch.clone(),

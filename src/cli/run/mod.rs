@@ -396,7 +396,7 @@ fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
         Setting {
             home,
             cwd: args.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
-            host_env: std::env::vars_os().collect(),
+            host_env: std::sync::Arc::new(std::env::vars_os().collect()),
             sandboxing: match args.sandbox.as_str() {
                 "off" => Sandboxing::Off,
                 _ => Sandboxing::Auto,

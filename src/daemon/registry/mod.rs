@@ -101,6 +101,8 @@ struct Shared {
     file: SessionsFile,
     stopping: AtomicBool,
     starts: Mutex<Starts>,
+    /// The host's environment, for all sessions.
+    env: Arc<Vec<(OsString, OsString)>>,
     /// Of adapters that are in use.
     manifests: Mutex<Vec<std::sync::Weak<crate::manifest::Document>>>,
 }
@@ -157,6 +159,7 @@ impl Registry {
         // By chance, not by the clock: a clock that is set back tells the same time twice.
         let epoch = u64::from_be_bytes(random::bytes()?) >> 8;
         let full = Bucket::full(config.starts, Instant::now());
+        let env = Arc::new(config.host_env.clone());
         let registry = Registry {
             shared: Arc::new(Shared {
                 epoch,
@@ -169,6 +172,7 @@ impl Registry {
                     near: full,
                     far: full,
                 }),
+                env,
                 manifests: Mutex::default(),
             }),
         };

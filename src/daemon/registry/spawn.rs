@@ -82,7 +82,7 @@ impl Registry {
         let setting = Setting {
             home: config.home.clone(),
             cwd: place.cwd,
-            host_env: config.host_env.clone(),
+            host_env: Arc::clone(&self.shared.env),
             sandboxing: config.sandboxing,
             yes: false,
             observer: Arc::new(Ear(Arc::downgrade(&entry))),

@@ -101,7 +101,7 @@ impl BundleTarget {
         let setting = Setting {
             home: Home::new(home),
             cwd: cwd.to_owned(),
-            host_env: self.choices.host_env.clone(),
+            host_env: Arc::new(self.choices.host_env.clone()),
             sandboxing: self.choices.sandboxing,
             yes: self.choices.yes,
             observer,

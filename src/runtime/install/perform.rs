@@ -261,7 +261,7 @@ pub fn configuration(ctx: &Context) -> Vec<(OsString, OsString)> {
 
 fn passed(ctx: &Context, wanted: impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
     let mut out = Vec::new();
-    for (name, value) in &ctx.host_env {
+    for (name, value) in ctx.host_env.iter() {
         if name.to_str().is_some_and(&wanted) {
             if let Some(password) = value.to_str().and_then(password_in) {
                 ctx.masks.add(password);

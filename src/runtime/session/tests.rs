@@ -69,7 +69,7 @@ fn stage() -> Stage {
     let setting = Setting {
         home,
         cwd: dir.path().to_owned(),
-        host_env: Vec::new(),
+        host_env: Arc::default(),
         sandboxing: Sandboxing::Auto,
         yes: true,
         observer: Arc::new(Silent),

@@ -33,7 +33,7 @@ impl Tool {
                 .into_iter()
                 .chain(std::env::split_paths(&path));
             if let Ok(joined) = std::env::join_paths(dirs) {
-                ctx.host_env.push(("PATH".into(), joined));
+                std::sync::Arc::make_mut(&mut ctx.host_env).push(("PATH".into(), joined));
             }
         }
         Tool {
