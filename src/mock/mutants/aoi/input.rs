@@ -89,12 +89,13 @@ pub static MUTANTS: &[Mutant] = &[
     .input(BAD_MIDDLE),
     mutant(
         "aoi-12-no-line-number",
-        "AOI-12.line-number",
+        "AOI-12.line-number-told",
         "The error does not say which line is bad.",
         IMPORT,
         Twist::Event(|_, _, event| on("aoi:error", event, |e| remove(e, "line_number"))),
     )
-    .input(BAD_MIDDLE),
+    .input(BAD_MIDDLE)
+    .warns(),
     mutant(
         "aoi-12-last-line-number",
         "AOI-12.line-number",
@@ -282,7 +283,7 @@ pub static MUTANTS: &[Mutant] = &[
     .input("{\"type\":\"hit\",\"id\":\"a\"}\nnot json\n"),
     mutant(
         "aoi-12-mode-unsaid",
-        "AOI-12.mode",
+        "AOI-12.mode-manifest",
         "The capabilities do not say what becomes of bad lines.",
         &["capabilities", "--output", "json"],
         Twist::Document(|_, mut document| {
@@ -292,7 +293,8 @@ pub static MUTANTS: &[Mutant] = &[
             }
             Frame::Json(document)
         }),
-    ),
+    )
+    .warns(),
     mutant(
         "aoi-12-mode-misstated",
         "AOI-12.declared-mode",
