@@ -48,6 +48,10 @@ pub struct Capture {
     pub flooded: bool,
     pub end: End,
     pub elapsed: Duration,
+    /// So long of it the machine was busy with others.
+    pub starved: Duration,
+    /// `false` where the system refused: nothing was seen of the tool.
+    pub started: bool,
     /// Processor time of the target and all that it started.
     pub cpu: Duration,
     /// Offsets of standard output, and when everything before them had come.
@@ -83,6 +87,11 @@ impl Capture {
     /// What it printed was read.
     pub fn was_read(&self) -> bool {
         !matches!(self.output, Output::Closed | Output::Full)
+    }
+
+    /// More than half of its time went to others: what it shows about time is no fault of its own.
+    pub fn is_starved(&self) -> bool {
+        self.starved > self.elapsed / 2
     }
 
     /// When the output up to `offset` had come.

@@ -102,6 +102,8 @@ mod tests {
             flooded: false,
             end,
             elapsed: Duration::ZERO,
+            starved: Duration::ZERO,
+            started: true,
             cpu: Duration::ZERO,
             arrivals: Vec::new(),
             acted: false,

@@ -22,6 +22,7 @@ pub mod schema;
 pub mod selftest;
 pub mod session;
 pub mod sheet;
+mod starved;
 pub mod stream;
 mod streams;
 pub mod strict;

@@ -55,6 +55,23 @@ pub enum Topic {
     Surface,
 }
 
+/// Rules that a machine under load may seem to break: they are about how soon something comes.
+const TIMED: [&str; 8] = [
+    "AOI-10.pipe-hangs",
+    "AOI-10.signal-ignored",
+    "AOI-10.signal-hangs",
+    // A signal may come before the tool was ready for it.
+    "AOI-10.no-interrupted-summary",
+    "AOI-10.unbounded-silent",
+    "AOI-11.streams",
+    "AOI-adv.heartbeat",
+    "AOI-adv.timeout",
+];
+
+pub fn is_timed(rule: &Rule) -> bool {
+    TIMED.contains(&rule.id)
+}
+
 /// Every rule, check by check.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     checks::RULES.iter().flat_map(|rules| rules.iter().copied())
@@ -62,4 +79,16 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
 
 pub fn find(id: &str) -> Option<&'static Rule> {
     all().find(|rule| rule.id.eq_ignore_ascii_case(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_about_time_are_rules() {
+        for id in TIMED {
+            assert!(find(id).is_some_and(is_timed), "{id}");
+        }
+    }
 }

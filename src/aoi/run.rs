@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::capture::{Capture, End};
 use super::isolation::Walls;
+use super::starved;
 use super::streams::{Ends, streams};
 use super::sweep::{Lent, Sweeper};
 use crate::runtime::command::unconfined;
@@ -264,9 +265,11 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
     // To start it is our own work.
     let begun = Instant::now();
     let underway = costs.begin();
+    let watch = starved::Watch::over(child.helper());
     let mut seen = Seen::default();
     let exit = follow(&mut child, ends, launch, &mut seen, begun, costs).await;
     let elapsed = begun.elapsed();
+    let starved = watch.so_far();
     drop(underway);
     add(&costs.target_us, elapsed);
     costs.runs.fetch_add(1, Ordering::Relaxed);
@@ -298,6 +301,8 @@ pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Captur
         flooded: seen.flooded,
         end,
         elapsed,
+        starved,
+        started: true,
         cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
         arrivals: seen.arrivals,
         acted: seen.acted,

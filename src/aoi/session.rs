@@ -14,7 +14,7 @@ use super::capture::Capture;
 use super::isolation::{self, Isolation, Needs, Walls};
 use super::model::{Check, Finding, Verdict};
 use super::probe::{Command, Probe};
-use super::rules::{Level, Rule};
+use super::rules::{self, Level, Rule};
 use super::run::{self, Costs, Input, Launch, Output, Reader, World};
 use super::sweep::Sweeper;
 
@@ -391,6 +391,8 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         flooded: false,
         end: super::capture::End::Code(127),
         elapsed: Duration::ZERO,
+        starved: Duration::ZERO,
+        started: false,
         cpu: Duration::ZERO,
         arrivals: Vec::new(),
         acted: false,
@@ -428,9 +430,17 @@ impl Judge<'_> {
         self.say(rule, Verdict::Skip, message, None);
     }
 
-    /// The rule is broken: it fails or warns by its weight.
+    /// The rule is broken: it fails or warns by its weight. A run that the machine had no time for
+    /// blames nobody.
     pub fn broken(self, rule: &Rule, message: impl Into<String>, capture: &Capture) {
-        self.say(rule, self.session.weight(rule), message, Some(capture));
+        let message = message.into();
+        match no_evidence(rule, capture) {
+            Some(why) => {
+                let message = format!("{why}; what was seen: {message}");
+                self.say(rule, Verdict::NotVerified, message, Some(capture));
+            }
+            None => self.say(rule, self.session.weight(rule), message, Some(capture)),
+        }
     }
 
     /// Broken where `wrong` has a message, and held otherwise.
@@ -456,6 +466,18 @@ impl Judge<'_> {
         }
         self.session.find(finding);
     }
+}
+
+/// Why a run says nothing about a rule, whatever it looks like.
+fn no_evidence(rule: &Rule, capture: &Capture) -> Option<String> {
+    if !capture.started {
+        return Some("the run could not be started".to_owned());
+    }
+    let is_timed = capture.end == super::capture::End::TimedOut || rules::is_timed(rule);
+    (is_timed && capture.is_starved()).then(|| {
+        let (waited, all) = (capture.starved.as_millis(), capture.elapsed.as_millis());
+        format!("the machine was busy: {waited} of {all} ms went by in waiting for a processor")
+    })
 }
 
 /// The command line to type, without what was secret in it.
@@ -485,5 +507,61 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
         _ => serde_json::Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::capture::End;
+    use super::*;
+
+    /// A run of two seconds, so many milliseconds of which went to others.
+    fn run(starved: u64, end: End) -> Capture {
+        let launch = Launch {
+            command: "watch".to_owned(),
+            probe: "ok".to_owned(),
+            argv: Vec::new(),
+            env: Vec::new(),
+            input: Input::Null,
+            output: Output::Pipe,
+            stderr_closed: false,
+            reader: Reader::All,
+            walls: None,
+            limit: Duration::from_secs(2),
+            is_machine: true,
+            version: None,
+            canaries: false,
+        };
+        Capture {
+            started: true,
+            end,
+            elapsed: Duration::from_secs(2),
+            starved: Duration::from_millis(starved),
+            ..not_started(launch, "")
+        }
+    }
+
+    #[test]
+    fn a_run_that_the_machine_had_no_time_for_blames_nobody() {
+        let says = |rule: &str, capture: &Capture| {
+            let rule = rules::find(rule).unwrap();
+            no_evidence(rule, capture).is_none()
+        };
+        let (silent, line) = ("AOI-10.unbounded-silent", "AOI-12.line-number");
+        for (rule, starved, end, expected) in [
+            (silent, 900, End::Code(0), true),
+            (silent, 1100, End::Code(0), false),
+            (line, 1100, End::Code(0), true),
+            (line, 1100, End::TimedOut, false),
+            (line, 900, End::TimedOut, true),
+        ] {
+            let run = run(starved, end);
+            assert_eq!(says(rule, &run), expected, "{rule} {starved} {end:?}");
+        }
+        let refused = Capture {
+            started: false,
+            ..run(0, End::Code(127))
+        };
+        assert!(!says(line, &refused));
     }
 }

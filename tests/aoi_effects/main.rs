@@ -113,7 +113,12 @@ fn lint_by(
 /// What the checks of this file found wrong.
 fn found(report: &Report) -> Vec<&Finding> {
     let ours = ["AOI-06", "AOI-07", "AOI-08", "AOI-11", "AOI-12"];
-    let advisory = ["AOI-adv.read-only-changes", "AOI-adv.idempotent-race"];
+    let advisory = [
+        "AOI-adv.read-only-changes",
+        "AOI-adv.read-only-strays",
+        "AOI-adv.default-bound",
+        "AOI-adv.idempotent-race",
+    ];
     let is_ours =
         |rule: &str| ours.iter().any(|check| rule.starts_with(check)) || advisory.contains(&rule);
     let is_wrong = |verdict| matches!(verdict, Verdict::Fail | Verdict::Warn | Verdict::Error);
@@ -235,7 +240,10 @@ fn a_tool_that_keeps_the_rules_is_proven_and_nothing_is_found() {
                 "AOI-12.bom",
             ],
         ),
-        ("list", &["AOI-adv.read-only-changes"]),
+        (
+            "list",
+            &["AOI-adv.read-only-changes", "AOI-adv.read-only-strays"],
+        ),
     ] {
         for rule in rules {
             let seen = verdict(&report, command, rule);

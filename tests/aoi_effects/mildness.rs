@@ -223,3 +223,84 @@ fn a_run_that_no_signal_met_proves_nothing() {
     }
     assert_eq!(zero("deaf", slow), Some(Verdict::Fail));
 }
+
+const STRAYS: &str = "AOI-adv.read-only-strays";
+const BOUND: &str = "AOI-adv.default-bound";
+
+fn beyond(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Report {
+    lint_by(&[Check::Advisory], wrong, commands, sandbox, observe)
+}
+
+/// AOI-14.1-01: what is only read stays as it is; caches, logs, temporary files and what every run
+/// leaves are no change.
+#[test]
+fn files_that_a_read_only_command_leaves_are_told_from_caches() {
+    let list = ["\n  list: { read_only: true, ok: [list] }\n"];
+    let see = "observe: { exec: [sh, -c, \"ls {world}/state\"] }";
+    let seen = |wrong: &str, sandbox: &str| {
+        let report = beyond(wrong, &list, sandbox, see);
+        let changes = verdict(&report, "list", "AOI-adv.read-only-changes");
+        assert_eq!(changes, Some(Verdict::Pass), "{wrong}");
+        verdict(&report, "list", STRAYS)
+    };
+    let plain = "sandbox: true";
+    let file = "sandbox: true\nsetup: [[sh, -c, \"echo x > $HOME/.notesrc\"]]";
+    for (wrong, sandbox) in [
+        ("list-leaves-a-file", plain),
+        ("list-keeps-a-history", plain),
+        ("list-empties-a-file", file),
+    ] {
+        assert_eq!(seen(wrong, sandbox), Some(Verdict::Warn), "{wrong}");
+    }
+    let named = "sandbox: true\ncaches: [~/.list-history]";
+    for (mild, sandbox) in [
+        ("", plain),
+        ("", file),
+        ("list-keeps-a-cache", plain),
+        ("list-keeps-a-log", plain),
+        ("list-uses-a-temporary-file", plain),
+        ("runs-are-counted", plain),
+        ("list-keeps-a-history", named),
+    ] {
+        assert_eq!(seen(mild, sandbox), Some(Verdict::Pass), "{mild}");
+    }
+}
+
+/// AOI-15-01: a bound that is said to be there must be; one that is larger than all results is
+/// neither proven nor blamed.
+#[test]
+fn a_default_bound_is_held_against_what_is_said_of_it() {
+    let seen = |wrong: &str, default: &str| {
+        let find = format!(
+            "\n  find:\n    read_only: true\n    ok: [find, x]\n    limit: {{ flag: --limit, total: 5, page: 2, id: /id{default} }}\n"
+        );
+        let report = beyond(wrong, &[find.as_str()], "sandbox: true", OBSERVE);
+        verdict(&report, "find", BOUND)
+    };
+    assert_eq!(seen("", ", default: 3"), Some(Verdict::Pass));
+    assert_eq!(seen("", ""), Some(Verdict::Pass));
+    assert_eq!(seen("no-bound", ", default: 3"), Some(Verdict::Warn));
+    for unsure in ["", ", default: 5", ", default: 100"] {
+        let verdict = seen("no-bound", unsure);
+        assert_eq!(verdict, Some(Verdict::NotVerified), "{unsure}");
+    }
+}
+
+/// AOI-16.3-11: a stream that was late once, on a busy machine perhaps, is watched again.
+#[test]
+fn a_stream_is_called_silent_only_where_it_always_is() {
+    let watch = ["\n  watch: { unbounded: true, read_only: true, ok: [watch] }\n"];
+    let seen = |wrong: &str| {
+        let report = of(10, wrong, &watch);
+        let summary = verdict(&report, "watch", "AOI-10.no-interrupted-summary");
+        (
+            verdict(&report, "watch", "AOI-10.unbounded-silent"),
+            summary,
+        )
+    };
+    let pass = Some(Verdict::Pass);
+    assert_eq!(seen("late-once"), (pass, pass));
+    // No signal met it after its first line.
+    let unmet = Some(Verdict::NotVerified);
+    assert_eq!(seen("never-says"), (Some(Verdict::Warn), unmet));
+}

@@ -1,6 +1,6 @@
 # A small tool that keeps AOI-CLI, unless $WRONG names a mistake. $NOTES is where it keeps things.
 dir=$NOTES
-name= key= confirm= dry= limit=3 cursor= go= slow=
+name= key= confirm= dry= limit=3 limited= cursor= go= slow=
 wrong() { [ "$WRONG" = "$1" ]; }
 meta() { echo '{"type":"aoi:meta","tool":"notes","aoi_version":"0.2","schema_version":"1.0.0"}'; }
 event() { echo "{\"type\":\"$1\",\"id\":$2}"; }
@@ -148,6 +148,7 @@ find() {
     wrong slow-start && sleep 0.7
     meta
     at=$from last=$((from + limit - 1))
+    wrong no-bound && [ -z "$limited" ] && last=5
     wrong one-more && last=$((last + 1))
     while [ $at -le 5 ] && [ $at -le $last ]; do
         [ -n "$slow" ] && sleep 0.2
@@ -176,6 +177,13 @@ watch() {
     trap 'end false "\"reason\":\"interrupted\""; exit 130' INT
     trap 'end false "\"reason\":\"interrupted\""; exit 143' TERM
     wrong deaf && trap '' INT TERM
+    wrong never-says && while :; do sleep 0.05; done
+    # Late in all runs of the first second, and never again.
+    wrong late-once && {
+        first=$dir/../../../first
+        [ -f "$first" ] || date +%s > "$first"
+        [ $(($(date +%s) - $(cat "$first"))) -gt 1 ] || sleep 3
+    }
     meta
     while event tick '"t"' 2>/dev/null; do sleep 0.05; done
     exit 0
@@ -191,6 +199,12 @@ quiet() {
 list() {
     wrong needs-seed && { [ -f "$dir/seeded.note" ] || fail not_found NOTHING_HERE; }
     wrong list-writes && make listed
+    wrong list-leaves-a-file && echo x > last-list.txt
+    wrong list-empties-a-file && [ -s "$HOME/.notesrc" ] && : > "$HOME/.notesrc"
+    wrong list-keeps-a-cache && mkdir -p "$XDG_CACHE_HOME" && echo x > "$XDG_CACHE_HOME/list"
+    wrong list-keeps-a-log && mkdir -p "$XDG_STATE_HOME" && date +%N >> "$XDG_STATE_HOME/log"
+    wrong list-uses-a-temporary-file && echo $$ > "$TMPDIR/list.$$"
+    wrong list-keeps-a-history && echo x >> "$HOME/.list-history"
     meta
     for file in "$dir"/*.note; do
         [ -f "$file" ] || continue
@@ -200,6 +214,8 @@ list() {
     done
     end true
 }
+# In every run, whatever is asked for.
+wrong runs-are-counted && echo x >> "$HOME/.notes-runs"
 command=$1
 shift
 while [ $# -gt 0 ]; do
@@ -207,7 +223,7 @@ while [ $# -gt 0 ]; do
     --) name=$2; break ;;
     --output) shift ;;
     --key) key=$2; shift ;;
-    --limit) limit=$2; shift ;;
+    --limit) limit=$2 limited=y; shift ;;
     --cursor) cursor=$2; shift ;;
     --confirm) confirm=y ;;
     --dry-run) dry=y ;;

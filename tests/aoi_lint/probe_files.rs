@@ -28,7 +28,7 @@ commands:
     ok: [search, agent]
     read_only: true
     malformed: [[search]]
-    limit: {flag: --limit, total: 25, page: 7, cursor_flag: --cursor, id: /id, unit: events}
+    limit: {flag: --limit, total: 25, page: 7, default: 20, cursor_flag: --cursor, id: /id, unit: events}
     slow: [search, agent, --delay-ms, "60"]
     secrets: [["--token","{canary}"],["--header","Authorization: Bearer {canary}"]]
   create: {mutating: true, ok: [create, "n-{uniq}"], idempotency: {flag: --idempotency-key}, events: [created], id: /id, dry_run: --dry-run}

@@ -18,6 +18,9 @@ const MOST_DEPTH: usize = 32;
 /// Names that are caches wherever they are.
 const CACHES: [&str; 4] = ["__pycache__", ".cache", ".pytest_cache", ".npm"];
 
+/// What stands in place of a content.
+const DIRECTORY: &str = "directory";
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// By path from the root; what it is, and of what content.
@@ -48,7 +51,10 @@ impl Files {
                 continue;
             };
             if kind.is_dir() {
-                self.entries.insert(path.clone(), "directory".to_owned());
+                // What leads to a cache is made with it.
+                if !ignored.iter().any(|place| place.starts_with(&full)) {
+                    self.entries.insert(path.clone(), DIRECTORY.to_owned());
+                }
                 if depth < MOST_DEPTH {
                     self.walk(root, &path, ignored, depth + 1);
                 }
@@ -72,6 +78,12 @@ impl Files {
         paths.sort();
         paths.dedup();
         paths
+    }
+
+    /// Whether it is a directory here.
+    pub fn is_directory(&self, path: &str) -> bool {
+        let entry = self.entries.get(Path::new(path));
+        entry.is_some_and(|entry| entry == DIRECTORY)
     }
 
     /// Names and contents, to look for an id in.
@@ -120,11 +132,13 @@ mod tests {
         fs::create_dir_all(at("a/__pycache__")).unwrap();
         fs::create_dir_all(at("logs")).unwrap();
         fs::write(at("a/kept"), "one").unwrap();
-        let ignored = [at("logs")];
+        let ignored = [at("logs"), at("far/state")];
         let before = Files::of(dir.path(), &ignored);
         fs::write(at("a/kept"), "one").unwrap();
         fs::write(at("a/__pycache__/x.pyc"), "x").unwrap();
         fs::write(at("logs/today"), "x").unwrap();
+        fs::create_dir_all(at("far/state")).unwrap();
+        fs::write(at("far/state/today"), "x").unwrap();
         let same = Files::of(dir.path(), &ignored);
         assert_eq!(before.changed(&same), Vec::<String>::new());
         fs::write(at("a/kept"), "two").unwrap();

@@ -208,8 +208,13 @@ impl<'s> Sequence<'s> {
                 Some(Seen::Text(run.stdout))
             }
         };
-        let files = Files::of(&self.world.root, &self.caches());
+        let files = self.files();
         Ok(State { seen, files })
+    }
+
+    /// What stands in the world of the run.
+    pub fn files(&self) -> Files {
+        Files::of(&self.world.root, &self.caches())
     }
 
     async fn items(&self, args: &[String], id: &str) -> Result<Seen, String> {

@@ -96,6 +96,28 @@ impl State {
         }
     }
 
+    /// What is known where nobody looked at anything but files.
+    pub fn blind(files: Files) -> State {
+        State { seen: None, files }
+    }
+
+    /// Files of the home and the working directory that are new, gone or other than before.
+    pub fn left(&self, later: &Files) -> Vec<String> {
+        let is_kept = |path: &String| path.starts_with("home/") || path.starts_with("cwd/");
+        let is_directory = |path: &str| {
+            let states = [&self.files, later];
+            states.iter().any(|files| files.is_directory(path))
+        };
+        let mut changed = self.files.changed(later);
+        changed.retain(|path| is_kept(path) && !is_directory(path));
+        changed
+    }
+
+    /// Paths for a message.
+    pub fn shown(paths: &[String]) -> String {
+        shown(paths)
+    }
+
     /// Files of the world that were written, other than what was observed on purpose.
     pub fn strays(&self, later: &State) -> Option<String> {
         match self.files.changed(&later.files).as_slice() {

@@ -93,6 +93,8 @@ pub struct Limit {
     pub page: u64,
     pub cursor_flag: Option<String>,
     pub id: String,
+    /// How many come where no limit is given, as the tool documents it.
+    pub default: Option<u64>,
     /// What the limit counts; `events` where it is not said.
     pub unit: String,
 }

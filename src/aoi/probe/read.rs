@@ -75,7 +75,15 @@ pub const KNOWN: &[(&str, &[&str])] = &[
 
 const CREDENTIALS: [&str; 2] = ["env", "files"];
 const OBSERVE: [&str; 4] = ["command", "id", "dir", "exec"];
-const LIMIT: [&str; 6] = ["flag", "total", "page", "cursor_flag", "id", "unit"];
+const LIMIT: [&str; 7] = [
+    "flag",
+    "total",
+    "page",
+    "default",
+    "cursor_flag",
+    "id",
+    "unit",
+];
 const INPUT: [&str; 6] = ["flag", "good", "bad", "modes", "default", "upstream"];
 const MODES: [&str; 2] = ["fail_fast", "continue"];
 const VERSIONS: [&str; 4] = ["flag", "accept_flag", "ok", "unsupported"];
@@ -348,10 +356,12 @@ fn limit(node: &Node, notes: &mut Notes) -> Limit {
         }
     };
     let (total, page) = (count("total"), count("page"));
+    let default = node.get("default").map(|_| count("default"));
     Limit {
         flag: notes.need(node, "flag", "`limit`"),
         total,
         page,
+        default,
         cursor_flag: notes.string(node, "cursor_flag"),
         id: pointer(node, "id", notes).unwrap_or_else(|| "/id".to_owned()),
         unit: notes.word(node, "unit", "events", &["events", "lines", "bytes"]),

@@ -122,6 +122,8 @@ pub struct Child {
     pub sockets: Option<Sockets>,
     timed_out: watch::Receiver<bool>,
     cpu_spent: watch::Receiver<bool>,
+    /// The process from which all others of it stem.
+    helper: libc::pid_t,
 }
 
 /// Sockets of the child's own network, made there and handed out.
@@ -161,6 +163,7 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
     let outer = std::mem::replace(&mut ends.runner, Runner::Taken);
     drop(ends);
     let control = Arc::new(super::watched(ours).map_err(SpawnError::Helper)?);
+    let pid = helper.pid;
     reap(helper);
     let listener = match timeout(START, started(&control)).await {
         Ok(listener) => listener?,
@@ -210,6 +213,7 @@ pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
         sockets,
         timed_out,
         cpu_spent,
+        helper: pid,
     })
 }
 
@@ -222,6 +226,11 @@ impl Child {
     /// Sends a signal to the target alone.
     pub fn signal_target(&self, number: i32) -> io::Result<()> {
         order(&self.control, Order::SignalTarget { number })
+    }
+
+    /// The process above the target and all that it starts, while it runs.
+    pub fn helper(&self) -> libc::pid_t {
+        self.helper
     }
 
     /// Whether it still runs, as far as the helper has told.

@@ -188,9 +188,10 @@ fn heartbeats(session: &Session, captures: &[Arc<Capture>]) {
             judge.not_applicable(&HEARTBEAT, "it declares none");
             continue;
         }
+        // The last: it was watched again where nothing came the first time.
         let watched = captures
             .iter()
-            .find(|run| run.command == command.name && is_watched(run));
+            .rfind(|run| run.command == command.name && is_watched(run));
         let Some(run) = watched else {
             judge.not_verified(&HEARTBEAT, "it was not watched for two seconds");
             continue;

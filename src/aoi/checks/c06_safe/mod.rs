@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use rules::{
     AUTH_CATEGORY, AUTH_ERROR, BROWSER, CONFIRM_COUNT, CONFIRMED, DECLARED, DRY_RUN_EFFECT,
-    DRY_RUN_PLAN, ENVIRONMENT, NO_EFFECT, PIPED_YES, PROMPT, READ_ONLY, REFUSES, STRAY_WRITES,
+    DRY_RUN_PLAN, ENVIRONMENT, NO_EFFECT, PIPED_YES, PROMPT, READ_ONLY, READ_ONLY_STRAYS, REFUSES,
+    STRAY_WRITES,
 };
 
 use crate::aoi::capture::{Capture, End};
@@ -41,6 +42,7 @@ pub const RULES: &[&Rule] = &[
     &AUTH_CATEGORY,
     &BROWSER,
     &READ_ONLY,
+    &READ_ONLY_STRAYS,
 ];
 
 /// What a refusal proves only where the same words, confirmed, do something.

@@ -177,3 +177,14 @@ pub static READ_ONLY: Rule = Rule {
     topic: Topic::Confirm,
     register: &["AOI-14.1-01", "AOI-14.1-02"],
 };
+pub static READ_ONLY_STRAYS: Rule = Rule {
+    id: "AOI-adv.read-only-strays",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§14.1",
+    demands: "A command that is declared read-only leaves no files in its home or working directory beside caches and logs",
+    why: "A directory that was only read, a repository perhaps, must not be another one afterwards.",
+    hint: "Write to XDG_CACHE_HOME, XDG_STATE_HOME or TMPDIR, or declare read_only false; name other caches and logs in the probe file under `caches`.",
+    topic: Topic::Confirm,
+    register: &["AOI-14.1-01"],
+};

@@ -438,12 +438,30 @@ impl<'p> Pages<'p> {
         }
     }
 
+    /// Where nobody says how large the bound is, only what it leaves out shows it.
     async fn unlimited(&self, full: &Full, sheet: &mut Sheet<'_>) {
         let page = self.page("no limit", &[]).await;
-        match page.run.end.is_success() && page.ids.len() < full.ids.len() {
-            true => sheet.pass(&DEFAULT_BOUND, "without a limit it is bounded, too"),
-            false => {
-                let why = "without a limit everything comes: the bound may be larger";
+        let (hits, total) = (page.ids.len() as u64, full.ids.len() as u64);
+        if !page.run.end.is_success() {
+            let why = format!("without a limit it fails: {}", page.run.end.told());
+            return sheet.not_verified(&DEFAULT_BOUND, why);
+        }
+        let told = self.limit.default.filter(|_| self.limit.unit == "events");
+        match told {
+            Some(bound) if hits > bound => {
+                let message = format!(
+                    "without a limit {hits} results come, where {bound} are said to be the bound"
+                );
+                sheet.broken(&DEFAULT_BOUND, message, &page.run);
+            }
+            _ if hits < total => sheet.pass(&DEFAULT_BOUND, "without a limit it is bounded, too"),
+            Some(bound) => {
+                let why = format!("there are {total} results, no more than the bound of {bound}");
+                sheet.not_verified(&DEFAULT_BOUND, why);
+            }
+            None => {
+                let why = "without a limit everything comes: the bound may be larger; say in the \
+                           probe file what it is (`limit.default`)";
                 sheet.not_verified(&DEFAULT_BOUND, why);
             }
         }

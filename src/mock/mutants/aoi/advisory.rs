@@ -222,7 +222,7 @@ pub static MUTANTS: &[Mutant] = &[
     .warns(),
     mutant(
         "aoi-advisory-search-writes",
-        "AOI-adv.read-only-changes",
+        "AOI-adv.read-only-strays",
         "A search leaves a file behind.",
         SEARCH,
         Twist::Start(|facts| {
@@ -231,7 +231,8 @@ pub static MUTANTS: &[Mutant] = &[
             }
             None
         }),
-    ),
+    )
+    .warns(),
     mutant(
         "aoi-advisory-count-unchecked",
         "AOI-adv.confirm-count",
