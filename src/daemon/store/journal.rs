@@ -37,7 +37,7 @@ enum What<'a> {
         kind: Cow<'a, str>,
         data: Cow<'a, str>,
     },
-    Record(Cow<'a, Session>),
+    Record(Box<Cow<'a, Session>>),
     Forget(Cow<'a, str>),
 }
 
@@ -87,7 +87,7 @@ impl Journal {
                 kind: item.kind.as_str().into(),
                 data: item.data().into(),
             },
-            Order::Record(session) => What::Record(Cow::Borrowed(session)),
+            Order::Record(session) => What::Record(Box::new(Cow::Borrowed(session))),
             Order::Forget(id) => What::Forget(id.as_str().into()),
             Order::Settle(_) | Order::Stop => return,
         };
