@@ -260,7 +260,8 @@ fn routes() -> Vec<Mutant> {
             "Without an adapter the mock is started.",
             || {
                 Tamper::before(|asked, _, _| {
-                    if asked.route == Route::Spawn && asked.body.get("adapter").is_none() {
+                    let has_none = asked.body.is_object() && asked.body.get("adapter").is_none();
+                    if asked.route == Route::Spawn && has_none {
                         asked.body["adapter"] = json!("mock-acp");
                     }
                     None
