@@ -15,6 +15,8 @@ use crate::wire::{Direction, Transcript};
 
 /// So many of our own lines are shown with a fault.
 const LED_THERE: usize = 2;
+/// They are looked for so far back: an agent may have printed millions of lines since.
+const LOOKED_BACK: usize = 5_000;
 
 /// What to do where the agent was gone before it could be judged.
 const MEND_THE_DEATH: &str = "The agent ended here, and what is asked was not reached. Its last \
@@ -389,7 +391,9 @@ fn with_what_led_there(transcript: &Transcript, lines: &[u64]) -> Vec<u64> {
     let last = said.filter(|line| is(line, Direction::FromAgent)).max();
     let last = last.unwrap_or(u64::MAX);
     let before = transcript.numbers().rev().filter(|number| *number <= last);
-    let ours = before.filter(|line| is(line, Direction::ToAgent));
+    let ours = before
+        .take(LOOKED_BACK)
+        .filter(|line| is(line, Direction::ToAgent));
     let mut all = lines.to_vec();
     all.extend(ours.take(LED_THERE));
     all
