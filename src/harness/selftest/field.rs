@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Semaphore;
 
-use super::{Base, Depth, JOBS, MutantRow, Outcome, Trial, VariantRow, judge, tally};
+use super::{Base, Count, Depth, JOBS, MutantRow, Outcome, Trial, VariantRow, judge, tally};
 use crate::harness::model::Report;
-use crate::harness::run::Progress;
 use crate::harness::{lifecycle, sessions};
 use crate::runtime::context::Sandboxing;
 
@@ -116,9 +115,9 @@ pub async fn run<F: Field>(
     field: &Arc<F>,
     trial: &Trial,
     stop: &'static AtomicBool,
-    heard: &Arc<dyn Progress>,
-    outcome: &mut Outcome,
-) {
+    heard: &Count,
+) -> Outcome {
+    let mut outcome = Outcome::default();
     let depth = trial.depth;
     let mutants = field.mutants().into_iter().enumerate();
     let mutants: Vec<(usize, Wrong)> = mutants
@@ -128,9 +127,8 @@ pub async fn run<F: Field>(
     let variants: Vec<(usize, Odd)> = variants
         .filter(|(_, (id, _))| trial.has(&[id, F::NAME]))
         .collect();
-    let all = mutants.len() + variants.len();
+    heard.expect(mutants.len() + variants.len());
     let places = Arc::new(Semaphore::new(F::AT_ONCE));
-    let mut done = 0;
     let mut running = tokio::task::JoinSet::new();
     for (at, (id, what)) in variants {
         let (places, field) = (Arc::clone(&places), Arc::clone(field));
@@ -155,8 +153,7 @@ pub async fn run<F: Field>(
     }
     while let Some(ended) = running.join_next().await {
         let Ok(row) = ended else { continue };
-        done += 1;
-        heard.done(&row.variant, done, all);
+        heard.one(&row.variant);
         outcome.variants.push(row);
     }
     let mut running = tokio::task::JoinSet::new();
@@ -184,10 +181,10 @@ pub async fn run<F: Field>(
     let mut rows = Vec::new();
     while let Some(ended) = running.join_next().await {
         let Ok(row) = ended else { continue };
-        done += 1;
-        heard.done(&row.mutant, done, all);
+        heard.one(&row.mutant);
         rows.push(row);
     }
     rows.sort_by(|a, b| a.mutant.cmp(&b.mutant));
     outcome.mutants.extend(rows);
+    outcome
 }

@@ -5,7 +5,7 @@ mod field;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -83,6 +83,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    fn add(&mut self, other: Outcome) {
+        self.mutants.extend(other.mutants);
+        self.variants.extend(other.variants);
+    }
+
     pub fn killed(&self) -> usize {
         self.mutants.iter().filter(|m| m.killed).count()
     }
@@ -144,27 +149,79 @@ pub async fn run(
     heard: Arc<dyn Progress>,
 ) -> Result<Outcome, StartError> {
     let begun = Instant::now();
+    let heard = Count::new(heard);
+    // They mostly wait, each for silence of its own: two of them side by side.
+    let (agents, targets) =
+        tokio::join!(agents(trial, stop, &heard), targets(trial, stop, &heard),);
     let mut outcome = Outcome::default();
-    for kind in [Kind::Acp, Kind::AcpV2, Kind::Mcp] {
-        let bench = Bench::new(kind, stop)?;
-        bench.run(trial, &heard, &mut outcome).await;
-    }
-    if !stop.load(Ordering::Relaxed) {
-        let bundles = Arc::new(field::Bundles::new());
-        field::run(&bundles, trial, stop, &heard, &mut outcome).await;
-    }
-    if !stop.load(Ordering::Relaxed) {
-        let hosts = field::Hosts::new().map_err(|reason| StartError::Failed {
-            program: "agentproto".to_owned(),
-            reason,
-        })?;
-        let hosts = Arc::new(hosts);
-        field::run(&hosts, trial, stop, &heard, &mut outcome).await;
-        hosts.stage.close().await;
-    }
+    outcome.add(agents?);
+    outcome.add(targets?);
     outcome.partial = stop.load(Ordering::Relaxed);
     outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
     Ok(outcome)
+}
+
+/// The mocks that speak on their stdio.
+async fn agents(
+    trial: &Trial,
+    stop: &'static AtomicBool,
+    heard: &Count,
+) -> Result<Outcome, StartError> {
+    let [acp, next, mcp] = [Kind::Acp, Kind::AcpV2, Kind::Mcp].map(|kind| Bench::new(kind, stop));
+    let (acp, next, mcp) = (acp?, next?, mcp?);
+    let mut outcome = acp.run(trial, heard).await;
+    let (next, mcp) = tokio::join!(next.run(trial, heard), mcp.run(trial, heard));
+    outcome.add(next);
+    outcome.add(mcp);
+    Ok(outcome)
+}
+
+/// What is made for the trial.
+async fn targets(
+    trial: &Trial,
+    stop: &'static AtomicBool,
+    heard: &Count,
+) -> Result<Outcome, StartError> {
+    let bundles = Arc::new(field::Bundles::new());
+    let mut outcome = field::run(&bundles, trial, stop, heard).await;
+    if stop.load(Ordering::Relaxed) {
+        return Ok(outcome);
+    }
+    let hosts = field::Hosts::new().map_err(|reason| StartError::Failed {
+        program: "agentproto".to_owned(),
+        reason,
+    })?;
+    let hosts = Arc::new(hosts);
+    outcome.add(field::run(&hosts, trial, stop, heard).await);
+    hosts.stage.close().await;
+    Ok(outcome)
+}
+
+/// How far all of them together have come.
+struct Count {
+    done: AtomicUsize,
+    all: AtomicUsize,
+    progress: Arc<dyn Progress>,
+}
+
+impl Count {
+    fn new(progress: Arc<dyn Progress>) -> Count {
+        Count {
+            done: AtomicUsize::new(0),
+            all: AtomicUsize::new(0),
+            progress,
+        }
+    }
+
+    fn expect(&self, more: usize) {
+        self.all.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn one(&self, name: &str) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let all = self.all.load(Ordering::Relaxed);
+        self.progress.done(name, done, all);
+    }
 }
 
 /// One mock with its suites.
@@ -203,20 +260,15 @@ impl Bench {
         }))
     }
 
-    async fn run(
-        self: &Arc<Self>,
-        trial: &Trial,
-        heard: &Arc<dyn Progress>,
-        outcome: &mut Outcome,
-    ) {
+    async fn run(self: &Arc<Self>, trial: &Trial, heard: &Count) -> Outcome {
+        let mut outcome = Outcome::default();
         let depth = trial.depth;
         let mutants = mutants::of(self.kind)
             .filter(|m| trial.has(&[m.id, m.requirement, self.kind.as_str()]));
         let mutants: Vec<&'static Mutant> = mutants.collect();
         let variants = self.variants(trial, &mutants);
-        let all = variants.len() + mutants.len();
+        heard.expect(variants.len() + mutants.len());
         let places = Arc::new(Semaphore::new(RUNS));
-        let mut done = 0;
         // Variants first: the plain ones are what mutants are compared with.
         let mut running = tokio::task::JoinSet::new();
         for (number, plain) in variants.into_iter().enumerate() {
@@ -241,8 +293,7 @@ impl Bench {
             if ran.report.partial {
                 continue;
             }
-            done += 1;
-            heard.done(&plain.name, done, all);
+            heard.one(&plain.name);
             let row = variant_row(self.kind, &plain, &ran);
             outcome.variants.push(row);
             if plain.variant.is_none() {
@@ -264,12 +315,12 @@ impl Bench {
         let mut rows = Vec::new();
         while let Some(ended) = running.join_next().await {
             let Ok(Some(row)) = ended else { continue };
-            done += 1;
-            heard.done(&row.mutant, done, all);
+            heard.one(&row.mutant);
             rows.push(row);
         }
         rows.sort_by(|a, b| a.mutant.cmp(&b.mutant));
         outcome.mutants.extend(rows);
+        outcome
     }
 
     /// The correct mock in every scenario that a mutant needs, and every variant.
