@@ -211,6 +211,10 @@ pub fn main() -> u8 {
     let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
     let out = BufWriter::new(io::stdout().lock());
     let mut out = Stream::new(out, call.is_machine).of(&call.name);
+    // Before the first line, so that whoever has read it may send a signal.
+    if call.is_machine {
+        signals::watch();
+    }
     let outcome = machine::negotiate(&cli.global);
     let outcome = outcome.and_then(|()| once(&cli, &call, &words, &mut out));
     let outcome = match out.flush() {
@@ -246,14 +250,17 @@ fn is_agent(command: &Command) -> bool {
 fn once<W: Write>(cli: &Cli, call: &Call, words: &[OsString], out: &mut Stream<W>) -> Outcome {
     use machine::once::{Claim, claim};
     let Some(key) = &call.key else {
-        return watched(cli, call, out);
+        return run(cli, out);
     };
-    let turn = match claim(key, words, payload(cli)?)? {
+    // Others may hold the key for long, and input may be slow to come.
+    let (key, words, limit) = (key.clone(), words.to_vec(), longest_payload(cli));
+    let claimed = signals::unless_stopped(move || claim(&key, &words, payload(limit)?))?;
+    let turn = match claimed? {
         Claim::Done(answer) => return answer.give(call.is_machine, out),
         Claim::Ours(turn) => turn,
     };
     out.keep();
-    let code = watched(cli, call, out)?;
+    let code = run(cli, out)?;
     // What failed may be tried again.
     if let (exit::CLEAN, Some(kept)) = (code, out.take_kept()) {
         turn.done(code, &kept)?;
@@ -262,28 +269,26 @@ fn once<W: Write>(cli: &Cli, call: &Call, words: &[OsString], out: &mut Stream<W
 }
 
 #[cfg(not(target_os = "linux"))]
-fn once<W: Write>(cli: &Cli, call: &Call, _words: &[OsString], out: &mut Stream<W>) -> Outcome {
-    watched(cli, call, out)
+fn once<W: Write>(cli: &Cli, _call: &Call, _words: &[OsString], out: &mut Stream<W>) -> Outcome {
+    run(cli, out)
 }
 
-/// What a command reads besides its words.
+/// How much a command reads besides its words.
 #[cfg(target_os = "linux")]
-fn payload(cli: &Cli) -> Result<&'static [u8], Failure> {
-    let limit = match &cli.command {
-        Command::Auth { action } if action.reads_input() => auth::LONGEST_SECRET + 1,
-        Command::Run(args) if args.prompt.as_deref() == Some("-") => run::LONGEST_PROMPT,
-        _ => return Ok(&[]),
+fn longest_payload(cli: &Cli) -> Option<u64> {
+    match &cli.command {
+        Command::Auth { action } if action.reads_input() => Some(auth::LONGEST_SECRET + 1),
+        Command::Run(args) if args.prompt.as_deref() == Some("-") => Some(run::LONGEST_PROMPT),
+        _ => None,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn payload(limit: Option<u64>) -> Result<&'static [u8], Failure> {
+    let Some(limit) = limit else {
+        return Ok(&[]);
     };
     input::all(limit).map_err(|e| Failure::new(exit::IO, format!("standard input: {e}")))
-}
-
-/// Signals are taken here where the command has no care of its own for them.
-fn watched<W: Write>(cli: &Cli, call: &Call, out: &mut Stream<W>) -> Outcome {
-    let entry = machine::catalogue::find(&call.name);
-    if call.is_machine && entry.is_some_and(|entry| !entry.has_signals) {
-        signals::watch();
-    }
-    run(cli, out)
 }
 
 fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {

@@ -3,7 +3,7 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::Failure;
+use super::{Failure, signals};
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
 use crate::report::event::Event;
@@ -47,16 +47,26 @@ impl Observer for Notes {
 }
 
 /// SIGINT and SIGTERM, as exit codes.
-pub struct Signals(Option<(Signal, Signal)>);
+pub struct Signals {
+    streams: Option<(Signal, Signal)>,
+    /// Came before anybody listened here.
+    early: Option<u8>,
+}
 
 impl Signals {
     pub fn new() -> Self {
         let interrupt = signal(SignalKind::interrupt());
-        Signals(interrupt.ok().zip(signal(SignalKind::terminate()).ok()))
+        Signals {
+            streams: interrupt.ok().zip(signal(SignalKind::terminate()).ok()),
+            early: signals::hand_over(),
+        }
     }
 
     pub async fn next(&mut self) -> u8 {
-        match &mut self.0 {
+        if let Some(code) = self.early.take() {
+            return code;
+        }
+        match &mut self.streams {
             Some((interrupt, terminate)) => tokio::select! {
                 _ = interrupt.recv() => exit::INTERRUPTED,
                 _ = terminate.recv() => exit::TERMINATED,

@@ -10,10 +10,10 @@ use axum::Router;
 use clap::Args;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::args::Global;
+use super::notes::Signals;
 use super::{Failure, Outcome, io_failure};
 use crate::daemon::http::server::{self, Limits};
 use crate::daemon::http::{self, Door, Names, tls};
@@ -159,8 +159,7 @@ async fn serve(
     face: &mut Face<'_>,
 ) -> Result<u8, Failure> {
     // From here on signals are ours: none ends the process before the sessions have ended.
-    let mut signals =
-        Signals::new().map_err(|e| Failure::new(exit::INTERNAL, format!("no signals: {e}")))?;
+    let mut signals = Signals::new();
     let wanted = SocketAddr::new(args.bind, args.port);
     let listener = TcpListener::bind(wanted).await;
     let listener = listener.map_err(|error| cannot_listen(wanted, &error))?;
@@ -265,27 +264,6 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
         _ => failure
             .typed("cannot_listen")
             .hint("`--bind` takes an address of this machine"),
-    }
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => exit::INTERRUPTED,
-            _ = self.terminate.recv() => exit::TERMINATED,
-        }
     }
 }
 

@@ -5,6 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::exit;
 
+/// A signal is noticed within so long.
+#[cfg(target_os = "linux")]
+pub const NAP: std::time::Duration = std::time::Duration::from_millis(50);
+
 pub static STOP: AtomicBool = AtomicBool::new(false);
 
 /// The command knows that a signal came, and tells of it itself.
@@ -13,16 +17,23 @@ static HEARD: AtomicBool = AtomicBool::new(false);
 #[cfg(unix)]
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
+/// The command listens itself, and nothing is noted here meanwhile.
+static HANDED_OVER: AtomicBool = AtomicBool::new(false);
+
 /// Takes both signals from now on; a second one ends the process at once.
 #[cfg(unix)]
 pub fn watch() {
     use signal_hook::consts::{SIGINT, SIGTERM};
     static ONCE: std::sync::Once = std::sync::Once::new();
+    HANDED_OVER.store(false, Ordering::Relaxed);
     ONCE.call_once(|| {
         for signal in [SIGINT, SIGTERM] {
             // SAFETY: the handler only touches atomics and, on the second signal, `_exit`.
             let _ = unsafe {
                 signal_hook::low_level::register(signal, move || {
+                    if HANDED_OVER.load(Ordering::Relaxed) {
+                        return;
+                    }
                     if signal == SIGTERM {
                         TERMINATED.store(true, Ordering::Relaxed);
                     }
@@ -37,6 +48,41 @@ pub fn watch() {
 
 #[cfg(not(unix))]
 pub fn watch() {}
+
+/// The caller listens from now on: the code of a signal that came before, which is the caller's to
+/// tell of.
+#[cfg(target_os = "linux")]
+pub fn hand_over() -> Option<u8> {
+    HANDED_OVER.store(true, Ordering::Relaxed);
+    let came = code();
+    STOP.store(false, Ordering::Relaxed);
+    TERMINATED.store(false, Ordering::Relaxed);
+    came
+}
+
+/// What may take its time, or the signal that comes before it is done.
+#[cfg(target_os = "linux")]
+pub fn unless_stopped<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, super::Failure> {
+    use super::Failure;
+    use std::sync::mpsc::RecvTimeoutError;
+    let (say, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || say.send(work()));
+    loop {
+        match done.recv_timeout(NAP) {
+            Ok(done) => return Ok(done),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(code) = interrupted() {
+                    return Err(Failure::interrupted(code));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::new(exit::INTERNAL, "a thread of ours ended early"));
+            }
+        }
+    }
+}
 
 /// The exit code of an interrupted run, for whoever tells of it.
 pub fn interrupted() -> Option<u8> {

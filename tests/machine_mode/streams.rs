@@ -1,7 +1,9 @@
 //! The frame of a stream, whatever happens to it.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::Place;
 
@@ -107,6 +109,73 @@ fn a_signal_closes_the_stream() {
         );
         assert_eq!(status.code(), Some(code));
     }
+}
+
+/// Whatever it waits for: a signal is told of at once, before the first line, too.
+#[test]
+fn a_signal_is_heard_by_those_who_wait() {
+    let place = Place::new();
+    let token = place.0.path().join("token");
+    std::fs::write(&token, "t").expect("written");
+    let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", mute.local_addr().expect("an address"));
+    let token = token.to_str().expect("UTF-8");
+    let host = ["--url", &url, "--token-file", token];
+    let for_host: &[&[&str]] = &[&["sessions"], &["sessions", "--attach", "x"]];
+    for words in for_host {
+        let words = [words, &host[..]].concat();
+        let child = start(&place, &words);
+        // It has asked, and nobody answers.
+        let asked = mute.accept().expect("a connection");
+        interrupted(child, &words);
+        drop(asked);
+    }
+    // Input that does not come.
+    let words = ["auth", "set", "--idempotency-key", "k", "mock-acp", "KEY"];
+    let child = start(&place, &words);
+    until_watched(child.id());
+    interrupted(child, &words);
+}
+
+fn start(place: &Place, words: &[&str]) -> Child {
+    let mut command = place.command(words);
+    command
+        .args(["--output", "jsonl"])
+        .spawn()
+        .expect("started")
+}
+
+/// Until SIGINT has a handler.
+fn until_watched(pid: u32) {
+    let has_handler = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+        caught.is_some_and(|bits| bits & (1 << (libc::SIGINT - 1)) != 0)
+    };
+    let begun = Instant::now();
+    while !has_handler() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "no handler");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn interrupted(mut child: Child, words: &[&str]) {
+    // Its input stays open.
+    let stdin = child.stdin.take();
+    let pid = i32::try_from(child.id()).expect("a pid");
+    let sent = Instant::now();
+    // SAFETY: a child of ours that has not been waited for.
+    unsafe { libc::kill(pid, libc::SIGINT) };
+    let output = child.wait_with_output().expect("ended");
+    drop(stdin);
+    assert!(sent.elapsed() < Duration::from_secs(10), "{words:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{words:?}: {text}");
+    let last = text.lines().next_back().expect("a line");
+    let last: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(last["type"], "aoi:summary", "{words:?}");
+    assert_eq!(last["reason"], "interrupted", "{words:?}");
 }
 
 /// AOI-7-01, and a device that is full.

@@ -19,8 +19,6 @@ pub struct Entry {
     pub natural_key: Option<&'static str>,
     /// Options that write files, of commands that do not else.
     pub writing_options: &'static [&'static str],
-    /// It takes signals itself; of the others the edge does.
-    pub has_signals: bool,
     /// It starts the program that it is given or that a manifest names.
     pub is_starter: bool,
     pub input_modes: &'static [&'static str],
@@ -45,7 +43,6 @@ const fn entry(name: &'static str, kind: Kind, events: &'static [Event]) -> Entr
         events,
         natural_key: None,
         writing_options: &[],
-        has_signals: false,
         is_starter: false,
         input_modes: &["operands"],
         is_unbounded: false,
@@ -56,10 +53,9 @@ const fn read(name: &'static str, events: &'static [Event]) -> Entry {
     entry(name, Kind::ReadOnly, events)
 }
 
-/// Of the lifecycle of an agent: it starts programs, and listens to signals meanwhile.
+/// Of the lifecycle of an agent: it starts programs.
 const fn agent(name: &'static str, kind: Kind, events: &'static [Event]) -> Entry {
     Entry {
-        has_signals: true,
         is_starter: true,
         ..entry(name, kind, events)
     }
@@ -67,7 +63,6 @@ const fn agent(name: &'static str, kind: Kind, events: &'static [Event]) -> Entr
 
 pub const ENTRIES: &[Entry] = &[
     Entry {
-        has_signals: true,
         writing_options: &["--fix", "--unsafe-fixes", "--write-baseline"],
         input_modes: &["operands", "stdin-text"],
         ..read("lint", &[Event::Finding])
@@ -109,14 +104,12 @@ pub const ENTRIES: &[Entry] = &[
     },
     // What is done through it is done by its callers.
     Entry {
-        has_signals: true,
         is_starter: true,
         is_unbounded: true,
         ..read("serve", &[Event::Warning, Event::Listening])
     },
     // What is said to a session is done by its agent.
     Entry {
-        has_signals: true,
         is_unbounded: true,
         input_modes: &["operands", "stdin-text"],
         ..read("sessions", &[Event::HostSession, Event::SessionEvent])
@@ -158,7 +151,6 @@ pub const ENTRIES: &[Entry] = &[
         ],
     ),
     Entry {
-        has_signals: true,
         is_starter: true,
         writing_options: &["--report-dir"],
         ..read(
@@ -240,7 +232,6 @@ pub const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        has_signals: true,
         is_starter: true,
         writing_options: &["--report-dir"],
         ..read(
@@ -254,7 +245,6 @@ pub const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        has_signals: true,
         is_starter: true,
         writing_options: &["--report-dir", "--to"],
         ..read(

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::super::args::Global;
 use super::super::client::{Client, Frame, escaped};
-use super::super::{Failure, Outcome, io_failure, terminal};
+use super::super::{Failure, Outcome, io_failure, signals, terminal};
 use super::Sessions;
 use crate::exit;
 use crate::report::aoi::{Emitter, object};
@@ -82,7 +82,7 @@ pub fn run(
 
 /// By the whole id, or by a beginning that only one has.
 fn find(client: &Client, id: &str) -> Result<Value, Failure> {
-    let answer = client.get("/sessions")?;
+    let answer = super::known(client)?;
     let empty = Vec::new();
     let sessions = answer["sessions"].as_array().unwrap_or(&empty);
     let named = |s: &&Value| s["id"].as_str().is_some_and(|known| known == id);
@@ -107,11 +107,14 @@ fn find(client: &Client, id: &str) -> Result<Value, Failure> {
 }
 
 fn hear_signals(say: Sender<Heard>) -> Result<(), Failure> {
-    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-    let mut signals =
-        signals.map_err(|e| Failure::new(exit::INTERNAL, format!("no signals: {e}")))?;
+    let listening = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
+    let mut listening =
+        listening.map_err(|e| Failure::new(exit::INTERNAL, format!("no signals: {e}")))?;
+    if let Some(code) = signals::hand_over() {
+        let _ = say.send(Heard::Signal(i32::from(code) - 128));
+    }
     std::thread::spawn(move || {
-        for signal in signals.forever() {
+        for signal in listening.forever() {
             if say.send(Heard::Signal(signal)).is_err() {
                 return;
             }

@@ -20,8 +20,6 @@ use crate::report::event::Event;
 
 /// Between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(1);
-/// A signal is noticed within so long.
-const NAP: Duration = Duration::from_millis(50);
 
 #[derive(Args, Debug)]
 pub struct Sessions {
@@ -66,9 +64,15 @@ pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
     }
 }
 
+/// What the host answers, if it does so before a signal comes.
+fn known(client: &Client) -> Result<Value, Failure> {
+    let client = client.clone();
+    signals::unless_stopped(move || client.get("/sessions"))?
+}
+
 /// The records as the host has them: fields that we do not know stay (A46-MODEL-12).
 fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
-    let answer = client.get("/sessions")?;
+    let answer = known(client)?;
     let Some(sessions) = answer["sessions"].as_array() else {
         let what = "the host answers, but not as AIP-46 has it: there is no list `sessions`";
         return Err(Failure::new(exit::UNAVAILABLE, what).hint("is that URL the host's?"));
@@ -174,7 +178,7 @@ fn looks(mut look: impl FnMut() -> Result<bool, Failure>) -> Outcome {
             if let Some(code) = signals::interrupted() {
                 return Ok(code);
             }
-            std::thread::sleep(NAP);
+            std::thread::sleep(signals::NAP);
         }
     }
 }
