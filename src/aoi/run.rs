@@ -33,6 +33,8 @@ const KEPT_OF_FLOOD: usize = 64 << 10;
 const GRACE: Duration = Duration::from_secs(2);
 /// A target that writes into a tight pipe has so long to begin.
 const FIRST_BYTES: Duration = Duration::from_secs(2);
+/// From the first line to the signal.
+const BEFORE_SIGNAL: Duration = Duration::from_millis(50);
 /// After the end of the target its own children may write for so long.
 const LINGER_MS: u32 = 500;
 /// How many arrivals are noted.
@@ -465,7 +467,10 @@ async fn read(
                 _ => until_line(&mut pipe, seen, begun).await,
             };
             if begins {
-                pause(50, costs).await;
+                // A little while of its own: others may have the processor in ours.
+                let waited = Instant::now();
+                starved::pause(child.helper(), BEFORE_SIGNAL).await;
+                costs.wait(waited.elapsed());
                 seen.acted = child.is_running();
                 let _ = match group {
                     true => child.signal(number, false),

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 
-use super::capture::Capture;
+use super::capture::{Capture, End};
+use super::checks;
 use super::isolation::{self, Isolation, Needs, Walls};
 use super::model::{Check, Finding, Verdict};
 use super::probe::{Command, Probe};
@@ -25,6 +26,8 @@ const KEPT_THEN: usize = 64 << 10;
 const COST_OF_LINE: usize = 128;
 /// Runs that mostly wait cost little: so many of them for each other one.
 const WAITERS: usize = 3;
+/// A run that the machine had no time for is tried so often in all.
+const FAIR_TRIES: usize = 3;
 
 /// What the caller wants beside the defaults.
 #[derive(Clone, Debug)]
@@ -125,6 +128,8 @@ pub struct How {
     pub human: bool,
     pub version: Option<String>,
     pub canaries: bool,
+    /// Without others of ours that keep the machine busy.
+    pub alone: bool,
     /// Where it happens; the common world where this is not said.
     pub world: Option<World>,
 }
@@ -217,8 +222,34 @@ impl Session {
         &self.common
     }
 
-    /// Runs the tool with some words; machine mode's own are added to the options.
+    /// Runs the tool with some words; machine mode's own are added to the options. What did not
+    /// end in time because the machine was busy has a second chance where that changes nothing.
     pub async fn run(
+        &self,
+        command: &str,
+        probe: &str,
+        words: &[String],
+        how: How,
+    ) -> Arc<Capture> {
+        let again = How {
+            alone: true,
+            ..how.clone()
+        };
+        let is_second = how.alone;
+        let run = self.run_once(command, probe, words, how).await;
+        let is_doubtful = run.end == End::TimedOut && run.is_starved() && !is_second;
+        match is_doubtful && (again.isolated || self.may_repeat(command)) {
+            true => self.run_once(command, probe, words, again).await,
+            false => run,
+        }
+    }
+
+    fn may_repeat(&self, command: &str) -> bool {
+        let known = self.commands().iter().find(|known| known.name == command);
+        known.is_some_and(|known| checks::is_harmless(self, known))
+    }
+
+    async fn run_once(
         &self,
         command: &str,
         probe: &str,
@@ -266,6 +297,7 @@ impl Session {
             canaries: how.canaries,
         };
         let permit = match launch.waits() {
+            _ if how.alone => self.jobs.acquire_many(self.all_jobs()).await,
             true => self.waiters.acquire().await,
             false => self.jobs.acquire().await,
         };
@@ -285,6 +317,30 @@ impl Session {
         });
         self.keep(Arc::clone(&capture));
         capture
+    }
+
+    /// A run of a command that may be run again. Where the machine had no time for it and that
+    /// may be why it is `odd`, it is tried again.
+    pub async fn run_fairly(
+        &self,
+        command: &str,
+        probe: &str,
+        words: &[String],
+        how: How,
+        odd: impl Fn(&Capture) -> bool,
+    ) -> Arc<Capture> {
+        let again = async |alone| {
+            let how = How {
+                alone,
+                ..how.clone()
+            };
+            self.run(command, probe, words, how).await
+        };
+        fairly(again, odd).await
+    }
+
+    fn all_jobs(&self) -> u32 {
+        u32::try_from(self.options.jobs.max(1)).unwrap_or(u32::MAX)
     }
 
     /// A target that prints much in every run is kept in part.
@@ -378,6 +434,22 @@ impl Session {
     }
 }
 
+/// The first run that says something: it is not odd, or it is so without the machine's help. The
+/// first try goes beside others, further ones alone.
+async fn fairly(
+    run: impl AsyncFn(bool) -> Arc<Capture>,
+    odd: impl Fn(&Capture) -> bool,
+) -> Arc<Capture> {
+    let mut last = run(false).await;
+    for _ in 1..FAIR_TRIES {
+        if !(last.is_starved() && odd(&last)) {
+            break;
+        }
+        last = run(true).await;
+    }
+    last
+}
+
 fn not_started(launch: Launch, why: &str) -> Capture {
     Capture {
         command: launch.command,
@@ -389,7 +461,7 @@ fn not_started(launch: Launch, why: &str) -> Capture {
         stdout: Vec::new(),
         stderr: format!("it was not started: {why}").into_bytes(),
         flooded: false,
-        end: super::capture::End::Code(127),
+        end: End::Code(127),
         elapsed: Duration::ZERO,
         starved: Duration::ZERO,
         started: false,
@@ -473,7 +545,7 @@ fn no_evidence(rule: &Rule, capture: &Capture) -> Option<String> {
     if !capture.started {
         return Some("the run could not be started".to_owned());
     }
-    let is_timed = capture.end == super::capture::End::TimedOut || rules::is_timed(rule);
+    let is_timed = capture.end == End::TimedOut || rules::is_timed(rule);
     (is_timed && capture.is_starved()).then(|| {
         let (waited, all) = (capture.starved.as_millis(), capture.elapsed.as_millis());
         format!("the machine was busy: {waited} of {all} ms went by in waiting for a processor")
@@ -512,7 +584,6 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::capture::End;
     use super::*;
 
     /// A run of two seconds, so many milliseconds of which went to others.
@@ -538,6 +609,32 @@ mod tests {
             elapsed: Duration::from_secs(2),
             starved: Duration::from_millis(starved),
             ..not_started(launch, "")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_the_machine_had_no_time_for_is_tried_again() {
+        let killed = End::Signal(libc::SIGINT);
+        let (busy, calm, good) = (1100, 900, End::Code(130));
+        for (runs, tries, expected) in [
+            (vec![(busy, killed), (calm, killed)], 2, killed),
+            (vec![(busy, killed), (busy, good)], 2, good),
+            (vec![(busy, killed); 9], FAIR_TRIES, killed),
+            // Neither a good run nor a calm one needs another.
+            (vec![(busy, good), (calm, killed)], 1, good),
+            (vec![(calm, killed), (calm, good)], 1, killed),
+        ] {
+            let begun = std::cell::RefCell::new(Vec::new());
+            let next = async |alone| {
+                let (starved, end) = runs[begun.borrow().len()];
+                begun.borrow_mut().push(alone);
+                Arc::new(run(starved, end))
+            };
+            let last = fairly(next, |run| run.end == killed).await;
+            assert_eq!(last.end, expected, "{runs:?}");
+            let begun = begun.into_inner();
+            assert_eq!(begun.len(), tries, "{runs:?}");
+            assert!(!begun[0] && begun[1..].iter().all(|alone| *alone));
         }
     }
 

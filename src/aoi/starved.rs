@@ -12,6 +12,8 @@ use tokio::time::sleep;
 
 /// Between two looks.
 const TICK: Duration = Duration::from_millis(100);
+/// A pause is drawn out to so many times its length.
+const MOST_PAUSES: usize = 20;
 /// A tree of processes is looked at so far.
 const MOST_PROCESSES: usize = 64;
 
@@ -49,6 +51,18 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// So long at least, and until the process has had a processor whenever it wanted one: what it was
+/// about to do is done then. A machine that is always busy is waited for only so long.
+pub async fn pause(pid: libc::pid_t, time: Duration) {
+    for _ in 0..MOST_PAUSES {
+        let before = in_queue(pid);
+        sleep(time).await;
+        if in_queue(pid).saturating_sub(before) < time / 4 {
+            return;
+        }
     }
 }
 
@@ -101,9 +115,14 @@ mod tests {
         let watch = Watch::over(child.id() as libc::pid_t);
         sleep(Duration::from_secs(1)).await;
         let seen = watch.so_far();
+        let asked = Instant::now();
+        pause(child.id() as libc::pid_t, Duration::from_millis(50)).await;
+        let paused = asked.elapsed();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(seen < Duration::from_millis(500), "{seen:?}");
+        assert!(paused >= Duration::from_millis(50), "{paused:?}");
+        assert!(paused < Duration::from_millis(500), "{paused:?}");
     }
 
     /// Keeps a process on the first processor that we may use.
@@ -132,10 +151,14 @@ mod tests {
         let watch = Watch::over(pids[0]);
         sleep(Duration::from_secs(2)).await;
         let seen = watch.so_far();
+        let asked = Instant::now();
+        pause(pids[0], Duration::from_millis(50)).await;
+        let paused = asked.elapsed();
         for child in &mut children {
             child.kill().unwrap();
             child.wait().unwrap();
         }
         assert!(seen > Duration::from_secs(1), "{seen:?}");
+        assert!(paused > Duration::from_millis(150), "{paused:?}");
     }
 }

@@ -89,7 +89,7 @@ fn is_bent(run: &super::capture::Capture) -> bool {
 }
 
 /// Nobody says that it changes anything: it may be run as it is, again and again.
-fn is_harmless(session: &Session, command: &Command) -> bool {
+pub fn is_harmless(session: &Session, command: &Command) -> bool {
     let says = |key| {
         session
             .declared

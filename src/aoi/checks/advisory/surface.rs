@@ -183,7 +183,8 @@ async fn timeout(session: &Session, command: &Command) {
         }
         let words = with_options(&line, &["--timeout".to_owned(), bound.to_owned()]);
         let probe = format!("--timeout {bound}");
-        let run = session.run(name, &probe, &words, How::default()).await;
+        let fairly = session.run_fairly(name, &probe, &words, How::default(), succeeded);
+        let run = fairly.await;
         if is_usage(&run) {
             // Whole seconds, perhaps.
             if bound == "1" {

@@ -35,6 +35,18 @@ impl Plain<'_> {
             .run(&self.command.name, probe, &self.words, how)
             .await
     }
+
+    /// Tried again where a busy machine may be why it is odd.
+    async fn start_fairly(
+        &self,
+        probe: &str,
+        how: How,
+        odd: impl Fn(&Capture) -> bool,
+    ) -> Arc<Capture> {
+        self.session
+            .run_fairly(&self.command.name, probe, &self.words, how, odd)
+            .await
+    }
 }
 
 pub async fn check(session: &Session) {

@@ -21,7 +21,7 @@ pub async fn stdout(plain: &Plain<'_>) {
         ..plain.how.clone()
     };
     let (before, within) = tokio::join!(
-        plain.start("stdout closed before it starts", gone),
+        plain.start_fairly("stdout closed before it starts", gone, is_late),
         one_line(plain),
     );
     let [mut traces, mut hangs, mut exit, mut message] =
@@ -36,7 +36,7 @@ pub async fn stdout(plain: &Plain<'_>) {
             ))
         });
         traces.see(&run, wrong, "no stack trace");
-        let late = run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT);
+        let late = is_late(&run);
         let wrong = late.then(|| at(format!("{} after its reader had gone", told(&run))));
         hangs.see(&run, wrong, "it ends when its reader has gone");
         if late {
@@ -65,6 +65,10 @@ pub async fn stdout(plain: &Plain<'_>) {
     }
 }
 
+fn is_late(run: &Capture) -> bool {
+    run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT)
+}
+
 fn told(run: &Capture) -> String {
     match run.after_act {
         Some(time) => format!("it went on for {} ms", time.as_millis()),
@@ -86,7 +90,8 @@ async fn one_line(plain: &Plain<'_>) -> Option<Arc<Capture>> {
             reader: Reader::OneLine,
             ..plain.how.clone()
         };
-        let run = plain.start("stdout closed after a line", how).await;
+        let name = "stdout closed after a line";
+        let run = plain.start_fairly(name, how, is_late).await;
         if !run.acted {
             continue;
         }

@@ -118,10 +118,14 @@ async fn reach(
             ..plain.how.clone()
         };
         let session = plain.session;
-        let run = session
-            .run(&plain.command.name, name, &way.words, how)
-            .await;
         let whole = plain.run.as_deref();
+        // What a tool shows that had no time to hear the signal, or to be there for it.
+        let odd = |run: &Capture| {
+            is_late(run) || looks_untouched(run, whole) || !has_summary(run) || !run.acted
+        };
+        let run = session
+            .run_fairly(&plain.command.name, name, &way.words, how, odd)
+            .await;
         if !was_met(&run, whole) {
             // What says nothing in all its time will not do so next time.
             match run.end {
@@ -129,8 +133,8 @@ async fn reach(
                 _ => continue,
             }
         }
-        let is_late = run.end != End::TimedOut && run.after_act.is_some_and(|time| time > PROMPT);
-        if !is_late && !looks_untouched(&run, whole) {
+        let slow = run.end != End::TimedOut && is_late(&run);
+        if !slow && !looks_untouched(&run, whole) {
             return Some(run);
         }
         deaf = Some(run);
@@ -150,6 +154,14 @@ fn was_met(run: &Capture, whole: Option<&Capture>) -> bool {
 fn looks_untouched(run: &Capture, whole: Option<&Capture>) -> bool {
     let as_ever = whole.is_some_and(|whole| whole.end == run.end && whole.stdout == run.stdout);
     as_ever || looks_done(run)
+}
+
+fn is_late(run: &Capture) -> bool {
+    run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT)
+}
+
+fn has_summary(run: &Capture) -> bool {
+    Stream::read(&run.stdout).of("aoi:summary").next().is_some()
 }
 
 fn looks_done(run: &Capture) -> bool {
@@ -176,12 +188,15 @@ async fn watch(plain: &Plain<'_>) -> Option<Arc<Capture>> {
         limit: Some(plain.session.options.limit + WATCHED),
         ..plain.how.clone()
     };
-    let mut run = plain.start("watched for two seconds", how.clone()).await;
+    let name = "watched for two seconds";
+    // A signal that meets it before it was ready may end it without a word.
+    let odd = |run: &Capture| is_late(run) || !has_summary(run);
+    let mut run = plain.start_fairly(name, how.clone(), odd).await;
     for _ in 1..TRIES {
         if !run.acted || lines_said(&run) > 0 {
             break;
         }
-        run = plain.start("watched for two seconds", how.clone()).await;
+        run = plain.start(name, how.clone()).await;
     }
     if !run.acted {
         let text = format!("it ended by itself within two seconds: {}", run.end.told());
@@ -267,7 +282,7 @@ impl Marks {
             ))
         });
         self.trace.see(run, wrong, "no stack trace");
-        let late = run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT);
+        let late = is_late(run);
         let ms = run.after_act.unwrap_or_default().as_millis();
         let wrong = late.then(|| at(&format!("it was still there {ms} ms after the signal")));
         self.hangs.see(run, wrong, "it ends soon after the signal");

@@ -20,10 +20,12 @@ pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>
     let words = session.fill(slow, &[], session.common());
     let mut wrong = None;
     // A machine that was busy at the wrong moment gets a second chance.
-    for _ in 0..2 {
-        let run = session
-            .run(&command.name, "slow", &words, How::default())
-            .await;
+    for alone in [false, true, true] {
+        let how = How {
+            alone,
+            ..How::default()
+        };
+        let run = session.run(&command.name, "slow", &words, how).await;
         let stream = Stream::read(&run.stdout);
         let is_result = |line: &&Line| match line.kind() {
             Some("aoi:check") => true,
@@ -64,7 +66,13 @@ pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>
                 let why = "apart from its start the slow run takes less than half a second";
                 return sheet.not_applicable(&STREAMS, why);
             }
-            _ => wrong = Some((told, run)),
+            _ => {
+                let is_last = wrong.is_some() && !run.is_starved();
+                wrong = Some((told, run));
+                if is_last {
+                    break;
+                }
+            }
         }
     }
     if let Some((message, run)) = wrong {
