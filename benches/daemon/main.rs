@@ -16,6 +16,8 @@ use http::{Client, Events};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_agentproto");
+/// The command of the `mock-acp` bundle: the same agent for all three.
+const AGENT: [&str; 4] = ["mock", "acp", "--state", ".mock-agent"];
 const TURNS: usize = 400;
 const WARM: usize = 50;
 const SESSIONS: usize = 500;
@@ -35,7 +37,7 @@ fn main() {
     ));
 
     // Side by side, so that whatever else the machine does hits all alike.
-    let mut direct = stdio::Direct::start();
+    let mut direct = stdio::Direct::start(dir.path());
     let mut ours = daemon.session();
     let mut peer = peers.then(|| peer::Peer::start(dir.path()));
     let (mut a, mut b, mut c) = (Vec::new(), Vec::new(), Vec::new());

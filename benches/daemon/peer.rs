@@ -36,7 +36,11 @@ impl Peer {
         let agent = home.join(".local/share/sandbox-agent/bin/agent_processes/mock-acp");
         std::fs::write(
             &agent,
-            format!("#!/bin/sh\nexec {} mock acp\n", super::BINARY),
+            format!(
+                "#!/bin/sh\nexec {} {}\n",
+                super::BINARY,
+                super::AGENT.join(" ")
+            ),
         )
         .expect("written");
         std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).expect("set");
@@ -50,6 +54,7 @@ impl Peer {
                 &port.to_string(),
             ])
             .env("HOME", &home)
+            .current_dir(&home)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -1,6 +1,7 @@
 //! The same turn over the agent's own pipes.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
@@ -15,9 +16,10 @@ pub struct Direct {
 }
 
 impl Direct {
-    pub fn start() -> Direct {
+    pub fn start(dir: &Path) -> Direct {
         let mut child = Command::new(super::BINARY)
-            .args(["mock", "acp"])
+            .args(super::AGENT)
+            .current_dir(dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -32,8 +34,7 @@ impl Direct {
         };
         let hello = json!({ "protocolVersion": 1, "clientCapabilities": {} });
         direct.ask("initialize", hello);
-        let cwd = std::env::current_dir().expect("somewhere");
-        let opened = direct.ask("session/new", json!({ "cwd": cwd, "mcpServers": [] }));
+        let opened = direct.ask("session/new", json!({ "cwd": dir, "mcpServers": [] }));
         direct.session = opened["result"]["sessionId"]
             .as_str()
             .expect("an id")

@@ -1,9 +1,13 @@
-//! Sessions that outlive a process: one JSON file each, in the directory that `MOCK_STATE_DIR`
-//! names. Without it they live in memory only.
+//! Sessions that outlive a process: one file each, in the directory that `MOCK_STATE_DIR` names.
+//! Without it they live in memory only. Each time a session is saved, what is new becomes a line:
+//! a turn late in a long conversation costs no more than the first.
 
+use std::collections::HashMap;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -29,9 +33,24 @@ pub struct Saved {
     pub history: Vec<Value>,
 }
 
+/// What a line of its file says: how the session is now, and what was added to it.
+#[derive(Serialize)]
+struct Added<'s> {
+    id: &'s str,
+    cwd: &'s str,
+    directories: &'s [String],
+    title: Option<&'s str>,
+    updated_at: &'s str,
+    turns: u64,
+    prompts: &'s [String],
+    history: &'s [Value],
+}
+
 #[derive(Debug)]
 pub struct Store {
     directory: Option<PathBuf>,
+    /// How many prompts and updates this process has put into the file of a session.
+    written: Mutex<HashMap<String, (usize, usize)>>,
 }
 
 /// No file of ours is nearly as large.
@@ -42,6 +61,7 @@ impl Store {
         let variable = || std::env::var_os("MOCK_STATE_DIR").filter(|d| !d.is_empty());
         Store {
             directory: directory.or_else(|| variable().map(PathBuf::from)),
+            written: Mutex::default(),
         }
     }
 
@@ -50,7 +70,7 @@ impl Store {
         let plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let named = plain && !id.is_empty() && id.len() <= 100;
         let directory = self.directory.as_ref().filter(|_| named)?;
-        Some(directory.join(format!("{id}.json")))
+        Some(directory.join(format!("{id}.jsonl")))
     }
 
     /// A state directory that cannot be written is told once per session, on stderr: the
@@ -59,17 +79,27 @@ impl Store {
         let Some(file) = self.file(&saved.id) else {
             return;
         };
-        let write = || {
-            if let Some(directory) = file.parent() {
-                fs::create_dir_all(directory)?;
-            }
-            let fresh = file.with_extension("new");
-            fs::write(&fresh, serde_json::to_vec(saved)?)?;
-            fs::rename(&fresh, &file)
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = written.get(&saved.id).and_then(|(prompts, history)| {
+            Some((
+                saved.prompts.get(*prompts..)?,
+                saved.history.get(*history..)?,
+            ))
+        });
+        let done = match known {
+            Some((prompts, history)) => append(&file, &added(saved, prompts, history)),
+            // Another process may have left half a line.
+            None => replace(&file, &added(saved, &saved.prompts, &saved.history)),
         };
-        let written: std::io::Result<()> = write();
-        if let Err(error) = written {
-            eprintln!("mock: the session is not saved: {error}");
+        match done {
+            Ok(()) => {
+                let lengths = (saved.prompts.len(), saved.history.len());
+                written.insert(saved.id.clone(), lengths);
+            }
+            Err(error) => {
+                written.remove(&saved.id);
+                eprintln!("mock: the session is not saved: {error}");
+            }
         }
     }
 
@@ -77,16 +107,31 @@ impl Store {
         self.read(&self.file(id)?).filter(|saved| saved.id == id)
     }
 
-    fn read(&self, file: &std::path::Path) -> Option<Saved> {
+    fn read(&self, file: &Path) -> Option<Saved> {
         let size = fs::metadata(file).ok()?.len();
         if size > LARGEST {
             return None;
         }
-        serde_json::from_slice(&fs::read(file).ok()?).ok()
+        let bytes = fs::read(file).ok()?;
+        // What was cut off in the middle was not saved.
+        let whole = bytes.get(..=memchr::memrchr(b'\n', &bytes)?)?;
+        let lines = serde_json::Deserializer::from_slice(whole).into_iter::<Saved>();
+        let mut all: Option<Saved> = None;
+        for line in lines {
+            let mut line = line.ok()?;
+            if let Some(before) = all.take() {
+                line.prompts.splice(0..0, before.prompts);
+                line.history.splice(0..0, before.history);
+            }
+            all = Some(line);
+        }
+        all
     }
 
     pub fn delete(&self, id: &str) {
         if let Some(file) = self.file(id) {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.remove(id);
             let _ = fs::remove_file(file);
         }
     }
@@ -101,10 +146,43 @@ impl Store {
         files
             .flatten()
             .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|e| e == "json"))
+            .filter(|path| path.extension().is_some_and(|e| e == "jsonl"))
             .filter_map(|path| self.read(&path))
             .collect()
     }
+}
+
+fn added<'s>(saved: &'s Saved, prompts: &'s [String], history: &'s [Value]) -> Added<'s> {
+    Added {
+        id: &saved.id,
+        cwd: &saved.cwd,
+        directories: &saved.directories,
+        title: saved.title.as_deref(),
+        updated_at: &saved.updated_at,
+        turns: saved.turns,
+        prompts,
+        history,
+    }
+}
+
+fn line(added: &Added) -> std::io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(added)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn append(file: &Path, added: &Added) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().append(true).open(file)?;
+    file.write_all(&line(added)?)
+}
+
+fn replace(file: &Path, added: &Added) -> std::io::Result<()> {
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let fresh = file.with_extension("new");
+    fs::write(&fresh, line(added)?)?;
+    fs::rename(&fresh, file)
 }
 
 /// An id that no other process will give.
@@ -157,12 +235,69 @@ mod tests {
 
     #[test]
     fn ids_from_the_wire_stay_in_the_directory() {
-        let store = Store {
-            directory: Some(PathBuf::from("state")),
-        };
+        let store = Store::new(Some(PathBuf::from("state")));
         assert!(store.file("mock-1").is_some());
         for id in ["", "../x", "a/b", "a.b", &"a".repeat(101)] {
             assert!(store.file(id).is_none(), "{id}");
         }
+    }
+
+    fn told(saved: &Saved) -> String {
+        let history: Vec<String> = saved.history.iter().map(Value::to_string).collect();
+        format!(
+            "{} {} {}",
+            saved.turns,
+            saved.prompts.join("+"),
+            history.join("+")
+        )
+    }
+
+    #[test]
+    fn a_session_grows_by_lines_and_is_read_as_a_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let open = || Store::new(Some(dir.path().to_owned()));
+        let store = open();
+        let mut saved = Saved {
+            id: "mock-1".to_owned(),
+            ..Saved::default()
+        };
+        let file = dir.path().join("mock-1.jsonl");
+        let mut sizes = Vec::new();
+        for turn in 1..=4 {
+            saved.turns = turn;
+            saved.prompts.push(format!("p{turn}"));
+            saved.history.push(Value::from(turn));
+            store.save(&saved);
+            sizes.push(fs::metadata(&file).expect("there").len());
+        }
+        assert_eq!(
+            sizes.iter().map(|s| s / sizes[0]).collect::<Vec<_>>(),
+            [1, 2, 3, 4]
+        );
+        assert_eq!(
+            told(&open().load("mock-1").expect("saved")),
+            "4 p1+p2+p3+p4 1+2+3+4"
+        );
+
+        // A death in the middle of a line, and another process that goes on.
+        let whole = fs::read(&file).expect("read");
+        fs::write(&file, &whole[..whole.len() - 9]).expect("cut");
+        let next = open();
+        let mut saved = next.load("mock-1").expect("saved");
+        assert_eq!(told(&saved), "3 p1+p2+p3 1+2+3");
+        saved.prompts.push("p5".to_owned());
+        next.save(&saved);
+        assert_eq!(
+            told(&open().load("mock-1").expect("saved")),
+            "3 p1+p2+p3+p5 1+2+3"
+        );
+
+        // A conversation that became shorter is written anew.
+        saved.prompts.clear();
+        next.save(&saved);
+        assert_eq!(told(&open().load("mock-1").expect("saved")), "3  1+2+3");
+        assert_eq!(open().all().len(), 1);
+        next.delete("mock-1");
+        assert!(open().load("mock-1").is_none());
     }
 }

@@ -265,27 +265,42 @@ fn digest(value: &Value) -> Value {
 /// Over the entry without its hash, keys in order of their names.
 fn hash_of(entry: &Map<String, Value>) -> String {
     let mut hasher = Sha256::new();
-    hasher.update(canonical(&Value::Object(entry.clone())));
+    let mut text = String::with_capacity(512);
+    canonical_object(entry, &mut text);
+    hasher.update(text);
     format!("sha256:{:x}", hasher.finalize())
 }
 
-fn canonical(value: &Value) -> String {
+fn canonical(value: &Value, text: &mut String) {
     match value {
-        Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort();
-            let members = keys.into_iter().map(|key| {
-                let value = map.get(key).map(canonical).unwrap_or_default();
-                format!("{}:{value}", Value::from(key.as_str()))
-            });
-            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-        }
+        Value::Object(map) => canonical_object(map, text),
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(canonical).collect();
-            format!("[{}]", items.join(","))
+            text.push('[');
+            for (n, item) in items.iter().enumerate() {
+                if n > 0 {
+                    text.push(',');
+                }
+                canonical(item, text);
+            }
+            text.push(']');
         }
-        other => other.to_string(),
+        other => text.push_str(&other.to_string()),
     }
+}
+
+fn canonical_object(map: &Map<String, Value>, text: &mut String) {
+    let mut members: Vec<(&String, &Value)> = map.iter().collect();
+    members.sort_by_key(|(key, _)| *key);
+    text.push('{');
+    for (n, (key, value)) in members.into_iter().enumerate() {
+        if n > 0 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(key.as_str()).to_string());
+        text.push(':');
+        canonical(value, text);
+    }
+    text.push('}');
 }
 
 fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {

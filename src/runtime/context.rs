@@ -116,8 +116,11 @@ struct Masked {
 impl Observer for Masked {
     fn stage(&self, stage: Stage, detail: &str) {
         // A log that cannot be written stops the run at its next step, which is told.
-        let event = format!("stage.{}", stage.as_str());
-        let _ = self.audit.record(&event, json!({ "detail": detail }));
+        // A turn has entries of its own, which stop it.
+        if stage != Stage::Turn {
+            let event = format!("stage.{}", stage.as_str());
+            let _ = self.audit.record(&event, json!({ "detail": detail }));
+        }
         self.inner.stage(stage, &self.masks.mask(detail));
     }
 

@@ -11,6 +11,7 @@ use agent_client_protocol::v1::schema::{
     SessionConfigOption, SessionModeState, StopReason as Stop, TextContent,
 };
 use agent_client_protocol::{Agent, Error};
+use futures::channel::mpsc::UnboundedSender;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -40,6 +41,8 @@ pub struct Live {
     pub cwd: PathBuf,
     pub initialized: Mutex<Option<InitializeResponse>>,
     pub session: Mutex<Option<String>>,
+    /// Lines for the agent that are our own, and not the library's.
+    pub wire: Mutex<Option<UnboundedSender<String>>>,
     /// Whether the turn is to end; asked for at any time, also before the turn runs.
     pub cancel: Cancel,
     /// A cancelled turn that the agent has not ended yet.
@@ -109,6 +112,19 @@ impl Live {
                 }
             }
         }
+    }
+
+    /// It takes nothing more; mostly since it has ended.
+    async fn deaf(&self) -> Fault {
+        let over = tokio::time::timeout(LAST_WORD, self.shared.over());
+        if over.await.is_ok() {
+            return self.ended("in the turn").await;
+        }
+        Fault::new(
+            Code::ProtocolViolation,
+            "the agent has closed its standard input (ACP, transports)",
+        )
+        .hint("start a new session")
     }
 
     pub async fn open(&self, open: &Open) -> Result<Opened, Refused> {
@@ -215,11 +231,18 @@ impl Live {
 
     pub async fn turn(&self, session: &str, message: &str) -> Result<StopReason, Fault> {
         let prompt = vec![ContentBlock::Text(TextContent::new(message))];
-        let answer = self
-            .agent
-            .send_request(PromptRequest::new(session.to_owned(), prompt))
-            .block_task();
+        let prompt = PromptRequest::new(session.to_owned(), prompt);
+        let (line, answer) = self.shared.asked.ask(&prompt).map_err(|error| {
+            Fault::new(
+                Code::TurnFailed,
+                format!("the prompt cannot be sent: {error}"),
+            )
+        })?;
         let mut answer = Box::pin(answer);
+        let wire = locked(&self.wire).clone();
+        if wire.is_none_or(|wire| wire.unbounded_send(line).is_err()) {
+            return Err(self.deaf().await);
+        }
         let cancelled = async {
             self.cancel.wait().await;
             // Where the wish came before the prompt went out, the agent has not heard it.
@@ -229,8 +252,7 @@ impl Live {
         };
         let answered = tokio::select! {
             biased;
-            answered = &mut answer => Some(answered),
-            _ = self.shared.over() => tokio::time::timeout(LAST_WORD, answer).await.ok(),
+            answered = &mut answer => answered,
             () = cancelled => {
                 *locked(&self.stale) = Some(tokio::spawn(async move {
                     let _ = answer.await;
@@ -239,18 +261,15 @@ impl Live {
             }
         };
         match answered {
-            Some(Ok(answer)) => Ok(match answer.stop_reason {
+            Ok(answer) => Ok(match answer.stop_reason {
                 Stop::MaxTokens => StopReason::MaxTokens,
                 Stop::MaxTurnRequests => StopReason::MaxTurnRequests,
                 Stop::Refusal => StopReason::Refusal,
                 Stop::Cancelled => StopReason::Cancelled,
                 _ => StopReason::EndTurn,
             }),
-            Some(Err(_)) | None if self.agent.is_incoming_closed() => {
-                Err(self.ended("in the turn").await)
-            }
-            Some(Err(error)) => Err(failed(&error, "in the turn")),
-            None => Err(self.ended("in the turn").await),
+            Err(Some(error)) => Err(failed(&error, "in the turn")),
+            Err(None) => Err(self.ended("in the turn").await),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The ACP arm: the protocol library speaks, over a wire that passes through our hands.
 
+mod asked;
 mod files;
 mod live;
 mod services;
@@ -92,7 +93,9 @@ impl Acp {
         let reading = tokio::spawn(tap::read(wire.stdout, Arc::clone(&shared), onward));
         let writing = tokio::spawn(tap::write(wire.stdin, lines, Arc::clone(&services)));
         let transport = LineTransport::new(
-            outgoing.sink_map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe)),
+            outgoing
+                .clone()
+                .sink_map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe)),
             incoming,
         );
         let (give, agent) = oneshot::channel();
@@ -126,6 +129,7 @@ impl Acp {
             cwd,
             initialized: Mutex::new(None),
             session: Mutex::new(None),
+            wire: Mutex::new(Some(outgoing)),
             cancel: Cancel::default(),
             stale: Mutex::new(None),
             hang_up: Mutex::new(Some(hang_up)),
@@ -278,7 +282,8 @@ impl Acp {
         if let Some(hang_up) = locked(&live.hang_up).take() {
             let _ = hang_up.send(());
         }
-        // The library lets go of the agent's input, which then ends.
+        // The library lets go of the agent's input, as we do; then it ends.
+        *locked(&live.wire) = None;
         let tasks = std::mem::take(&mut *locked(&live.tasks));
         let mut tasks = tasks.into_iter();
         for task in tasks.by_ref().take(2) {

@@ -12,6 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
+use super::asked::Asked;
 use super::services::Services;
 use super::updates::{Chunk, Params, Tools};
 use crate::runtime::arm::Events;
@@ -46,6 +47,8 @@ struct Envelope<'l> {
 pub struct Shared {
     /// The session whose updates count, and where they go; `None` between turns.
     turn: Mutex<Option<Arc<(String, Events)>>>,
+    /// The prompt that the agent works on.
+    pub asked: Asked,
     /// Why nothing more can come; the reason stands once it is set.
     over: watch::Sender<Option<Over>>,
     first_odd: Mutex<Option<String>>,
@@ -66,6 +69,7 @@ impl Shared {
     pub fn new(observer: Arc<dyn Observer>, masks: Masks) -> Arc<Self> {
         Arc::new(Shared {
             turn: Mutex::new(None),
+            asked: Asked::default(),
             over: watch::channel(None).0,
             first_odd: Mutex::new(None),
             announced: Mutex::default(),
@@ -159,6 +163,7 @@ pub async fn read(
         }
         first
     });
+    shared.asked.end();
     // What is still to come has no reader; it is drained all the same.
     while lines.next().await.is_some() {}
 }
@@ -220,6 +225,7 @@ impl Reader {
                 self.update(params.get()).await?;
                 Ok(None)
             }
+            (None, id, _) if self.shared.asked.is_answer(id, &line) => Ok(None),
             _ => Ok(Some(line)),
         }
     }

@@ -1,0 +1,201 @@
+//! The request of a turn, past the protocol library: its prompt goes straight to the wire, and
+//! its answer comes straight from there. Every turn waits for these two, and nothing else does.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+/// What became of a prompt: `Err(None)` where the agent will never answer.
+pub type Answered = Result<PromptResponse, Option<Error>>;
+
+/// The prompt that waits for its answer; the library's ids look otherwise.
+#[derive(Default)]
+pub struct Asked(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    /// Nothing more comes from the agent.
+    over: bool,
+    waiting: Option<(String, oneshot::Sender<Result<PromptResponse, Error>>)>,
+}
+
+#[derive(Serialize)]
+struct Request<'p> {
+    jsonrpc: &'static str,
+    id: &'p str,
+    method: &'static str,
+    params: &'p PromptRequest,
+}
+
+#[derive(Deserialize)]
+struct Response<'l> {
+    #[serde(borrow, default)]
+    result: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'l RawValue>,
+}
+
+impl Asked {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The line to send, and where its answer will come.
+    pub fn ask(
+        &self,
+        prompt: &PromptRequest,
+    ) -> serde_json::Result<(String, impl Future<Output = Answered> + Send + use<>)> {
+        let (sender, answer) = oneshot::channel();
+        let mut state = self.state();
+        state.last += 1;
+        let id = format!("prompt-{}", state.last);
+        let request = Request {
+            jsonrpc: "2.0",
+            id: &id,
+            method: "session/prompt",
+            params: prompt,
+        };
+        let line = serde_json::to_string(&request)?;
+        if !state.over {
+            state.waiting = Some((id, sender));
+        }
+        let answer = async move {
+            match answer.await {
+                Ok(answered) => answered.map_err(Some),
+                Err(_) => Err(None),
+            }
+        };
+        Ok((line, answer))
+    }
+
+    /// Whether the line is the answer that somebody waits for; then it has it now.
+    pub fn is_answer(&self, id: Option<&RawValue>, line: &str) -> bool {
+        let Some(id) = id.and_then(|id| serde_json::from_str::<Cow<str>>(id.get()).ok()) else {
+            return false;
+        };
+        let mut state = self.state();
+        let Some((_, sender)) = state.waiting.take_if(|(asked, _)| *asked == id) else {
+            return false;
+        };
+        drop(state);
+        // Whoever asked may have gone.
+        let _ = sender.send(read(line));
+        true
+    }
+
+    /// The agent says nothing more: whoever waits need not.
+    pub fn end(&self) {
+        let mut state = self.state();
+        state.over = true;
+        state.waiting = None;
+    }
+}
+
+fn read(line: &str) -> Result<PromptResponse, Error> {
+    let unreadable = |why: String| {
+        let mut error = Error::internal_error();
+        error.message = format!("its answer to session/prompt cannot be read: {why}");
+        error
+    };
+    let response: Response =
+        serde_json::from_str(line).map_err(|error| unreadable(error.to_string()))?;
+    match (response.result, response.error) {
+        (_, Some(error)) => Err(serde_json::from_str(error.get())
+            .unwrap_or_else(|error| unreadable(format!("its `error`: {error}")))),
+        (Some(result), None) => {
+            serde_json::from_str(result.get()).map_err(|error| unreadable(error.to_string()))
+        }
+        (None, None) => Err(unreadable("it has neither `result` nor `error`".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_client_protocol::v1::schema::StopReason;
+
+    fn prompt() -> PromptRequest {
+        PromptRequest::new("ses", Vec::new())
+    }
+
+    fn id_of(line: &str) -> String {
+        let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(value["method"], "session/prompt");
+        assert_eq!(value["params"]["sessionId"], "ses");
+        value["id"].as_str().expect("an id").to_owned()
+    }
+
+    fn is_answer(asked: &Asked, line: &str) -> bool {
+        let value: &RawValue = serde_json::from_str(line).expect("JSON");
+        #[derive(Deserialize)]
+        struct Id<'l> {
+            #[serde(borrow)]
+            id: &'l RawValue,
+        }
+        let id: Id = serde_json::from_str(value.get()).expect("an id");
+        asked.is_answer(Some(id.id), line)
+    }
+
+    #[tokio::test]
+    async fn its_own_answer_and_no_other_ends_it() {
+        let asked = Asked::default();
+        let (first, _gone) = asked.ask(&prompt()).expect("a line");
+        let (line, answer) = asked.ask(&prompt()).expect("a line");
+        let id = id_of(&line);
+        assert_ne!(id_of(&first), id);
+        for other in [id_of(&first), "9".to_owned(), format!("{id}0")] {
+            let line = format!(r#"{{"id":"{other}","result":{{"stopReason":"refusal"}}}}"#);
+            assert!(!is_answer(&asked, &line), "{other}");
+        }
+        assert!(!is_answer(&asked, r#"{"id":2,"result":{}}"#));
+        let line = format!(r#"{{"id":"{id}","result":{{"stopReason":"end_turn"}}}}"#);
+        assert!(is_answer(&asked, &line));
+        let answered = answer.await.expect("an answer");
+        assert_eq!(answered.stop_reason, StopReason::EndTurn);
+        assert!(!is_answer(&asked, &line), "only once");
+    }
+
+    #[tokio::test]
+    async fn answers_that_are_none_say_why() {
+        for (answer, wanted) in [
+            (r#""error":{"code":-32000,"message":"log in"}"#, "log in"),
+            (
+                r#""error":{"code":-32000,"message":"log in"},"result":{"stopReason":"end_turn"}"#,
+                "log in",
+            ),
+            (r#""error":7"#, "its `error`: "),
+            (r#""result":{}"#, "missing field `stopReason`"),
+            (r#""result":7"#, "invalid type"),
+            (r#""resul":{}"#, "neither `result` nor `error`"),
+        ] {
+            let asked = Asked::default();
+            let (line, coming) = asked.ask(&prompt()).expect("a line");
+            assert!(is_answer(
+                &asked,
+                &format!(r#"{{"id":"{}",{answer}}}"#, id_of(&line))
+            ));
+            let error = coming.await.expect_err("no answer").expect("an error");
+            assert!(
+                error.message.contains(wanted),
+                "{answer}: {}",
+                error.message
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_an_agent_that_is_gone() {
+        let asked = Asked::default();
+        let (_, before) = asked.ask(&prompt()).expect("a line");
+        asked.end();
+        let (_, after) = asked.ask(&prompt()).expect("a line");
+        assert!(matches!(before.await, Err(None)));
+        assert!(matches!(after.await, Err(None)));
+    }
+}
