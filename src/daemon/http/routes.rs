@@ -169,7 +169,7 @@ async fn forget(State(door): Shared, Path(id): Path<String>) -> Answered {
 }
 
 async fn prompt(State(door): Shared, Path(id): Path<String>, request: Request) -> Answered {
-    door.registry.get(&id)?;
+    door.registry.knows(&id)?;
     let asked: PromptRequest = body::read(request, door.times.body).await?;
     not_empty(&asked.prompt)?;
     door.registry.prompt(&id, asked.prompt).await?;
@@ -207,7 +207,7 @@ async fn permission(
     Path((id, question)): Path<(String, String)>,
     request: Request,
 ) -> Answered {
-    door.registry.get(&id)?;
+    door.registry.knows(&id)?;
     let given: PermissionAnswer = body::read(request, door.times.body).await?;
     let answer = match (given.option_id, given.cancelled.unwrap_or(false)) {
         (Some(option), false) => Answer::Choice(option),
@@ -302,7 +302,7 @@ async fn stream(
 }
 
 async fn ticket(State(door): Shared, Path(id): Path<String>) -> Answered {
-    door.registry.get(&id)?;
+    door.registry.knows(&id)?;
     let ticket = door.tickets.issue(Purpose::Stream(id), STREAM_LIFE)?;
     let expires_in_ms = u64::try_from(STREAM_LIFE.as_millis()).unwrap_or(u64::MAX);
     let issued = Ticket {

@@ -97,7 +97,7 @@ impl Entry {
         change(&mut record);
         let now = record.clone();
         drop(record);
-        self.keep(&now);
+        self.keep(now.clone());
         now
     }
 
@@ -106,7 +106,7 @@ impl Entry {
         change(&mut self.record());
     }
 
-    pub(super) fn keep(&self, record: &Session) {
+    pub(super) fn keep(&self, record: Session) {
         self.log.record(record);
         self.file.touch();
     }
@@ -124,10 +124,10 @@ impl Entry {
             record.pending_permissions.clear();
         }
         change(&mut record);
-        let now = record.clone();
+        let (now, told) = (record.clone(), status_data(&record));
         drop(record);
-        self.keep(&now);
-        self.channel.push(Kind::Status, &status_data(&now));
+        self.keep(now);
+        self.channel.push(Kind::Status, &told);
         true
     }
 
@@ -214,8 +214,8 @@ impl Entry {
     }
 
     fn tell_busy(&self) {
-        let now = self.snapshot();
-        self.channel.push(Kind::Status, &status_data(&now));
+        let told = status_data(&self.record());
+        self.channel.push(Kind::Status, &told);
     }
 
     /// The agent is ready: what came before goes to it.

@@ -213,6 +213,11 @@ impl Registry {
         Ok(self.entry(id)?.snapshot())
     }
 
+    /// Refuses ids of nobody.
+    pub fn knows(&self, id: &str) -> Result<(), ApiError> {
+        self.entry(id).map(drop)
+    }
+
     fn entry(&self, id: &str) -> Result<Arc<Entry>, ApiError> {
         let sessions = self
             .shared

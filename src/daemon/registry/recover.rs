@@ -47,7 +47,7 @@ impl Registry {
             self.shared.log.append(&session.id, item);
             seq += 1;
         }
-        self.shared.log.record(&session);
+        self.shared.log.record(session.clone());
         (session, seq)
     }
 }

@@ -338,6 +338,7 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
     };
     let ended = session.ended();
     entry.ready(Arc::clone(&session));
+    crate::daemon::slim::soon();
     if doomed.borrow().is_some() {
         // It was doomed between two looks.
         let why = doomed.borrow().clone().unwrap_or_default();

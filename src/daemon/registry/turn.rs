@@ -88,23 +88,21 @@ async fn end(entry: &Arc<Entry>, event: &StreamEvent) {
     let mut items = vec![(Kind::Event, data)];
     let lines = project(entry, event);
     items.extend(lines.iter().map(|line| line_data(&line.text, line.stream)));
-    let open: Vec<String> = {
-        let now = entry.snapshot();
-        now.pending_permissions.into_iter().map(|p| p.id).collect()
-    };
+    let mut after = entry.snapshot();
     items.extend(
-        open.iter()
-            .map(|id| (Kind::Permission, json!({ "id": id, "closed": true }))),
+        after
+            .pending_permissions
+            .iter()
+            .map(|asked| (Kind::Permission, json!({ "id": asked.id, "closed": true }))),
     );
     let over = |record: &mut Record| {
         record.busy = false;
         record.pending_permissions.clear();
         record.last_output_at = Some(entry.clock.now_for(record));
     };
-    let mut after = entry.snapshot();
     over(&mut after);
     items.push((Kind::Status, status_data(&after)));
-    entry.keep(&after);
+    entry.keep(after);
     // Who has seen the end may prompt again at once; who sees no turn sees its end, too.
     entry
         .channel

@@ -172,8 +172,8 @@ impl Log {
     }
 
     /// The session's record as it is now.
-    pub fn record(&self, session: &Session) {
-        self.order(Order::Record(Box::new(session.clone())));
+    pub fn record(&self, session: Session) {
+        self.order(Order::Record(Box::new(session)));
     }
 
     pub fn forget(&self, id: &str) {
