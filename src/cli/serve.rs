@@ -114,6 +114,7 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
     let _lock = alone(&home)?;
     raise_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers())
         .enable_all()
         .build()
         .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
@@ -122,6 +123,13 @@ pub fn run(args: &Serve, global: &Global, out: &mut dyn Write) -> Outcome {
     // Whatever still runs goes with it.
     runtime.shutdown_timeout(LEAVING);
     face.end(served, started)
+}
+
+/// Half of the processors: the agents need theirs, and two threads of a host that has little to
+/// do wake each other more than they help.
+fn workers() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 2).max(1)
 }
 
 fn alone(home: &Home) -> Result<Lock, Failure> {

@@ -559,4 +559,24 @@ mod tests {
         assert_eq!(at(951_782_400_123), "2000-02-29T00:00:00.123Z");
         assert_eq!(at(1_767_225_599_000), "2025-12-31T23:59:59.000Z");
     }
+
+    #[test]
+    fn a_log_that_was_moved_away_is_begun_anew() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path());
+        let open = || Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        let path = default_path(&home);
+        let before = open();
+        before.record("test.one", json!({})).expect("written");
+        // Somebody holds it still, and somebody else rotates it.
+        let aside = path.with_extension("old");
+        std::fs::rename(&path, &aside).expect("moved");
+        let after = open();
+        after.record("test.two", json!({})).expect("written");
+        let text = |path: &Path| std::fs::read_to_string(path).expect("there");
+        assert!(text(&path).contains("test.two") && !text(&path).contains("test.one"));
+        assert!(text(&aside).contains("test.one") && !text(&aside).contains("test.two"));
+        assert_eq!(verify(&path).expect("whole").events, 1);
+        drop(before);
+    }
 }

@@ -367,3 +367,29 @@ fn no_more_sessions_than_were_asked_for() {
     host.post(&format!("/sessions/{id}/kill"), &json!({}));
     host.running("default");
 }
+
+/// A host keeps its pages small; agents have what the machine gives.
+#[test]
+fn only_the_host_does_without_huge_pages() {
+    let host = Served::new();
+    host.running("default");
+    let allowed = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find(|l| l.starts_with("THP_enabled:"))?;
+        line.split_whitespace().nth(1).map(str::to_owned)
+    };
+    let ours = allowed(std::process::id());
+    let Some(ours) = ours else {
+        // A kernel that does not tell.
+        return;
+    };
+    assert_eq!(allowed(host.child.id()).as_deref(), Some("0"));
+    let work = super::served::work(host.dir.path());
+    let agents: Vec<String> = processes_of(&work)
+        .into_iter()
+        .filter(|pid| *pid != host.child.id())
+        .filter_map(allowed)
+        .collect();
+    assert!(!agents.is_empty());
+    assert!(agents.iter().all(|agent| *agent == ours), "{agents:?}");
+}

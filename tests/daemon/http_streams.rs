@@ -135,5 +135,9 @@ fn readers_that_leave_are_let_go() {
     let readers: Vec<Stream> = (0..50).map(|_| host.stream(&id, "", "")).collect();
     assert!(open() >= before + 50);
     drop(readers);
-    eventually("their sockets are closed", || open() < before + 10);
+    // It shows with the next words; signs of life would do, too, every 25 seconds.
+    eventually("their sockets are closed", || {
+        host.turn(&id, "hello");
+        open() < before + 10
+    });
 }

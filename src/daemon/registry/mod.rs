@@ -279,6 +279,8 @@ impl Registry {
     /// Sends a prompt; the answer comes as events (A46-TURN-04: one at a time).
     pub async fn prompt(&self, id: &str, prompt: String) -> Result<(), ApiError> {
         self.entry(id)?.prompt(prompt)?;
+        // The agent hears of it first, and thinks while the rest is done.
+        tokio::task::yield_now().await;
         // Who was told that it has begun finds its end, whatever becomes of the host.
         self.shared.log.flush().await;
         Ok(())
