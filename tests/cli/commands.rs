@@ -36,6 +36,26 @@ fn help_and_version() {
 }
 
 #[test]
+fn a_command_without_its_dashes_is_told_where_they_stand() {
+    let dir = Dir::new();
+    for words in [
+        &["certify", "my-agent", "acp"][..],
+        &["aoi-lint", "my-tool", "search"],
+        &["record", "my-agent"],
+    ] {
+        let ran = dir.run(words).exits(64);
+        let tip = format!("`agentproto {} [OPTIONS] -- my-tool …`", words[0]);
+        assert!(ran.err.contains(&tip), "{words:?}: {}", ran.err);
+        let ran = dir.run(&[words, &["--output", "jsonl"]].concat()).exits(64);
+        assert!(ran.out.contains(&tip), "{words:?}: {}", ran.out);
+    }
+    for words in [&["certify", "--", "x", "--mock"][..], &["lint", "--odd"]] {
+        let ran = dir.run(words);
+        assert!(!ran.err.contains("behind `--`"), "{words:?}: {}", ran.err);
+    }
+}
+
+#[test]
 fn every_rule_is_explained() {
     let dir = Dir::new();
     let slugs: Vec<&str> = registry::rules().map(|r| r.slug).collect();

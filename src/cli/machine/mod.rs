@@ -193,14 +193,19 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
         true => error.print(),
         false => io::stderr().lock().write_all(masked.as_bytes()),
     };
+    let tip = without_dashes(error, &words);
+    if let Some(tip) = &tip {
+        let _ = writeln!(io::stderr().lock(), "\n  tip: {tip}");
+    }
     if !asks_for_events(&words) {
         return exit::USAGE;
     }
     let first = masked.lines().next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or(first);
-    let failure = Failure::new(exit::USAGE, message)
-        .typed("usage")
-        .hint("`agentproto --help` lists commands");
+    let failure = Failure::new(exit::USAGE, message).typed("usage").hint(
+        tip.as_deref()
+            .unwrap_or("`agentproto --help` lists commands"),
+    );
     let call = Call {
         name: command_in(&words),
         is_machine: true,
@@ -209,6 +214,18 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
     let mut out = Stream::new(io::stdout().lock(), true).of(&call.name);
     let _ = failure_events(&call, &failure, &mut out).and_then(|()| out.flush());
     faulty(&out).unwrap_or(exit::USAGE)
+}
+
+/// What to type where the words of another program stand without `--` before them.
+fn without_dashes(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let takes_command = ["certify", "aoi-lint", "record"];
+    let name = command_in(words);
+    let is_that = error.kind() == clap::error::ErrorKind::UnknownArgument
+        && takes_command.contains(&name.as_str())
+        && !words.iter().any(|word| word == "--");
+    is_that.then(|| {
+        format!("a command to run stands behind `--`: `agentproto {name} [OPTIONS] -- my-tool …`")
+    })
 }
 
 /// Whether a command line that could not be understood asks for machine mode all the same.

@@ -92,7 +92,18 @@ pub fn binary() -> io::Result<&'static Path> {
 pub fn own_path() -> io::Result<PathBuf> {
     match BINARY.get() {
         Some(path) => path.canonicalize(),
-        None => std::env::current_exe(),
+        None => std::env::current_exe().map(in_its_place),
+    }
+}
+
+/// A binary that was replaced while it runs, as an update does, is told as deleted; bundles mean
+/// what stands in its place.
+fn in_its_place(path: PathBuf) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let told = path.as_os_str().as_bytes();
+    match told.strip_suffix(b" (deleted)") {
+        Some(place) if !path.exists() => OsStr::from_bytes(place).into(),
+        _ => path,
     }
 }
 
@@ -169,5 +180,22 @@ fn carry_out(
         (Kind::Guard, Some(inner)) => bubblewrap::guard(control, plan, inner),
         (Kind::Native, _) => native::run(control, plan, arrived),
         (Kind::Inner, _) => bubblewrap::inside(control, plan),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binary_that_was_replaced_is_the_one_in_its_place() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("tool");
+        let told = dir.path().join("tool (deleted)");
+        assert_eq!(in_its_place(place.clone()), place);
+        assert_eq!(in_its_place(told.clone()), place);
+        // Somebody may have called it so.
+        std::fs::write(&told, "").expect("written");
+        assert_eq!(in_its_place(told.clone()), told);
     }
 }
