@@ -113,6 +113,7 @@ impl Asker {
             reader: Reader::All,
             walls: None,
             limit: self.limit,
+            is_slow: false,
             is_machine: false,
             version: None,
             canaries: false,

@@ -9,6 +9,7 @@ pub mod canary;
 pub mod capture;
 pub mod checks;
 pub mod compat;
+pub mod ground;
 pub mod guess;
 pub mod hints;
 pub mod init;
@@ -33,11 +34,10 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use ground::{Ground, Lanes};
 use model::{Report, Subject, Timing, Tool};
 use probe::Probe;
 use session::{Options, Session};
-
-use crate::runtime::workplace::Workplace;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LintError {
@@ -47,6 +47,8 @@ pub enum LintError {
     NotExecutable(String),
     #[error("the tool cannot be started: {0}")]
     NotStarted(String),
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
     #[error("cannot make a directory for the runs: {0}")]
     Workplace(#[source] std::io::Error),
 }
@@ -58,12 +60,32 @@ pub async fn lint(
     stop: &'static AtomicBool,
 ) -> Result<Report, LintError> {
     let begun = Instant::now();
+    let ground = ground(&probe, Lanes::new(options.jobs)).await?;
+    lint_on(&ground, begun, probe, options, stop).await
+}
+
+/// Ground for batteries of a tool, whatever its own words.
+pub async fn ground(probe: &Probe, lanes: Lanes) -> Result<Ground, LintError> {
+    let needs = isolation::Needs {
+        argv: &argv(probe)?,
+        credentials: &probe.credentials.files,
+    };
+    Ground::new(&needs, lanes).await
+}
+
+/// One battery among others of the same ground.
+pub async fn lint_on(
+    ground: &Ground,
+    begun: Instant,
+    probe: Probe,
+    options: Options,
+    stop: &'static AtomicBool,
+) -> Result<Report, LintError> {
     let argv = argv(&probe)?;
-    let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
+    let (place, _lent) = ground.part();
     let jobs = options.jobs;
-    let mut session = Session::new(probe, options, argv, place.path().to_owned(), stop)
-        .map_err(LintError::Workplace)?;
-    session.isolate().await;
+    let session =
+        Session::new(probe, options, argv, place, ground, stop).map_err(LintError::Workplace)?;
     tokio::select! {
         () = checks::all(&session) => {}
         // Dropped, the runs under way end, and everything that they started.

@@ -106,6 +106,8 @@ pub struct Launch {
     pub reader: Reader,
     pub walls: Option<Walls>,
     pub limit: Duration,
+    /// The target is known to take its time.
+    pub is_slow: bool,
     pub is_machine: bool,
     pub version: Option<String>,
     pub canaries: bool,
@@ -115,7 +117,7 @@ impl Launch {
     /// Most of its time nothing happens.
     pub fn waits(&self) -> bool {
         let reader = !matches!(self.reader, Reader::All | Reader::OneLine);
-        reader || matches!(self.input, Input::Silent | Input::Terminal)
+        reader || self.is_slow || matches!(self.input, Input::Silent | Input::Terminal)
     }
 }
 

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 
 use super::capture::{Capture, End};
 use super::checks;
-use super::isolation::{self, Isolation, Needs, Walls};
+use super::ground::{Ground, Lanes};
+use super::isolation::{Isolation, Walls};
 use super::model::{Check, Finding, Verdict};
 use super::probe::{Command, Probe};
 use super::rules::{self, Level, Rule};
@@ -24,8 +25,6 @@ const KEPT_IN_ALL: usize = 256 << 20;
 const KEPT_THEN: usize = 64 << 10;
 /// What a line costs beside its bytes, once it is read as an event.
 const COST_OF_LINE: usize = 128;
-/// Runs that mostly wait cost little: so many of them for each other one.
-const WAITERS: usize = 3;
 /// A run that the machine had no time for is tried so often in all.
 const FAIR_TRIES: usize = 3;
 
@@ -87,8 +86,6 @@ pub struct Session {
     pub probe: Probe,
     pub options: Options,
     pub declared: OnceCell<Declared>,
-    /// What discovery is shut off from, and what it cannot be: nothing that needs that is
-    /// proven then.
     pub isolation: Isolation,
     /// The tool's words, the program by its path.
     pub argv: Vec<OsString>,
@@ -99,8 +96,7 @@ pub struct Session {
     sweeper: Sweeper,
     /// For everything that changes nothing.
     common: World,
-    jobs: Semaphore,
-    waiters: Semaphore,
+    lanes: Arc<Lanes>,
     /// Mutating probes one after another: they share what they change.
     pub mutations: tokio::sync::Mutex<()>,
     captures: Mutex<Vec<Arc<Capture>>>,
@@ -128,6 +124,8 @@ pub struct How {
     pub human: bool,
     pub version: Option<String>,
     pub canaries: bool,
+    /// Words that make it take its time.
+    pub slow: bool,
     /// Without others of ours that keep the machine busy.
     pub alone: bool,
     /// Where it happens; the common world where this is not said.
@@ -147,20 +145,20 @@ impl Session {
         options: Options,
         argv: Vec<OsString>,
         root: PathBuf,
+        ground: &Ground,
         stop: &'static std::sync::atomic::AtomicBool,
     ) -> std::io::Result<Session> {
         let common = World::new(root.join("common"))?;
         Ok(Session {
             declared: OnceCell::new(),
-            isolation: Isolation::default(),
+            isolation: ground.isolation.clone(),
             argv,
             costs: Costs::default(),
             stop,
             worlds: AtomicU64::new(0),
             sweeper: Sweeper::new(),
             common,
-            jobs: Semaphore::new(options.jobs.max(1)),
-            waiters: Semaphore::new(options.jobs.max(1).saturating_mul(WAITERS)),
+            lanes: Arc::clone(&ground.lanes),
             mutations: tokio::sync::Mutex::new(()),
             captures: Mutex::default(),
             findings: Mutex::default(),
@@ -171,15 +169,6 @@ impl Session {
             probe,
             options,
         })
-    }
-
-    /// Sets up what discovery runs behind, and proves it.
-    pub async fn isolate(&mut self) {
-        let needs = Needs {
-            argv: &self.argv,
-            credentials: &self.probe.credentials.files,
-        };
-        self.isolation = isolation::establish(&needs, &self.root).await;
     }
 
     /// A world of its own, for a probe that changes something.
@@ -292,17 +281,14 @@ impl Session {
                 false => how.walls,
             },
             limit: how.limit.unwrap_or(self.options.limit),
+            is_slow: how.slow,
             is_machine: !how.human,
             version: how.version,
             canaries: how.canaries,
         };
-        let permit = match launch.waits() {
-            _ if how.alone => self.jobs.acquire_many(self.all_jobs()).await,
-            true => self.waiters.acquire().await,
-            false => self.jobs.acquire().await,
-        };
+        let turn = self.lanes.enter(&launch, how.alone).await;
         let done = run::run(&launch, world, &self.costs).await;
-        drop(permit);
+        drop(turn);
         let capture = Arc::new(match done {
             Ok(capture) => self.within_memory(capture),
             Err(error) => {
@@ -337,10 +323,6 @@ impl Session {
             self.run(command, probe, words, how).await
         };
         fairly(again, odd).await
-    }
-
-    fn all_jobs(&self) -> u32 {
-        u32::try_from(self.options.jobs.max(1)).unwrap_or(u32::MAX)
     }
 
     /// A target that prints much in every run is kept in part.
@@ -599,6 +581,7 @@ mod tests {
             reader: Reader::All,
             walls: None,
             limit: Duration::from_secs(2),
+            is_slow: false,
             is_machine: true,
             version: None,
             canaries: false,

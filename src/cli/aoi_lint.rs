@@ -391,6 +391,6 @@ fn not_linted(error: LintError) -> Failure {
         }
         LintError::NotStarted(_) => Failure::new(exit::UNAVAILABLE, message)
             .hint("a script begins with #! and the path of its interpreter"),
-        LintError::Workplace(_) => Failure::new(exit::CANT_CREATE, message),
+        LintError::Workplace(_) | LintError::Thread(_) => Failure::new(exit::CANT_CREATE, message),
     }
 }

@@ -49,15 +49,14 @@ pub fn run(
             eprint!("\r\x1b[K{name}");
         }
     };
-    let tried = selftest::run(args.only, args.quick, &signals::STOP, &heard);
-    let outcome = tokio
-        .block_on(tried)
+    let tokio = tokio.handle();
+    let outcome = selftest::run(args.only, args.quick, tokio, &signals::STOP, &heard)
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
     heard("");
-    if outcome.mutants.is_empty() && outcome.variants.is_empty() && !outcome.partial {
+    if outcome.is_empty() && !outcome.partial {
         let message = format!("--only {} selects nothing", args.only.join(","));
         return Err(Failure::new(exit::USAGE, message)
-            .hint("`agentproto mock --list` names mutants and variants"));
+            .hint("`agentproto mock --list` names mutants and variants; `repeats` repeats"));
     }
     // Asked before: a report that tells of the signal is not cut by it.
     let interrupted = signals::interrupted();
@@ -65,7 +64,7 @@ pub fn run(
     if let Some(code) = interrupted {
         return Ok(code);
     }
-    // A selection has no repeats, and says nothing of the whole.
+    // A selection says nothing of the whole.
     let good = outcome.is_sound() || (!args.only.is_empty() && outcome.is_clean());
     Ok(match good {
         true => exit::CLEAN,
@@ -94,6 +93,7 @@ fn print(args: &Asked, outcome: &selftest::Outcome, out: &mut dyn Write) -> std:
                 "schema": "agentproto.aoi-selftest/v1",
                 "mutants": outcome.mutants,
                 "variants": outcome.variants,
+                "flaky": outcome.flaky,
                 "summary": Value::Object(totals(outcome)),
                 "wall_ms": outcome.wall_ms,
             });
@@ -107,6 +107,9 @@ fn print(args: &Asked, outcome: &selftest::Outcome, out: &mut dyn Write) -> std:
             }
             for variant in &outcome.variants {
                 emitter.event(Event::AoiVariant, &object(json!(variant)))?;
+            }
+            for flaky in &outcome.flaky {
+                emitter.warning("FLAKE", flaky, None)?;
             }
             let took = Duration::from_secs_f64(outcome.wall_ms / 1000.0);
             emitter.summary(outcome.is_sound(), took, totals(outcome))
@@ -154,6 +157,9 @@ fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<(
         for blamed in &variant.blamed {
             writeln!(out, "  {}: {}", variant.variant, plain(blamed))?;
         }
+    }
+    for flaky in &outcome.flaky {
+        writeln!(out, "  {}", plain(flaky))?;
     }
     if outcome.partial {
         writeln!(out, "stopped before its end")?;

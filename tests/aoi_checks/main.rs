@@ -276,6 +276,7 @@ async fn a_target_starts_with_the_usual_sigpipe() {
         reader: Reader::All,
         walls: None,
         limit: Duration::from_secs(30),
+        is_slow: false,
         is_machine: false,
         version: None,
         canaries: false,

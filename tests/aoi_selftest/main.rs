@@ -1,5 +1,6 @@
-//! The judge of tools is judged: every mutant of the mock tool once, and every conforming variant.
-//! `tests/aoi/run` does it at full length, with twenty repeats of what lives on time.
+//! The judge of tools is judged: twenty repeats of what lives on time, and, where there are minutes
+//! for it, every mutant of the mock tool and every conforming variant. `tests/aoi/run` does it at
+//! full length.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;
@@ -22,20 +23,42 @@ fn every_mutant_breaks_a_rule_that_there_is() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-#[test]
-#[ignore = "minutes; `cargo test --test aoi_selftest -- --ignored`"]
-fn the_judge_is_sound() {
+/// What the selftest tells, and its exit code.
+fn selftest(more: &[&str]) -> (Value, Option<i32>) {
     let run = assert_cmd::Command::cargo_bin("agentproto")
         .expect("a binary")
         .args(["mock", "aoi", "--selftest", "--quick", "--output", "json"])
+        .args(more)
         .timeout(LIMIT)
         .output()
         .expect("it runs");
     let text = String::from_utf8_lossy(&run.stdout);
-    let told: Value = serde_json::from_str(&text).unwrap_or_else(|e| {
+    let told = serde_json::from_str(&text).unwrap_or_else(|e| {
         let stderr = String::from_utf8_lossy(&run.stderr);
         panic!("{e}: {:?}\n{text}\n{stderr}", run.status)
     });
+    (told, run.status.code())
+}
+
+/// Signals and pipes, on the tool as it is.
+#[test]
+fn what_lives_on_time_says_the_same_twenty_times() {
+    let (told, code) = selftest(&["--only", "conforming,repeats"]);
+    assert_eq!(told["flaky"], serde_json::json!([]));
+    assert_eq!(told["summary"]["repeats"], 20);
+    assert_eq!(
+        told["summary"]["false_findings"], 0,
+        "{:#}",
+        told["variants"]
+    );
+    assert!(told["variants"][0]["proven"].as_u64() > Some(50));
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+#[ignore = "minutes; `cargo test --test aoi_selftest -- --ignored`"]
+fn the_judge_is_sound() {
+    let (told, code) = selftest(&[]);
     let rows = |key: &str| told[key].as_array().cloned().unwrap_or_default();
     let survived: Vec<Value> = rows("mutants")
         .into_iter()
@@ -48,6 +71,11 @@ fn the_judge_is_sound() {
         .collect();
     let all = all().count();
     assert_eq!(rows("mutants").len(), all);
+    assert!(all >= 150 && VARIANTS.len() >= 8);
+    let of_check = |number: u64| rows("mutants").iter().any(|row| row["check"] == number);
+    for number in 1..=13 {
+        assert!(of_check(number), "no mutant of check {number}");
+    }
     assert!(strayed.len() * 50 <= all, "{strayed:#?}");
     let unnamed: Vec<Value> = rows("mutants")
         .into_iter()
@@ -61,6 +89,8 @@ fn the_judge_is_sound() {
     assert!(blamed.is_empty(), "{blamed:#?}");
     // And the plain tool.
     assert_eq!(rows("variants").len(), VARIANTS.len() + 1);
+    assert_eq!(rows("flaky"), [] as [Value; 0]);
     assert_eq!(told["summary"]["flakes"], 0, "{:#}", told["summary"]);
-    assert_eq!(run.status.code(), Some(0));
+    assert_eq!(told["summary"]["repeats"], 20);
+    assert_eq!(code, Some(0));
 }

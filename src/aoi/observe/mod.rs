@@ -164,6 +164,7 @@ impl<'s> Sequence<'s> {
             reader: Reader::All,
             walls: None,
             limit: session.options.discovery_limit,
+            is_slow: false,
             is_machine: false,
             version: None,
             canaries: false,

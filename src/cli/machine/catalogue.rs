@@ -148,6 +148,7 @@ pub const ENTRIES: &[Entry] = &[
             Event::Mutant,
             Event::AoiMutant,
             Event::AoiVariant,
+            Event::Warning,
         ],
     ),
     Entry {
@@ -241,6 +242,7 @@ pub const ENTRIES: &[Entry] = &[
                 Event::Pair,
                 Event::AoiMutant,
                 Event::AoiVariant,
+                Event::Warning,
             ],
         )
     },

@@ -169,9 +169,12 @@ async fn timeout(session: &Session, command: &Command) {
     let slow = command.slow.clone().unwrap_or_default();
     let line = session.fill(&slow, &[], session.common());
     let name = &command.name;
-    let whole = session
-        .run(name, "slow, to its end", &line, How::default())
-        .await;
+    let slow = How {
+        slow: true,
+        ..How::default()
+    };
+    let whole = session.run(name, "slow, to its end", &line, slow.clone());
+    let whole = whole.await;
     if !succeeded(&whole) {
         return judge.not_verified(&TIMEOUT, "its `slow` run does not succeed");
     }
@@ -183,7 +186,7 @@ async fn timeout(session: &Session, command: &Command) {
         }
         let words = with_options(&line, &["--timeout".to_owned(), bound.to_owned()]);
         let probe = format!("--timeout {bound}");
-        let fairly = session.run_fairly(name, &probe, &words, How::default(), succeeded);
+        let fairly = session.run_fairly(name, &probe, &words, slow.clone(), succeeded);
         let run = fairly.await;
         if is_usage(&run) {
             // Whole seconds, perhaps.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::c13_versioned;
+use super::{c13_versioned, when};
 use crate::aoi::capture::Capture;
 use crate::aoi::model::TOOL;
 use crate::aoi::rules::Rule;
@@ -47,10 +47,21 @@ pub async fn check(session: &Session) {
         ways::find(session, &CAPABILITIES)
     );
     let manifest = capabilities.as_ref().and_then(Answer::json).cloned();
+    // Others need the answers, but not what is thought of them.
+    let is_judged = session.wants(1) || session.wants_advisory();
+    let by_version = async {
+        match is_judged || session.wants(4) || session.wants(13) {
+            true => by_version(session, schema.as_ref(), manifest.as_ref()).await,
+            false => BTreeMap::new(),
+        }
+    };
     let (by_version, (), ()) = tokio::join!(
-        by_version(session, schema.as_ref(), manifest.as_ref()),
-        judge_schema(session, schema.as_ref()),
-        judge_capabilities(session, capabilities.as_ref(), schema.as_ref()),
+        by_version,
+        when(is_judged, judge_schema(session, schema.as_ref())),
+        when(
+            is_judged,
+            judge_capabilities(session, capabilities.as_ref(), schema.as_ref())
+        ),
     );
     let mut declared = Declared {
         capabilities: manifest.filter(Value::is_object),

@@ -23,6 +23,7 @@ pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>
     for alone in [false, true, true] {
         let how = How {
             alone,
+            slow: true,
             ..How::default()
         };
         let run = session.run(&command.name, "slow", &words, how).await;
