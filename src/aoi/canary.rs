@@ -1,11 +1,12 @@
 //! Secrets that are none: planted where a real one would stand, and looked for afterwards. They
 //! never leave the engine: whatever is shown passes `masked`.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use memchr::memmem::Finder;
 use serde_json::Value;
 
 use super::model::Finding;
@@ -15,9 +16,28 @@ pub const PREFIX: &str = "aoiCanary";
 
 /// So much of a secret's beginning or end gives it away.
 const TELLING: usize = 8;
+const BEGINNING: &str = "with its beginning";
 
 /// What was planted by this process: what is shown must have nothing of it.
-static PLANTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static PLANTED: Mutex<Planted> = Mutex::new(Planted {
+    all: BTreeMap::new(),
+    ends: BTreeSet::new(),
+});
+
+struct Planted {
+    /// With what each can be printed as.
+    all: BTreeMap<String, Vec<String>>,
+    /// Their ends, which give them away as well.
+    ends: BTreeSet<String>,
+}
+
+/// The prefix in every writing: whoever finds a canary in one of them finds this in the same.
+static TELLTALES: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
+    let forms = own_forms(PREFIX).into_iter();
+    forms
+        .map(|form| Finder::new(form.as_bytes()).into_owned())
+        .collect()
+});
 
 /// A new one; `number` tells apart what is planted side by side.
 pub fn new(number: u64) -> String {
@@ -27,7 +47,8 @@ pub fn new(number: u64) -> String {
     let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let canary = format!("{PREFIX}{number:02}x{random}");
     let mut planted = PLANTED.lock().unwrap_or_else(PoisonError::into_inner);
-    planted.insert(canary.clone());
+    planted.ends.extend(end(&canary).map(str::to_owned));
+    planted.all.insert(canary.clone(), own_forms(&canary));
     canary
 }
 
@@ -74,7 +95,7 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
         }
     }
     if let Some(begin) = canary.get(..TELLING) {
-        forms.push(("with its beginning", begin.to_owned()));
+        forms.push((BEGINNING, begin.to_owned()));
     }
     if let Some(end) = end(canary) {
         forms.push(("with its end", end.to_owned()));
@@ -82,24 +103,60 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
     forms
 }
 
+/// Those that no other canary has: they all begin alike.
+fn own_forms(canary: &str) -> Vec<String> {
+    let forms = forms(canary).into_iter();
+    let own = forms.filter(|(how, _)| *how != BEGINNING);
+    own.map(|(_, form)| form).collect()
+}
+
 /// A text in which nothing of a canary is left, however it was written.
 pub fn masked(text: &str) -> String {
     let planted = PLANTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut text = text.to_owned();
     // Most texts have nothing of any canary, and only an end of one has nothing of the prefix.
-    let has_prefix = forms(PREFIX).iter().any(|(_, form)| text.contains(form));
-    for canary in planted.iter() {
-        if !has_prefix && !end(canary).is_some_and(|end| text.contains(end)) {
+    let told: Vec<usize> = TELLTALES
+        .iter()
+        .enumerate()
+        .filter(|(_, form)| form.find(text.as_bytes()).is_some())
+        .map(|(at, _)| at)
+        .collect();
+    let begin = PREFIX.get(..TELLING).unwrap_or(PREFIX);
+    let has_end = has_end(text, &planted.ends);
+    if told.is_empty() && !has_end && !text.contains(begin) {
+        return without_rests(text);
+    }
+    let mut text = text.to_owned();
+    for (canary, forms) in &planted.all {
+        let written = told.iter().filter_map(|at| forms.get(*at));
+        let ends = end(canary).filter(|_| has_end);
+        let mut likely = written.map(String::as_str).chain(ends);
+        if !likely.any(|form| contains(text.as_bytes(), form.as_bytes())) {
             continue;
         }
-        for (_, form) in forms(canary) {
-            if text.contains(&form) {
-                text = text.replace(&form, "[canary]");
+        for form in forms {
+            if text.contains(form.as_str()) {
+                text = text.replace(form.as_str(), "[canary]");
             }
         }
     }
     drop(planted);
-    without_rests(&text)
+    without_rests(&text.replace(begin, "[canary]"))
+}
+
+/// Whether a text has the end of a canary in it: the last of its random digits.
+fn has_end(text: &str, ends: &BTreeSet<String>) -> bool {
+    let mut digits = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        digits = match byte {
+            b'0'..=b'9' | b'a'..=b'f' => digits + 1,
+            _ => 0,
+        };
+        let part = || text.get(at + 1 - TELLING..=at);
+        if digits >= TELLING && part().is_some_and(|part| ends.contains(part)) {
+            return true;
+        }
+    }
+    false
 }
 
 fn end(canary: &str) -> Option<&str> {
@@ -162,6 +219,10 @@ mod tests {
             (
                 "with its end",
                 format!("****{}", &canary[canary.len() - 8..]),
+            ),
+            (
+                "with its end",
+                format!("é0f{}0f", &canary[canary.len() - 8..]),
             ),
         ] {
             assert_eq!(found(&canary, text.as_bytes()), Some(how), "{text}");
