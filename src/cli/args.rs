@@ -375,6 +375,15 @@ pub struct Mock {
     pub args: Vec<std::ffi::OsString>,
 }
 
+#[cfg(unix)]
+impl Mock {
+    /// It speaks its own protocol.
+    pub fn is_agent(&self) -> bool {
+        let speaks = matches!(self.kind.as_deref(), Some(kind) if !["llm", "aoi"].contains(&kind));
+        speaks && !self.list
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct Schema {
     /// Which schema [default: our event stream]; `list` names them all

@@ -241,6 +241,8 @@ fn is_agent(command: &Command) -> bool {
     match command {
         #[cfg(target_os = "linux")]
         Command::Replay(args) => args.is_agent(),
+        #[cfg(unix)]
+        Command::Mock(args) => args.is_agent(),
         _ => false,
     }
 }

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 
 use super::args::Mock;
 use super::mistakes::misread;
-use super::{Failure, Outcome, io_failure};
+use super::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use crate::mock::llm::{self, Asked, Script, Server};
+use crate::report::aoi::{Emitter, object};
+use crate::report::event::Event;
 
 #[derive(Args, Debug)]
 pub struct Model {
@@ -53,7 +55,11 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    runtime.block_on(serve(script, &args.model, out))
+    let voice = match args.output == "jsonl" {
+        true => Voice::Machine(Emitter::new(out, env!("CARGO_PKG_VERSION"))),
+        false => Voice::Plain(out),
+    };
+    runtime.block_on(serve(script, &args.model, voice))
 }
 
 fn read(path: &Path) -> Result<Script, Failure> {
@@ -63,25 +69,63 @@ fn read(path: &Path) -> Result<Script, Failure> {
     llm::parse(&text).map_err(|mistakes| misread("model-script", &name, &mistakes))
 }
 
-async fn serve(script: Script, model: &Model, out: &mut dyn Write) -> Outcome {
+/// Whom it tells: the script that started it, or a reader of events.
+enum Voice<'o> {
+    Plain(&'o mut dyn Write),
+    Machine(Emitter<'o>),
+}
+
+impl Voice<'_> {
+    fn begin(&mut self, url: &str) -> io::Result<()> {
+        match self {
+            Voice::Plain(out) => say(out, &json!({ "url": url })),
+            Voice::Machine(emitter) => {
+                emitter.meta("mock")?;
+                emitter.event(Event::Model, &object(json!({ "url": url })))
+            }
+        }
+    }
+
+    fn asked(&mut self, asked: &Asked) -> io::Result<()> {
+        match self {
+            Voice::Plain(out) => say(out, &json!({ "asked": line(asked) })),
+            Voice::Machine(emitter) => emitter.event(Event::Asked, &object(line(asked))),
+        }
+    }
+
+    /// Who reads events is told of a signal; others are ended by it.
+    async fn stopped(&self) -> Failure {
+        loop {
+            tokio::time::sleep(signals::NAP).await;
+            if let (Voice::Machine(_), Some(code)) = (self, signals::interrupted()) {
+                return Failure::interrupted(code);
+            }
+        }
+    }
+}
+
+async fn serve(script: Script, model: &Model, mut voice: Voice<'_>) -> Outcome {
     let port = model.port.unwrap_or(0);
     let server = Server::start_at(script, port).await.map_err(|error| {
         let message = format!("the mock model cannot listen on 127.0.0.1:{port}: {error}");
         Failure::new(exit::UNAVAILABLE, message).hint("--port 0 takes any free port")
     })?;
-    say(out, &json!({"url": server.url()})).map_err(io_failure)?;
+    voice.begin(&server.url()).map_err(io_failure)?;
     let mut changes = server.log().subscribe();
     let mut told = 0;
     loop {
-        // The server holds the other end, so that this never fails.
-        let _ = changes.changed().await;
+        // The server holds the other end, so that a change never fails.
+        tokio::select! {
+            _ = changes.changed() => {}
+            stopped = voice.stopped() => return Err(stopped),
+        }
         if !model.log {
             continue;
         }
         let all = server.log().all();
         let over = |asked: &&Asked| asked.finished || asked.dropped;
         for asked in all.iter().skip(told).take_while(over) {
-            say(out, &line(asked)).map_err(io_failure)?;
+            voice.asked(asked).map_err(io_failure)?;
             told += 1;
         }
     }
@@ -96,15 +140,13 @@ fn line(asked: &Asked) -> Value {
     let messages = asked.messages.iter();
     let messages = messages.map(|said| json!({"role": said.role.as_str(), "text": said.text}));
     json!({
-        "asked": {
-            "dialect": asked.dialect.as_str(),
-            "model": asked.model,
-            "messages": messages.collect::<Vec<Value>>(),
-            "tools": &*asked.tools,
-            "streamed": asked.streamed,
-            "status": asked.status,
-            "dropped": asked.dropped,
-            "finished": asked.finished,
-        }
+        "dialect": asked.dialect.as_str(),
+        "model": asked.model,
+        "messages": messages.collect::<Vec<Value>>(),
+        "tools": &*asked.tools,
+        "streamed": asked.streamed,
+        "status": asked.status,
+        "dropped": asked.dropped,
+        "finished": asked.finished,
     })
 }

@@ -18,6 +18,49 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+fn ask(address: &str) {
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"certify:text"}]}"#;
+    let mut stream = TcpStream::connect(address).expect("connected");
+    write!(
+        stream,
+        "POST /v1/messages HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains("Certified in three chunks."), "{answer}");
+}
+
+#[test]
+fn in_machine_mode_its_lines_have_types_and_a_signal_closes_them() {
+    let mut child = mock(&["llm", "--log", "--output", "jsonl"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    let mut next = |kind: &str| -> Value {
+        let line = lines.next().expect("a line").expect("text");
+        let event: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(event["type"], kind, "{line}");
+        event
+    };
+    next("aoi:meta");
+    let url = next("model")["url"].as_str().expect("a url").to_owned();
+    ask(url.strip_prefix("http://").expect("http"));
+    assert_eq!(next("asked")["messages"][0]["text"], "certify:text");
+    // SAFETY: a signal to a child of ours.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    assert_eq!(next("aoi:error")["code"], "INTERRUPTED");
+    let summary = next("aoi:summary");
+    assert_eq!(summary["reason"], "interrupted");
+    assert_eq!(
+        (&summary["ok"], &summary["result_count"]),
+        (&false.into(), &2.into())
+    );
+    assert_eq!(child.wait().expect("ended").code(), Some(130));
+}
+
 #[test]
 fn it_says_where_it_is_and_what_it_was_asked() {
     let mut child = mock(&["llm", "--port", "0", "--log"])
@@ -33,17 +76,7 @@ fn it_says_where_it_is_and_what_it_was_asked() {
     let url = first["url"].as_str().expect("a url");
     let address = url.strip_prefix("http://").expect("http");
     assert!(address.starts_with("127.0.0.1:"), "{url}");
-    let body = r#"{"model":"m","messages":[{"role":"user","content":"certify:text"}]}"#;
-    let mut stream = TcpStream::connect(address).expect("connected");
-    write!(
-        stream,
-        "POST /v1/messages HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .expect("sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.contains("Certified in three chunks."), "{answer}");
+    ask(address);
     let asked = next();
     assert_eq!(asked["asked"]["messages"][0]["text"], "certify:text");
     assert_eq!(asked["asked"]["finished"], true);

@@ -148,6 +148,8 @@ pub const ENTRIES: &[Entry] = &[
             Event::Mutant,
             Event::AoiMutant,
             Event::AoiVariant,
+            Event::Model,
+            Event::Asked,
             Event::Warning,
         ],
     ),
