@@ -54,10 +54,7 @@ fn in_machine_mode_its_lines_have_types_and_a_signal_closes_them() {
     assert_eq!(next("aoi:error")["code"], "INTERRUPTED");
     let summary = next("aoi:summary");
     assert_eq!(summary["reason"], "interrupted");
-    assert_eq!(
-        (&summary["ok"], &summary["result_count"]),
-        (&false.into(), &2.into())
-    );
+    assert_eq!(summary["ok"], false);
     assert_eq!(child.wait().expect("ended").code(), Some(130));
 }
 

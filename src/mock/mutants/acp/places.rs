@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::mock::faults;
 use crate::mock::mutants::tools::*;
 use crate::mock::mutants::{Frame, Mutant, Tamper};
+use crate::mock::store::Store;
 
 fn is_relative(path: &str) -> bool {
     !Path::new(path).is_absolute()
@@ -14,14 +15,8 @@ fn is_relative(path: &str) -> bool {
 
 /// The directories of a session from before, as the mock keeps them.
 fn kept_directories(session: &str) -> Option<Value> {
-    let plain = session
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    let state = std::env::var_os("MOCK_STATE_DIR").filter(|_| plain)?;
-    let file = Path::new(&state).join(format!("{session}.json"));
-    let text = std::fs::read(file).ok()?;
-    let saved: Value = serde_json::from_slice(&text).ok()?;
-    saved.get("directories").cloned()
+    let saved = Store::new(None).load(session)?;
+    Some(saved.directories.into())
 }
 
 pub static MUTANTS: &[Mutant] = &[
