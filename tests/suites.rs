@@ -294,6 +294,7 @@ fn reader_and_schema_refuse_the_same() {
     wrong.push("- turn: {}".to_owned());
     wrong.push("- raw: {}".to_owned());
     wrong.push("- quiet: {seconds: 601}".to_owned());
+    wrong.push("[]".to_owned());
     for steps in wrong {
         let text = with_steps(&steps);
         assert!(suite::parse(&text).is_err(), "the reader takes {steps}");

@@ -119,28 +119,29 @@ fn print(args: &Asked, outcome: &selftest::Outcome, out: &mut dyn Write) -> std:
 }
 
 fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
-    let all = outcome.mutants.len();
-    let rate = |part: usize| 100.0 * part as f64 / all.max(1) as f64;
-    let (killed, own) = (outcome.killed(), outcome.attributed());
-    writeln!(
-        out,
-        "{all} mutants: {killed} killed ({:.1} %), {own} by the right check ({:.1} %), {} by the \
-         very rule",
-        rate(killed),
-        rate(own),
-        outcome.named(),
-    )?;
-    writeln!(
-        out,
-        "{} conforming tools: {} false findings",
-        outcome.variants.len(),
-        outcome.false_findings()
-    )?;
-    writeln!(
-        out,
-        "{} repeats of the checks of signals and pipes: {} flakes",
-        outcome.repeats, outcome.flakes
-    )?;
+    let (all, variants) = (outcome.mutants.len(), outcome.variants.len());
+    // What was not tried has no rate.
+    if all > 0 {
+        let rate = |part: usize| 100.0 * part as f64 / all as f64;
+        let (killed, own) = (outcome.killed(), outcome.attributed());
+        writeln!(
+            out,
+            "{all} mutants: {killed} killed ({:.1} %), {own} by the right check ({:.1} %), {} by \
+             the very rule",
+            rate(killed),
+            rate(own),
+            outcome.named(),
+        )?;
+    }
+    if variants > 0 {
+        let found = outcome.false_findings();
+        writeln!(out, "{variants} conforming tools: {found} false findings")?;
+    }
+    if outcome.repeats > 0 {
+        let (repeats, flakes) = (outcome.repeats, outcome.flakes);
+        let what = "repeats of the checks of signals and pipes";
+        writeln!(out, "{repeats} {what}: {flakes} flakes")?;
+    }
     for mutant in outcome.mutants.iter().filter(|m| !m.named) {
         let how = match mutant.killed {
             true => format!("not as {}, but as {}", mutant.rule, mutant.found.join(", ")),

@@ -97,10 +97,8 @@ fn print(format: &str, outcome: &selftest::Outcome, out: &mut dyn Write) -> std:
 }
 
 fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
-    let rate = |part: usize, whole: usize| match whole {
-        0 => 0.0,
-        whole => 100.0 * part as f64 / whole as f64,
-    };
+    // What was not tried has no rate.
+    let rate = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
     let all = outcome.mutants.len();
     for mock in ["acp", "acp-v2", "mcp", "lifecycle", "sessions"] {
         let of: Vec<_> = outcome.mutants.iter().filter(|m| m.mock == mock).collect();
@@ -117,21 +115,21 @@ fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<(
             rate(attributed, of.len()),
         )?;
     }
-    writeln!(
-        out,
-        "{:<10} {all:>4} mutants: {} killed ({:.1} %), {} with the right requirement ({:.1} %)",
-        "all",
-        outcome.killed(),
-        rate(outcome.killed(), all),
-        outcome.attributed(),
-        rate(outcome.attributed(), all),
-    )?;
-    writeln!(
-        out,
-        "{} conforming variants: {} false failures",
-        outcome.variants.len(),
-        outcome.false_failures()
-    )?;
+    if all > 0 {
+        writeln!(
+            out,
+            "{:<10} {all:>4} mutants: {} killed ({:.1} %), {} with the right requirement ({:.1} %)",
+            "all",
+            outcome.killed(),
+            rate(outcome.killed(), all),
+            outcome.attributed(),
+            rate(outcome.attributed(), all),
+        )?;
+    }
+    if !outcome.variants.is_empty() {
+        let (all, failures) = (outcome.variants.len(), outcome.false_failures());
+        writeln!(out, "{all} conforming variants: {failures} false failures")?;
+    }
     for mutant in outcome.mutants.iter().filter(|m| !m.attributed) {
         let how = match (mutant.killed, mutant.also.as_slice()) {
             (true, also) => format!("caught only as {}", also.join(", ")),

@@ -83,6 +83,24 @@ fn crashes_hangs_and_half_lines_fail_the_turn() {
     }
 }
 
+/// What is asked was not reached: the way to mend it is not that of the statement.
+#[test]
+fn a_death_on_the_way_is_mended_first() {
+    let case = "tr-17-two-questions";
+    let hint = |more: &[&str]| {
+        let (_, report) = run(&[&["--mock", "acp", "--only", case][..], more].concat());
+        let mut rows = report["results"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["requirement"] == "TR-17").unwrap();
+        assert_eq!(row["verdict"], "fail", "{row:#}");
+        row["hint"].as_str().unwrap().to_owned()
+    };
+    let mend = "mend what ends it first";
+    let died = hint(&["--env", "MOCK_SCENARIO=crash"]);
+    assert!(died.contains(mend), "{died}");
+    let broken = hint(&["--env", "MOCK_MUTANT=acp-tr-17-same-request-id"]);
+    assert!(!broken.contains(mend), "{broken}");
+}
+
 #[test]
 fn noise_on_stdout_is_blamed_where_it_belongs() {
     for (scenario, requirement) in [

@@ -99,6 +99,32 @@ fn what_a_baseline_knows_is_no_news() {
     assert_eq!(output.status.code(), Some(1), "another failure is news");
 }
 
+/// What promises more than it holds is told: a baseline that is not whole, and a model that nobody
+/// asked.
+#[test]
+fn what_does_not_help_is_told() {
+    let only = ["--mock", "acp", "--only", "IN-01"];
+    let told = |more: &[&str]| {
+        let (output, report) = run(&[&only[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{report:#}");
+        (String::from_utf8_lossy(&output.stderr).into_owned(), report)
+    };
+    let (_, mut before) = told(&[]);
+    let dir = directory();
+    let whole = saved(&dir, "whole.json", &before);
+    before["partial"] = true.into();
+    let partial = saved(&dir, "partial.json", &before);
+    let warning = "the baseline is of a run that was stopped";
+    let (words, _) = told(&["--baseline", partial.to_str().unwrap()]);
+    assert!(words.contains(warning), "{words}");
+    let (words, _) = told(&["--baseline", whole.to_str().unwrap()]);
+    assert!(!words.contains(warning), "{words}");
+    let warning = "the agent never asked the mock model";
+    assert!(!words.contains(warning), "{words}");
+    let (words, _) = told(&["--mock-llm"]);
+    assert!(words.contains(warning), "{words}");
+}
+
 #[test]
 fn a_report_directory_has_every_form_and_the_transcripts() {
     let dir = directory();

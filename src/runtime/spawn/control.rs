@@ -143,10 +143,18 @@ pub fn receive_with<T: for<'de> Deserialize<'de>>(
         header.msg_iovlen = 1;
         header.msg_control = space.0.as_mut_ptr().cast();
         header.msg_controllen = size_of::<Ancillary>() as _;
-        let length = libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC);
-        if length < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let length = loop {
+            let length = libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_CMSG_CLOEXEC);
+            if length >= 0 {
+                break length;
+            }
+            let error = io::Error::last_os_error();
+            // The other end has gone without reading what it was sent. What it said before is
+            // still there, behind this error, which is told once.
+            if error.kind() != io::ErrorKind::ConnectionReset {
+                return Err(error);
+            }
+        };
         let first = libc::CMSG_FIRSTHDR(&raw const header);
         if !first.is_null()
             && (*first).cmsg_level == libc::SOL_SOCKET
@@ -196,5 +204,17 @@ mod tests {
         let (second, fd) = receive::<Report>(b.as_fd()).expect("ok").expect("two");
         assert_eq!((second, fd.is_some()), (failed, false));
         assert!(receive::<Report>(b.as_fd()).expect("ok").is_none());
+    }
+
+    /// A signal that is sent to a target in the moment of its end does not cost its exit code.
+    #[test]
+    fn the_last_words_of_an_end_that_did_not_listen_are_heard() {
+        let (runner, helper) = pair().expect("pair");
+        send(runner.as_fd(), &Order::Kill, None).expect("sent");
+        send(helper.as_fd(), &Report::Started, None).expect("sent");
+        drop(helper);
+        let (last, _) = receive::<Report>(runner.as_fd()).expect("ok").expect("one");
+        assert_eq!(last, Report::Started);
+        assert!(receive::<Report>(runner.as_fd()).expect("ok").is_none());
     }
 }
