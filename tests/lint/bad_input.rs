@@ -1,0 +1,551 @@
+//! Input that nobody means well with: a clear word about each, the neighbours still judged,
+//! and an end in bounded time.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::common::base_dir;
+use agentproto::lint::{
+    Finding, Options, Profile, RuleSet, Severity, fix_documents, lint_document, lint_files,
+};
+use agentproto::manifest::{Disk, Doctype, Document, FileSource, Overlay, Workspace};
+use proptest::prelude::*;
+use serde_json::Value;
+
+/// Far more than any of these takes, in a debug build on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory with a good bundle and a bad neighbour, `x/AGENT-CLI.md`.
+struct Yard(tempfile::TempDir);
+
+impl Yard {
+    fn new() -> Self {
+        let yard = Yard(tempfile::tempdir().expect("a directory"));
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/demo/good/heron");
+        for entry in std::fs::read_dir(from).expect("fixtures") {
+            let entry = entry.expect("an entry");
+            let name = Path::new("heron").join(entry.file_name());
+            yard.write(name, &std::fs::read(entry.path()).expect("readable"));
+        }
+        // A mistake of which the report must tell, whatever else is there.
+        let manifest = yard.at("heron/AGENT-CLI.md");
+        let text = std::fs::read_to_string(&manifest).expect("text");
+        let text = text.replace("tags: [coding,", "tags: [coding, coding,");
+        std::fs::write(manifest, text).expect("written");
+        yard
+    }
+
+    fn with(bad: impl AsRef<[u8]>) -> Self {
+        let yard = Yard::new();
+        yard.write("x/AGENT-CLI.md", bad.as_ref());
+        yard
+    }
+
+    fn at(&self, file: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(file)
+    }
+
+    fn write(&self, file: impl AsRef<Path>, bytes: &[u8]) {
+        let path = self.at(file);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+        std::fs::write(path, bytes).expect("written");
+    }
+
+    fn lint(&self, args: &[&str]) -> (i32, String) {
+        let output = assert_cmd::Command::cargo_bin("agentproto")
+            .expect("the binary")
+            .current_dir(self.0.path())
+            .timeout(PATIENCE)
+            .arg("lint")
+            .args(args)
+            .output()
+            .expect("it runs");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!err.contains("panicked"), "{err}");
+        let out = String::from_utf8(output.stdout).expect("UTF-8");
+        (output.status.code().expect("it ended in time"), out)
+    }
+
+    /// Rules found beside the good bundle, and the first message. Every format must cope.
+    fn judged(&self) -> (Vec<String>, String) {
+        let (code, human) = self.lint(&[]);
+        assert_eq!(code, 1, "{human}");
+        assert!(human.contains("tags-unique"), "{human}");
+        assert!(!human.contains(is_raw_control), "{human:?}");
+        let (code, json) = self.lint(&["-o", "json"]);
+        assert_eq!(code, 1);
+        let report: Value = serde_json::from_str(&json).expect("JSON");
+        let findings = report["findings"].as_array().expect("a list");
+        let is_neighbour = |f: &&Value| f["file"] == "heron/AGENT-CLI.md";
+        let neighbour: Vec<&Value> = findings.iter().filter(is_neighbour).collect();
+        assert_eq!(neighbour.len(), 1, "{neighbour:?}");
+        assert_eq!(neighbour[0]["rule"], "tags-unique");
+        let text = |f: &Value, key: &str| f[key].as_str().expect("text").to_owned();
+        let rest = || findings.iter().filter(|f| !is_neighbour(f));
+        assert!(rest().all(|f| f["rule"] != "internal-fault"), "{json}");
+        let rules = rest().map(|f| text(f, "rule")).collect();
+        (
+            rules,
+            rest().next().map_or(String::new(), |f| text(f, "message")),
+        )
+    }
+
+    #[track_caller]
+    fn says(&self, rule: &str) {
+        let (rules, message) = self.judged();
+        assert!(
+            rules.iter().any(|r| r == rule),
+            "{rule} is not in {rules:?}: {message}"
+        );
+    }
+
+    /// One finding and no other.
+    #[track_caller]
+    fn says_only(&self, rule: &str, words: &str) {
+        let (rules, message) = self.judged();
+        assert_eq!(rules, [rule], "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+fn is_raw_control(c: char) -> bool {
+    c != '\n' && c.is_control()
+}
+
+fn front(yaml: &str) -> String {
+    format!("---\n{yaml}---\n")
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let all: Vec<u8> = (0..=255).cycle().take(4096).collect();
+    Yard::with(all).says_only("fm-encoding", "not UTF-8");
+    Yard::with(b"---\nname: caf\xe9\n---\n").says_only("fm-encoding", "offset 13");
+    Yard::with([0xff, 0xfe, b'-', 0, b'-', 0]).says("fm-encoding");
+    Yard::with([0; 5000]).says_only("fm-missing", "");
+    Yard::with("---\nname: a\0b\n\0id: x\n---\n").says("fm-yaml-syntax");
+    Yard::with(front("name: \u{1b}[31mred\u{7}\u{202e}\n")).judged();
+}
+
+#[test]
+fn marks_and_line_ends() {
+    let good = std::fs::read_to_string(Yard::new().at("heron/AGENT-CLI.md")).expect("text");
+    let good = good
+        .replace("coding, coding", "coding")
+        .replace("name: heron", "name: x");
+    for text in [
+        format!("\u{feff}{good}"),
+        good.replace('\n', "\r\n"),
+        format!("\u{feff}{}", good.replace('\n', "\r\n")),
+        good.trim_end().to_owned(),
+    ] {
+        let yard = Yard::with(&text);
+        for file in ["ACP.md", "SANDBOX.md", "SECRETS.md", "OPERATOR.md"] {
+            yard.write(
+                Path::new("x").join(file),
+                &std::fs::read(yard.at("heron").join(file)).expect("there"),
+            );
+        }
+        let (rules, message) = yard.judged();
+        assert!(
+            rules
+                .iter()
+                .all(|r| r == "id-unique-registry" || r == "name-kebab-equals-dir"),
+            "{rules:?}: {message}"
+        );
+    }
+    Yard::with("---\rname: x\r---\r").judged();
+}
+
+#[test]
+fn no_or_half_frontmatter() {
+    Yard::with("").says_only("fm-missing", "");
+    Yard::with("# Heading\n\nText.\n").says_only("fm-missing", "");
+    Yard::with("---\n---\n").says_only("fm-missing", "");
+    Yard::with("---").says_only("fm-delimiters", "never closed");
+    Yard::with("---\nname: x\n").says("fm-delimiters");
+    Yard::with("\n\n---\nname: x\n---\n").says("fm-delimiters");
+    Yard::with("---\n- a\n- b\n---\n").says_only("fm-not-mapping", "");
+    Yard::with("---\njust text\n---\n").says_only("fm-not-mapping", "");
+    Yard::with("---\nname: x\n...\nid: y\n---\n").judged();
+    Yard::with("---\n".repeat(100_000)).judged();
+    Yard::with(front("name: [1, 2\nid: x\n")).says("fm-yaml-syntax");
+    Yard::with(front("name: \"never closed\n")).says("fm-yaml-syntax");
+    Yard::with(front("\tname: x\n")).says("fm-yaml-syntax");
+}
+
+#[test]
+fn yaml_that_few_readers_know() {
+    Yard::with(front("name: &a x\nid: *a\n")).says("fm-yaml-feature");
+    Yard::with(front("name: *nowhere\n")).says("fm-yaml-syntax");
+    Yard::with(front("base: &b {name: x}\n<<: *b\n")).says("fm-yaml-feature");
+    Yard::with(front("<<: [1, {a: 1}, *x]\n")).judged();
+    Yard::with(front("<<: x\n? [a]\n: b\n")).judged();
+    Yard::with(front("name: !!python/object:os.system x\nid: !own y\n")).says("fm-yaml-feature");
+    Yard::with(front("name: x\n--- \nname: y\n")).judged();
+    Yard::with("---\n%YAML 1.1\n%TAG ! tag:x,2000:\nname: x\n---\n").judged();
+    Yard::with(front("a: &a [*a]\n")).judged();
+}
+
+#[test]
+fn small_texts_that_grow() {
+    let mut laughs = "l0: &l0 [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n".to_owned();
+    for i in 1..12 {
+        let last = format!("*l{}", i - 1);
+        laughs += &format!("l{i}: &l{i} [{}]\n", vec![last; 10].join(", "));
+    }
+    Yard::with(front(&laughs)).says("fm-yaml-syntax");
+    // The same in depth: each alias holds a tower that holds the one before.
+    let tower = |inner: &str| format!("{}{inner}{}", "[".repeat(100), "]".repeat(100));
+    let mut towers = format!("t0: &t0 {}\n", tower("x"));
+    for i in 1..60 {
+        towers += &format!("t{i}: &t{i} {}\n", tower(&format!("*t{}", i - 1)));
+    }
+    Yard::with(front(&towers)).says("fm-yaml-syntax");
+}
+
+#[test]
+fn deep_nesting() {
+    let n = 10_000;
+    for deep in [
+        format!("name: {}{}\n", "[".repeat(n), "]".repeat(n)),
+        format!("name: {}\n", "[".repeat(n)),
+        format!("name: {}1{}\n", "{a: ".repeat(n), "}".repeat(n)),
+        format!("name:\n  {}x\n", "- ".repeat(n)),
+        format!("{}\n", "? ".repeat(n)),
+    ] {
+        Yard::with(front(&deep)).says_only("fm-yaml-syntax", "");
+    }
+    // Ten thousand levels of block mappings need fifty megabytes of blanks.
+    let mut block = String::new();
+    for level in 0..1000 {
+        block += &format!("{}a:\n", " ".repeat(level));
+    }
+    Yard::with(front(&block)).says_only("fm-yaml-syntax", "nested deeper than 128 levels");
+}
+
+#[test]
+fn large_files() {
+    let yard = Yard::new();
+    yard.write("x/AGENT-CLI.md", b"---\nname: x\n---\n");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(yard.at("x/AGENT-CLI.md"));
+    file.expect("opened").set_len(50_000_000).expect("grown");
+    yard.says_only("file-too-large", "50000000 bytes");
+    // As a neighbour that a reference leads to.
+    let manifest = yard.at("heron/AGENT-CLI.md");
+    let text = std::fs::read_to_string(&manifest).expect("text");
+    std::fs::write(manifest, text.replace("./ACP.md", "../x/AGENT-CLI.md")).expect("written");
+    let (code, out) = yard.lint(&["-o", "concise"]);
+    assert_eq!(code, 1, "{out}");
+    Yard::with(front(&format!("name: {}\nodd: 1\n", "x".repeat(1_000_000))))
+        .says("fm-unknown-field");
+    Yard::with(front(&format!(
+        "name: x\nbin: '{}' # {}\n",
+        "é".repeat(200_000),
+        "ü".repeat(200_000)
+    )))
+    .judged();
+}
+
+#[test]
+fn many_keys() {
+    let lines = |n: usize, line: &dyn Fn(usize) -> String| (0..n).map(line).collect::<String>();
+    let keys = lines(100_000, &|i| format!("k{i}: {i}\n"));
+    Yard::with(front(&keys)).says_only("fm-yaml-syntax", "more than 200000 keys and values");
+    let same = lines(4000, &|i| format!("k: {i}\n"));
+    Yard::with(front(&same)).says("fm-duplicate-key");
+    // Every one a finding.
+    Yard::with(front(&lines(1500, &|i| format!("k{i}: {i}\n")))).says("fm-unknown-field");
+    let items = lines(1000, &|i| format!("  - method: m{i}\n"));
+    Yard::with(front(&format!("install:\n{items}"))).says("install-method-unknown");
+    let ignores = "# agentproto: ignore[fm-enum] why\n".repeat(3000);
+    Yard::with(front(&format!("{ignores}name: x\n"))).says("ignore-unused");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_circles() {
+    use std::os::unix::fs::symlink;
+    let yard = Yard::new();
+    std::fs::create_dir(yard.at("x")).expect("created");
+    symlink("AGENT-CLI.md", yard.at("x/AGENT-CLI.md")).expect("linked");
+    yard.says_only("file-unreadable", "cannot be read");
+    let yard = Yard::new();
+    std::fs::create_dir(yard.at("x")).expect("created");
+    symlink("nowhere.md", yard.at("x/AGENT-CLI.md")).expect("linked");
+    yard.says_only("file-unreadable", "does not exist");
+    let yard = Yard::new();
+    std::fs::create_dir_all(yard.at("x/y")).expect("created");
+    symlink("../..", yard.at("x/y/up")).expect("linked");
+    symlink("loop", yard.at("x/loop")).expect("linked");
+    assert!(yard.judged().0.is_empty());
+    assert_eq!(yard.lint(&["x/loop"]).0, 1, "named, it is told");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read() {
+    let yard = Yard::new();
+    std::fs::create_dir_all(yard.at("x/AGENT-CLI.md")).expect("created");
+    yard.says_only("file-unreadable", "it is a directory");
+    assert_eq!(yard.lint(&["x/AGENT-CLI.md"]).0, 1);
+    // A pipe would be waited for, for ever.
+    let yard = Yard::new();
+    std::fs::create_dir(yard.at("x")).expect("created");
+    let made = std::process::Command::new("mkfifo")
+        .arg(yard.at("x/AGENT-CLI.md"))
+        .status();
+    assert!(made.expect("mkfifo runs").success());
+    yard.says_only("file-unreadable", "neither a file nor a directory");
+    let socket = std::os::unix::net::UnixListener::bind(yard.at("x/ACP.md")).expect("bound");
+    assert_eq!(yard.judged().0, ["file-unreadable"; 2]);
+    drop(socket);
+    use std::os::unix::fs::PermissionsExt;
+    let yard = Yard::with("---\nname: x\n---\n");
+    let file = yard.at("x/AGENT-CLI.md");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).expect("set");
+    // Root may read everything; for everybody else this is the usual case.
+    if std::fs::read(&file).is_err() {
+        yard.says_only("file-unreadable", "cannot be read");
+    }
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("set");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_a_terminal_would_obey() {
+    let yard = Yard::new();
+    yard.write("a\u{1b}[2J\nb\t/AGENT-CLI.md", b"# Nothing\n");
+    yard.says("fm-missing");
+    use std::os::unix::ffi::OsStrExt;
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9/AGENT-CLI.md");
+    yard.write(Path::new(name), b"# Nothing\n");
+    assert_eq!(yard.judged().0, ["fm-missing"; 2]);
+}
+
+#[test]
+fn references_out_of_the_workspace() {
+    let outside = tempfile::tempdir().expect("a directory");
+    let secret = outside.path().join("SECRET.md");
+    std::fs::write(&secret, front("secrets: []\nhidden: do-not-show\n")).expect("written");
+    let yard = Yard::new();
+    let up = format!("{}{}", "../".repeat(40), secret.display());
+    let absolute = secret.display().to_string();
+    for reference in [up.as_str(), &absolute, "~/x.md", "../../x.md"] {
+        let text = format!("name: x\nbin: x\nauth:\n  ref: {reference}\nsandbox: {reference}\n");
+        yard.write("x/AGENT-CLI.md", front(&text).as_bytes());
+        let (code, out) = yard.lint(&["-o", "json"]);
+        assert_eq!(code, 1);
+        assert!(
+            !out.contains("do-not-show"),
+            "{reference}: the target was read"
+        );
+        let (rules, message) = yard.judged();
+        let told = |r: &String| {
+            r.starts_with("ref-escapes")
+                || r.starts_with("ref-absolute")
+                || r == "ref-relative-only"
+        };
+        assert!(rules.iter().any(told), "{reference}: {rules:?} {message}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn references_out_of_the_workspace_by_a_link() {
+    use std::os::unix::fs::symlink;
+    let outside = tempfile::tempdir().expect("a directory");
+    let acp = outside.path().join("ACP.md");
+    std::fs::write(&acp, front("hidden: do-not-show\n")).expect("written");
+    let yard = Yard::new();
+    std::fs::create_dir(yard.at("x")).expect("created");
+    symlink(&acp, yard.at("x/acp.txt")).expect("linked");
+    symlink(outside.path(), yard.at("x/dir")).expect("linked");
+    symlink("../heron", yard.at("x/inside")).expect("linked");
+    let found = |reference: &str| {
+        let text = format!("name: x\nprotocol: acp\nacp: {reference}\n");
+        yard.write("x/AGENT-CLI.md", front(&text).as_bytes());
+        assert!(!yard.lint(&["-o", "json"]).1.contains("do-not-show"));
+        yard.judged().0
+    };
+    let escapes = |rules: Vec<String>| rules.iter().any(|r| r.starts_with("ref-escapes"));
+    assert!(escapes(found("./acp.txt")));
+    assert!(escapes(found("./dir/ACP.md")));
+    assert!(!escapes(found("./inside/ACP.md")));
+}
+
+#[test]
+fn references_in_circles() {
+    let yard = Yard::new();
+    let text = "name: x\nprotocol: acp\nacp: ./AGENT-CLI.md\nsandbox: ./AGENT-CLI.md\n\
+                runner: ./AGENT-CLI.md\nauth:\n  ref: ./AGENT-CLI.md\n";
+    yard.write("x/AGENT-CLI.md", front(text).as_bytes());
+    yard.judged();
+    let acp = "kind: server\ntransport: stdio\nmetadata:\n  aip44:\n    operator: ./OPERATOR.md\n    sandbox: ./ACP.md\n";
+    yard.write("x/ACP.md", front(acp).as_bytes());
+    yard.write(
+        "x/OPERATOR.md",
+        front("runtime:\n  ref: ./AGENT-CLI.md\n").as_bytes(),
+    );
+    yard.write(
+        "x/AGENT-CLI.md",
+        front(&text.replace("./AGENT-CLI.md", "./ACP.md")).as_bytes(),
+    );
+    yard.judged();
+    let tool = "inputs: {}\noutputs: {}\nrunner:\n  cli: ../CLI.md\n";
+    yard.write("y/t/TOOL.md", front(tool).as_bytes());
+    yard.write(
+        "y/CLI.md",
+        front("bin: y\ncommands:\n  a: ./t/TOOL.md\n  b: ./CLI.md\n").as_bytes(),
+    );
+    yard.judged();
+}
+
+fn rules() -> RuleSet {
+    RuleSet::profile_defaults(Profile::Default)
+}
+
+/// What holds for every finding of every text.
+fn sound(doc: &Document, findings: &[Finding]) {
+    for finding in findings {
+        let span = finding.span;
+        assert!(span.start <= span.end, "{finding:?}");
+        assert!(
+            doc.text.get(span.range()).is_some(),
+            "{finding:?}\n{:?}",
+            doc.text
+        );
+        assert!(
+            finding.pointer.is_empty() || doc.at_pointer(&finding.pointer).is_some(),
+            "{finding:?}\n{:?}",
+            doc.text
+        );
+        assert_ne!(finding.rule.slug, "internal-fault");
+        for edit in finding.fix.iter().flat_map(|f| &f.edits) {
+            assert!(doc.text.get(edit.span.range()).is_some(), "{finding:?}");
+        }
+        for place in finding.related.iter().filter(|r| r.file == doc.path) {
+            assert!(doc.text.get(place.span.range()).is_some(), "{finding:?}");
+        }
+    }
+}
+
+fn lint_text(doctype: Doctype, text: &str) {
+    let path = base_dir().join("harbor").join(doctype.file_name());
+    let doc = Document::parse(&path, text.to_owned());
+    let workspace = Workspace::new(&Disk, base_dir());
+    sound(
+        &doc,
+        &lint_document(&doc, &workspace, &rules(), None, &|_| false),
+    );
+}
+
+/// Scraps that manifests are made of, in any order.
+fn scraps() -> impl Strategy<Value = String> {
+    let scrap = prop_oneof![
+        Just("---\n".to_owned()),
+        Just("# agentproto: ignore[fm-enum, x] y\n".to_owned()),
+        "(name|id|version|bin|install|auth|sandbox|protocol|acp|modes|options|commands|secrets|provider|config|runtime|inputs|continuation|session|setup): ",
+        "[ ]{0,4}- (id|method|cmd|kind|ref|default|env|slug): ",
+        r#"([a-zé"'&*!\[\]{},#|>]|\n  |\\n|: | ){0,12}"#,
+        "(\\./ACP\\.md|\\.\\./\\.\\./x|>=1\\.2 <3|1\\.2\\.3|acp|true|null|-5|no|\\{value\\})\n",
+        Just("\n".to_owned()),
+        Just("\r\n".to_owned()),
+    ];
+    prop::collection::vec(scrap, 0..30).prop_map(|parts| format!("---\n{}\n---\n", parts.concat()))
+}
+
+/// A fixture with a piece taken out, doubled or replaced.
+fn mutated() -> impl Strategy<Value = (PathBuf, String)> {
+    let mut files = Vec::new();
+    crate::common::markdown_below(&base_dir(), &mut files);
+    files.sort();
+    let cut = (
+        any::<prop::sample::Index>(),
+        any::<prop::sample::Index>(),
+        scraps(),
+        0..4u8,
+    );
+    (
+        prop::sample::select(files),
+        prop::collection::vec(cut, 1..4),
+    )
+        .prop_map(|(path, cuts)| {
+            let mut text = std::fs::read_to_string(&path).expect("a fixture");
+            for (from, len, scrap, how) in cuts {
+                let lines: Vec<&str> = text.split_inclusive('\n').collect();
+                let (from, len) = (from.index(lines.len()), len.index(3) + 1);
+                let end = (from + len).min(lines.len());
+                let piece = lines[from..end].concat();
+                let middle = match how {
+                    0 => String::new(),
+                    1 => piece.repeat(2),
+                    2 => scrap.trim_start_matches("---\n").to_owned(),
+                    _ => piece.replacen(|c: char| c.is_ascii_alphabetic(), "Ü", 1),
+                };
+                text = format!(
+                    "{}{middle}{}",
+                    lines[..from].concat(),
+                    lines[end..].concat()
+                );
+            }
+            (path, text)
+        })
+}
+
+fn errors(findings: &[Finding]) -> usize {
+    let error = |f: &&Finding| f.severity == Severity::Error && f.counts();
+    findings.iter().filter(error).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_judged(text in any::<String>(), which in 0..8usize) {
+        lint_text(Doctype::ALL[which], &text);
+        lint_text(Doctype::ALL[which], &format!("---\n{text}\n---\n"));
+    }
+
+    #[test]
+    fn any_scraps_are_judged(text in scraps()) {
+        for doctype in Doctype::ALL {
+            lint_text(doctype, &text);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_judged(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let doc = Document::from_bytes("AGENT-CLI.md", bytes);
+        let workspace = Workspace::new(&Disk, base_dir());
+        sound(&doc, &lint_document(&doc, &workspace, &rules(), None, &|_| false));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fixes_never_harm((path, text) in mutated()) {
+        let rules = rules();
+        let mut files = Overlay::new(&Disk);
+        files.texts.insert(path.clone(), Some(text.clone()));
+        let paths = [path.clone()];
+        let options = Options::new(&rules, &files, base_dir());
+        let before = lint_files(&paths, &options);
+        sound(&Document::parse(&path, text), &before.findings);
+        let fixed = fix_documents(&paths, &options, true);
+        prop_assert!(errors(&fixed.report.findings) <= errors(&before.findings));
+        let mut after = Overlay::new(&Disk);
+        after.texts = files.texts.clone();
+        for change in &fixed.changed {
+            after.texts.insert(change.path.clone(), Some(change.new.clone()));
+        }
+        let options = Options::new(&rules, &after, base_dir());
+        let again = fix_documents(&paths, &options, true);
+        prop_assert!(again.changed.is_empty(), "{:?}", again.changed);
+        prop_assert!(after.read(&path).is_ok());
+    }
+}

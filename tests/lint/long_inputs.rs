@@ -1,0 +1,160 @@
+//! Manifests far longer than any real one are linted in time that grows with their length.
+//! The bound is wide: loops over pairs would need many minutes for each of these.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use crate::common::{Bundle, overlay};
+use agentproto::lint::{Finding, Profile};
+
+const MOST: Duration = Duration::from_secs(60);
+
+/// Findings on a fixture whose named fields are replaced.
+fn lint(bundle: &str, file: &str, fields: &str) -> Vec<Finding> {
+    let mut bundle = Bundle::new(bundle);
+    let text = overlay(&bundle.text(file), fields);
+    bundle.set(file, Some(text));
+    let start = Instant::now();
+    let findings = bundle.lint(Profile::Default);
+    assert!(start.elapsed() < MOST, "{:?}", start.elapsed());
+    findings
+}
+
+fn count(findings: &[Finding], slug: &str) -> usize {
+    findings.iter().filter(|f| f.rule.slug == slug).count()
+}
+
+fn lines(n: usize, line: impl Fn(usize) -> String) -> String {
+    (0..n).fold(String::new(), |mut out, i| {
+        writeln!(out, "{}", line(i)).expect("text takes all");
+        out
+    })
+}
+
+#[test]
+fn lists_of_20_000_modes() {
+    let mode = |i: usize| format!("  - id: mode-{i}\n    description: Number {i}.");
+    let unique = format!("modes:\n{}", lines(20_000, mode));
+    assert_eq!(
+        count(&lint("quill", "AGENT-CLI.md", &unique), "mode-id-unique"),
+        0
+    );
+    let same = format!("modes:\n{}", lines(20_000, |_| mode(1)));
+    let findings = lint("quill", "AGENT-CLI.md", &same);
+    assert_eq!(count(&findings, "mode-id-unique"), 19_999);
+}
+
+#[test]
+fn lists_of_20_000_tags() {
+    let unique = format!("tags:\n{}", lines(20_000, |i| format!("  - tag-{i}")));
+    lint("quill", "AGENT-CLI.md", &unique);
+    let same = format!("tags:\n{}", lines(20_000, |i| format!("  - tag-{}", i / 2)));
+    let findings = lint("quill", "AGENT-CLI.md", &same);
+    let twice = findings
+        .iter()
+        .filter(|f| f.pointer.starts_with("/tags/"))
+        .count();
+    assert_eq!(twice, 10_000);
+}
+
+#[test]
+fn mappings_of_50_000_keys() {
+    let keys = format!("metadata:\n{}", lines(50_000, |i| format!("  key{i}: {i}")));
+    lint("quill", "AGENT-CLI.md", &keys);
+    // The library reads lines that end with CRLF.
+    let mut bundle = Bundle::new("quill");
+    let text = overlay(&bundle.text("AGENT-CLI.md"), &keys).replace('\n', "\r\n");
+    bundle.set("AGENT-CLI.md", Some(text));
+    let start = Instant::now();
+    bundle.lint(Profile::Default);
+    assert!(start.elapsed() < MOST, "{:?}", start.elapsed());
+}
+
+#[test]
+fn thousands_of_unknown_fields_on_one_line() {
+    // Of those in one mapping, the first thousand are told.
+    let fields: Vec<String> = (0..50_000).map(|i| format!("field{i}: é")).collect();
+    let text = format!("continuation: {{default: none, {}}}\n", fields.join(", "));
+    let findings = lint("quill", "AGENT-CLI.md", &text);
+    assert_eq!(count(&findings, "fm-unknown-field"), 1_000);
+    let rest: Vec<&str> = findings
+        .iter()
+        .filter(|f| f.message.contains("not listed"))
+        .map(|f| f.message.as_str())
+        .collect();
+    assert_eq!(
+        rest,
+        ["`field999` is not a field of `continuation`; 49000 more unknown fields are not listed"]
+    );
+}
+
+#[test]
+fn the_last_of_many_unknown_fields_tells_how_many_more_there_are() {
+    let notes = |fields: usize, key: &dyn Fn(usize) -> String| -> Vec<String> {
+        // A mapping with an unknown field of its own does not count.
+        let text = format!(
+            "{}continuation:\n  default: none\n  supported: [none]\n  odd: 1\n",
+            lines(fields, |i| format!("{}: 1", key(i)))
+        );
+        let findings = lint("quill", "AGENT-CLI.md", &text);
+        let told = findings.iter().map(|f| f.message.as_str());
+        told.filter_map(|m| m.split_once("; ").map(|(_, note)| note.to_owned()))
+            .filter(|note| note.contains("not listed"))
+            .collect()
+    };
+    let named = |i: usize| format!("field{i}");
+    assert_eq!(notes(1_000, &named), [""; 0]);
+    assert_eq!(notes(1_001, &named), ["1 more unknown field is not listed"]);
+    assert_eq!(
+        notes(1_003, &named),
+        ["3 more unknown fields are not listed"]
+    );
+    // Another rule speaks about the last one, so the one before it has the word.
+    let odd = |i: usize| match i {
+        999 => "999".to_owned(),
+        _ => named(i),
+    };
+    assert_eq!(notes(1_002, &odd), ["2 more unknown fields are not listed"]);
+}
+
+#[test]
+fn thousands_of_steps_that_name_each_other() {
+    let step = |i: usize| {
+        format!(
+            "  - id: s{i}\n    kind: prompt\n    prompt: p\n    persist:\n      cmd: x ${{input.s{}}}",
+            i + 1
+        )
+    };
+    let findings = lint(
+        "forge",
+        "CLI.md",
+        &format!("setup:\n{}", lines(5_000, step)),
+    );
+    assert!(count(&findings, "setup-interp-forward-ref") >= 5_000);
+}
+
+#[test]
+fn words_of_a_megabyte() {
+    let word = "x".repeat(1 << 20);
+    lint(
+        "quill",
+        "AGENT-CLI.md",
+        &format!("{}: 1\nprotocol: {word}\n", &word[..400]),
+    );
+    lint(
+        "quill",
+        "AGENT-CLI.md",
+        &format!("modes:\n  - id: a\n    {}: {word}\n", &word[..900]),
+    );
+}
+
+#[test]
+fn merges_of_thousands_of_keys() {
+    let base: Vec<String> = (0..10_000).map(|i| format!("k{i}: {i}")).collect();
+    let own = lines(10_000, |i| format!("    k{i}: own"));
+    let fields = format!(
+        "metadata:\n  a: &a {{{}}}\n  b:\n    <<: *a\n{own}",
+        base.join(", ")
+    );
+    lint("quill", "AGENT-CLI.md", &fields);
+}

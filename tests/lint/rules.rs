@@ -1,0 +1,270 @@
+//! Judging the judge: every rule is documented, catches its mutants at the right place, and
+//! leaves conforming siblings alone. `RULES=prefix` limits a run while working on a family.
+
+use std::collections::BTreeMap;
+
+use crate::common::cases::cases;
+use crate::common::{Bundle, base_dir, mark};
+use agentproto::lint::{Finding, FixKind, Profile, Rule, Safety, registry};
+
+fn wanted() -> Vec<&'static Rule> {
+    let prefix = std::env::var("RULES").unwrap_or_default();
+    let rules: Vec<_> = registry::rules()
+        .filter(|r| prefix.is_empty() || prefix.split(',').any(|p| r.slug.starts_with(p)))
+        .collect();
+    assert!(!rules.is_empty(), "RULES={prefix} matches nothing");
+    rules
+}
+
+/// Rules that compare with a base revision are judged in `changed.rs`.
+fn needs_base(rule: &Rule) -> bool {
+    ["range-major-bump", "shape-version-bump"].contains(&rule.slug)
+}
+
+#[test]
+fn base_bundles_are_clean_in_every_profile() {
+    for entry in std::fs::read_dir(base_dir())
+        .expect("fixtures/base")
+        .flatten()
+    {
+        let bundle = Bundle::new(&entry.file_name().to_string_lossy());
+        for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
+            let findings = bundle.lint(profile);
+            let list: Vec<_> = findings
+                .iter()
+                .map(|f| {
+                    format!(
+                        "{}:{} {}: {}",
+                        mark(&bundle, f),
+                        f.start.line,
+                        f.severity.as_str(),
+                        f.message
+                    )
+                })
+                .collect();
+            assert!(list.is_empty(), "{profile:?}\n{}", list.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn every_rule_is_documented() {
+    let mut gaps = Vec::new();
+    let mut slugs = BTreeMap::new();
+    for rule in wanted() {
+        let mut need = |ok: bool, what: &str| {
+            if !ok {
+                gaps.push(format!("{}: {what}", rule.slug));
+            }
+        };
+        need(
+            !rule.title.is_empty() && !rule.title.ends_with('.'),
+            "title",
+        );
+        need(rule.what.len() > 20 && rule.what.ends_with('.'), "what");
+        need(rule.why.len() > 20 && rule.why.ends_with('.'), "why");
+        need(
+            !rule.source.spec.is_empty() && !rule.source.section.is_empty(),
+            "source",
+        );
+        need(!rule.doctypes.is_empty(), "doctypes");
+        if !NOT_ABOUT_TEXT.contains(&rule.slug) {
+            need(!rule.bad.bundle.is_empty(), "bad example");
+            need(!rule.good.bundle.is_empty(), "good example");
+        }
+        let own = rule.source.spec == "agentproto" || rule.is_derived();
+        let neighbour = ["AIP-9", "AIP-14", "AIP-17", "AIP-19", "AIP-36", "YAML 1.2"]
+            .contains(&rule.source.spec);
+        need(
+            own || neighbour || !rule.decides.is_empty(),
+            "names no statement of the register",
+        );
+        need(slugs.insert(rule.slug, ()).is_none(), "slug stands twice");
+    }
+    assert!(gaps.is_empty(), "{}", gaps.join("\n"));
+}
+
+#[test]
+fn examples_do_what_they_say() {
+    let mut wrong = Vec::new();
+    for rule in wanted()
+        .into_iter()
+        .filter(|r| !r.bad.bundle.is_empty() && !needs_base(r))
+    {
+        let profile = profile_for(rule);
+        let mut bad = Bundle::new(rule.bad.bundle);
+        bad.apply(&rule.bad);
+        let findings = bad.lint_without(profile, &unlinted_for(rule));
+        if !findings.iter().any(|f| f.rule == rule) {
+            let others: Vec<_> = findings.iter().map(|f| mark(&bad, f)).collect();
+            wrong.push(format!(
+                "{}: the bad example does not trip it; found {others:?}",
+                rule.slug
+            ));
+        }
+        let mut good = Bundle::new(rule.good.bundle);
+        good.apply(&rule.good);
+        let findings = good.lint_without(profile, &unlinted_for(rule));
+        for finding in findings.iter().filter(|f| f.rule == rule) {
+            wrong.push(format!(
+                "{}: the good example trips it: {}",
+                rule.slug, finding.message
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rules about files that no example text can show.
+const NOT_ABOUT_TEXT: [&str; 4] = [
+    "fm-encoding",
+    "file-too-large",
+    "file-unreadable",
+    "internal-fault",
+];
+
+/// Rules about fields of the reference implementation speak only in its profile.
+fn profile_for(rule: &Rule) -> Profile {
+    match rule.slug {
+        "fm-known-drift-field" | "models-deny-hits-allowed" => Profile::Reference,
+        _ => Profile::Default,
+    }
+}
+
+/// These speak only where the target is not linted itself.
+fn unlinted_for(rule: &Rule) -> Vec<String> {
+    let named = ["acp-ref-valid", "auth-ref-secrets-valid"].contains(&rule.slug);
+    named
+        .then(|| rule.bad.file.to_owned())
+        .into_iter()
+        .collect()
+}
+
+#[test]
+fn mutants_die_at_the_right_place_and_siblings_live() {
+    let rules: Vec<_> = wanted().into_iter().filter(|r| !needs_base(r)).collect();
+    let mut wrong = Vec::new();
+    let mut killed: BTreeMap<&str, (usize, usize)> =
+        rules.iter().map(|r| (r.slug, (0, 0))).collect();
+    for case in cases()
+        .iter()
+        .filter(|c| rules.iter().any(|r| r.slug == c.rule))
+    {
+        let bundle = case.bundle();
+        let marks: Vec<String> = bundle
+            .lint_without(case.profile(), &case.unlinted)
+            .iter()
+            .map(|f| mark(&bundle, f))
+            .collect();
+        let counts = killed.get_mut(case.rule.as_str()).expect("filtered");
+        if case.spare {
+            counts.1 += 1;
+            let own = format!("{}@", case.rule);
+            if marks.iter().any(|m| m.starts_with(&own)) {
+                wrong.push(format!("{case:?}\n  is spared in vain: {marks:?}"));
+            }
+            continue;
+        }
+        counts.0 += 1;
+        let file = case
+            .found_in
+            .as_ref()
+            .or(case.file.as_ref())
+            .expect("a kill names a file");
+        let expected = format!("{}@{file}#{}", case.rule, case.at.as_deref().unwrap_or(""));
+        let surplus: Vec<&String> = marks
+            .iter()
+            .filter(|m| {
+                **m != expected && !case.also.iter().any(|a| m.starts_with(&format!("{a}@")))
+            })
+            .collect();
+        // One mistake, one finding: the same words from two families are a defect too.
+        let told = marks.iter().filter(|m| **m == expected).count();
+        if told != 1 || !surplus.is_empty() {
+            wrong.push(format!(
+                "{case:?}\n  expected {expected}\n  found    {marks:?}"
+            ));
+        }
+    }
+    // Nothing that a file holds may trip this one.
+    killed.remove("internal-fault");
+    for (slug, (kills, spared)) in killed {
+        if kills == 0 {
+            wrong.push(format!("{slug}: has no mutant"));
+        }
+        if spared == 0 {
+            wrong.push(format!("{slug}: has no conforming sibling"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} problems\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// The text of a finding's file after its fix.
+fn mended(bundle: &Bundle, finding: &Finding) -> Option<String> {
+    let fix = finding.fix.as_ref().filter(|f| f.safety == Safety::Safe)?;
+    let mut text = bundle.text(&bundle.name_of(finding));
+    let mut edits = fix.edits.clone();
+    edits.sort_by_key(|e| std::cmp::Reverse(e.span));
+    for edit in edits {
+        text.replace_range(edit.span.range(), &edit.text);
+    }
+    Some(text)
+}
+
+#[test]
+fn safe_fixes_mend_and_break_nothing() {
+    let rules = wanted();
+    let mut wrong = Vec::new();
+    let mut bundles = Vec::new();
+    for rule in rules.iter().filter(|r| !r.bad.bundle.is_empty()) {
+        let mut bad = Bundle::new(rule.bad.bundle);
+        bad.apply(&rule.bad);
+        bundles.push((*rule, bad, profile_for(rule), unlinted_for(rule), true));
+    }
+    for case in cases().iter().filter(|c| !c.spare) {
+        if let Some(rule) = rules.iter().find(|r| r.slug == case.rule) {
+            let unlinted = case.unlinted.clone();
+            bundles.push((*rule, case.bundle(), case.profile(), unlinted, false));
+        }
+    }
+    for (rule, mut bundle, profile, unlinted, is_example) in bundles {
+        let before = bundle.lint_without(profile, &unlinted);
+        let Some(finding) = before.iter().find(|f| f.rule == rule) else {
+            continue;
+        };
+        let Some(text) = mended(&bundle, finding) else {
+            if is_example && rule.fix == FixKind::Safe {
+                wrong.push(format!("{}: the bad example gets no safe fix", rule.slug));
+            }
+            continue;
+        };
+        if rule.fix != FixKind::Safe {
+            wrong.push(format!(
+                "{}: attaches a safe fix that it does not declare",
+                rule.slug
+            ));
+        }
+        let file = bundle.name_of(finding);
+        bundle.set(&file, Some(text.clone()));
+        let after = bundle.lint_without(profile, &unlinted);
+        let count = |list: &[Finding]| list.iter().filter(|f| f.rule == rule).count();
+        let known: Vec<_> = before.iter().map(|f| f.rule.slug).collect();
+        let new: Vec<_> = after
+            .iter()
+            .filter(|f| !known.contains(&f.rule.slug))
+            .map(|f| mark(&bundle, f))
+            .collect();
+        if count(&after) >= count(&before) || !new.is_empty() {
+            wrong.push(format!(
+                "{}: the fix does not mend it, or breaks {new:?}\n{text}",
+                rule.slug
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

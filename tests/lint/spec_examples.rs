@@ -1,0 +1,448 @@
+//! The examples that the AIPs print, retold in `fixtures/spec-examples/`, and what the linter
+//! has to say of them. `examples/spec_agreement` compares the originals with their schemas.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{Bundle, markdown_below};
+use agentproto::lint::shape::{shapes_for, violations};
+use agentproto::lint::{Options, Place, Profile, RuleSet, Severity, lint_files};
+use agentproto::manifest::{Disk, Document};
+
+/// A finding that the spec implies.
+struct Implied {
+    /// `rule@file#pointer`
+    mark: &'static str,
+    severity: Severity,
+    /// Derived rules are silent in profile `spec`.
+    derived: bool,
+    why: &'static str,
+}
+
+const fn error(mark: &'static str, why: &'static str) -> Implied {
+    implied(mark, Severity::Error, why)
+}
+const fn warning(mark: &'static str, why: &'static str) -> Implied {
+    implied(mark, Severity::Warning, why)
+}
+const fn info(mark: &'static str, why: &'static str) -> Implied {
+    implied(mark, Severity::Info, why)
+}
+const fn implied(mark: &'static str, severity: Severity, why: &'static str) -> Implied {
+    Implied {
+        mark,
+        severity,
+        derived: false,
+        why,
+    }
+}
+const fn derived(mut finding: Implied) -> Implied {
+    finding.derived = true;
+    finding
+}
+
+const OPEN_RANGE: &str = "the range has no upper end; our judgement, no rule of the spec";
+const NO_CONTINUATION: &str = "AIP-45 §Continuation: optional but recommended";
+const UNPINNED: &str = "AIP-45 §Security: pin the adapter; the field itself cannot";
+const REV: &str = "C28: `abc1234` fits the pattern and stands for no commit";
+const STDIO_ONLY: &str = "AIP-44: websocket is recommended for servers that are not local";
+const SKIP_IF: &str = "AIP-29 §Setup: a step should know that it is done";
+
+/// Folder, and every finding in it.
+const EXAMPLES: &[(&str, &[Implied])] = &[
+    (
+        "gh",
+        &[
+            error(
+                "install-sha256-placeholder@CLI.md#/install/3/verify_sha256",
+                "C14: 64 hex digits are asked for, an ellipsis is printed",
+            ),
+            warning(
+                "intents-vs-actions@CLI.md#/intents",
+                "C2: the prose says `intents`, the schema `actions`",
+            ),
+        ],
+    ),
+    (
+        "gh-sandbox",
+        &[warning(
+            "sb29-spawn-without-allow@CLI.md#/sandbox/exec/spawn",
+            "C8: `spawn` only counts where `allow` is true",
+        )],
+    ),
+    (
+        "kubectl",
+        &[
+            error(
+                "install-sha256-placeholder@CLI.md#/install/3/verify_sha256",
+                "C14",
+            ),
+            warning(
+                "auth-expiry-code-ambiguous@CLI.md#/auth/expiry/detect",
+                "C19: exit code 1 is reserved for `error`, and `output` maps it so",
+            ),
+        ],
+    ),
+    (
+        "openclaw",
+        &[
+            info(
+                "install-few-managers@CLI.md#/install",
+                "the author guide of AIP-29: three managers and a download",
+            ),
+            info("setup-no-skip-if@CLI.md#/setup/1", SKIP_IF),
+            info("setup-no-skip-if@CLI.md#/setup/2", SKIP_IF),
+            info("setup-no-skip-if@CLI.md#/setup/3", SKIP_IF),
+        ],
+    ),
+    (
+        "claude-code-modes",
+        &[
+            derived(info(
+                "vc-range-unbounded@AGENT-CLI.md#/version_check/range",
+                OPEN_RANGE,
+            )),
+            info("adapter-unpinned@AGENT-CLI.md#/adapter", UNPINNED),
+            derived(warning(
+                "mode-dangerous@AGENT-CLI.md#/modes/3/bin_args_append/1",
+                "no rule of the spec forbids it; operators should know",
+            )),
+        ],
+    ),
+    (
+        "hermes",
+        &[
+            derived(info(
+                "install-curl-mutable-url@AGENT-CLI.md#/install/0/url",
+                "a branch cannot be pinned by a digest",
+            )),
+            error(
+                "install-sha256-placeholder@AGENT-CLI.md#/install/0/verify_sha256",
+                "C14",
+            ),
+            // `resumable: false` beside `loadSession: true` is a subset, hence fine (C10), and
+            // the binding of the operator finds `hermes` by its id (C22).
+            info(
+                "acp-remote-websocket@hermes-acp.ACP.md#/transport",
+                STDIO_ONLY,
+            ),
+            warning(
+                "acp-server-operator@hermes-acp.ACP.md#/metadata/aip44",
+                "C5: required by the table, left out by the example",
+            ),
+            warning(
+                "acp-rev-placeholder@hermes-acp.ACP.md#/metadata/aip44/acp_rev",
+                REV,
+            ),
+        ],
+    ),
+    (
+        "goose",
+        &[
+            warning("cont-recommended@AGENT-CLI.md#", NO_CONTINUATION),
+            derived(info(
+                "vc-range-unbounded@AGENT-CLI.md#/version_check/range",
+                OPEN_RANGE,
+            )),
+            derived(info(
+                "session-ephemeral-idle@AGENT-CLI.md#/session/idle_timeout_ms",
+                "an ephemeral session ends before it is idle",
+            )),
+        ],
+    ),
+    (
+        "gemini-cli",
+        &[
+            warning("cont-recommended@AGENT-CLI.md#", NO_CONTINUATION),
+            derived(info(
+                "vc-range-unbounded@AGENT-CLI.md#/version_check/range",
+                OPEN_RANGE,
+            )),
+            info("adapter-unpinned@AGENT-CLI.md#/adapter", UNPINNED),
+        ],
+    ),
+    (
+        "claude-code",
+        &[
+            warning("cont-recommended@AGENT-CLI.md#", NO_CONTINUATION),
+            derived(info(
+                "vc-range-unbounded@AGENT-CLI.md#/version_check/range",
+                OPEN_RANGE,
+            )),
+            info(
+                "acp-remote-websocket@claude-code-acp.ACP.md#/transport",
+                STDIO_ONLY,
+            ),
+        ],
+    ),
+    (
+        "guilde",
+        &[
+            warning(
+                "acp-rev-placeholder@governance-bridge.ACP.md#/metadata/aip44/acp_rev",
+                REV,
+            ),
+            warning(
+                "acp-rev-placeholder@guilde.ACP.md#/metadata/aip44/acp_rev",
+                REV,
+            ),
+            warning(
+                "acp-rev-placeholder@hermes-client.ACP.md#/metadata/aip44/acp_rev",
+                REV,
+            ),
+            derived(warning(
+                "acp-governance-binding@hermes-client.ACP.md#/metadata/aip44/tier",
+                "the tier promises governance, and nothing says whose",
+            )),
+        ],
+    ),
+    (
+        "modal",
+        &[
+            error(
+                "sb36-lifecycle-legacy-keys@modal.SANDBOX.md#/lifecycle/pause_after_idle_ms",
+                "C12: the schema's names count",
+            ),
+            error(
+                "sb36-lifecycle-legacy-keys@modal.SANDBOX.md#/lifecycle/destroy_on_workspace_close",
+                "C12: the schema's names count",
+            ),
+        ],
+    ),
+    // Five inventories of AIP-19 in one; all conform.
+    ("stripe", &[]),
+    (
+        "pricing-snapshot",
+        &[error(
+            "fm-range@TOOL.md#/mutates",
+            "C27: `approval: auto` asks for empty `mutates`",
+        )],
+    ),
+];
+
+fn folder(name: &str) -> PathBuf {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/spec-examples");
+    examples.join(name)
+}
+
+/// Every manifest of an example, with what the linter says of it.
+fn judged(name: &str, profile: Profile) -> Vec<(String, Severity)> {
+    let dir = folder(name);
+    let mut files = Vec::new();
+    markdown_below(&dir, &mut files);
+    files.retain(|path| {
+        let text = std::fs::read_to_string(path).expect("UTF-8");
+        Document::parse(path.clone(), text).doctype.is_some()
+    });
+    files.sort();
+    let rules = RuleSet::profile_defaults(profile);
+    let findings = lint_files(&files, &Options::new(&rules, &Disk, &dir)).findings;
+    let mut out: Vec<(String, Severity)> = findings
+        .iter()
+        .map(|f| {
+            let file = f.file.strip_prefix(&dir).expect("inside").display();
+            (format!("{}@{file}#{}", f.rule.slug, f.pointer), f.severity)
+        })
+        .collect();
+    out.sort();
+    out
+}
+
+#[test]
+fn printed_examples_get_the_verdict_that_the_spec_implies() {
+    for (name, implied) in EXAMPLES {
+        for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
+            let mut wanted: Vec<(String, Severity)> = implied
+                .iter()
+                .filter(|i| !(i.derived && profile == Profile::Spec))
+                .map(|i| (i.mark.to_owned(), i.severity))
+                .collect();
+            wanted.sort();
+            let reasons: Vec<&str> = implied.iter().map(|i| i.why).collect();
+            let found = judged(name, profile);
+            assert_eq!(
+                found, wanted,
+                "{name} in {profile:?}; reasons: {reasons:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_folder_of_examples_is_judged() {
+    for entry in std::fs::read_dir(folder("")).expect("fixtures").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(EXAMPLES.iter().any(|(n, _)| *n == name), "{name}");
+    }
+}
+
+/// What the text forbids and the published schema lets pass: bundle, file, old text, new text,
+/// the error, and the sentence behind it.
+type Forbidden = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const FORBIDDEN_BY_PROSE: &[Forbidden] = &[
+    (
+        "gull",
+        "AGENT-CLI.md",
+        "  default: transcript\n",
+        "  default: pinned-session\n",
+        "cont-default-in-supported@/continuation/default",
+        "AIP-45 conformance 8, C15: the default is one of `supported`",
+    ),
+    (
+        "quill",
+        "AGENT-CLI.md",
+        "  - id: proofread\n",
+        "  - id: default\n",
+        "mode-id-unique@/modes/1/id",
+        "AIP-45 conformance 6, C15: mode ids are unique",
+    ),
+    (
+        "harbor",
+        "AGENT-CLI.md",
+        "  - id: region\n",
+        "  - id: model\n",
+        "option-id-unique@/options/2/id",
+        "AIP-45 conformance 7, C15: option ids are unique",
+    ),
+    (
+        "harbor",
+        "AGENT-CLI.md",
+        "    default: north\n",
+        "    default: north\n    min: 1\n",
+        "option-minmax-non-integer@/options/2/min",
+        "AIP-45 conformance 7, C15: `min` and `max` are for integers",
+    ),
+    (
+        "gull",
+        "AGENT-CLI.md",
+        "    default: 2\n",
+        "    default: deep\n",
+        "option-default-type@/options/0/default",
+        "AIP-45 §Options: the default has the declared type",
+    ),
+    (
+        "forge",
+        "CLI.md",
+        "    every: PT8H\n",
+        "    every: Pfoo\n",
+        "auth-refresh-every-iso8601@/auth/refresh/every",
+        "C17: an ISO-8601 duration, whatever the pattern takes",
+    ),
+    (
+        "forge",
+        "CLI.md",
+        "parse: 'forge version (\\d+\\.\\d+\\.\\d+)'",
+        "parse: 'forge version \\d+'",
+        "vc-parse-capture-group@/version_check/parse",
+        "AIP-29 §Version detection: at least one capture group",
+    ),
+    (
+        "forge",
+        "CLI.md",
+        "range: \">=3.2.0 <4.0.0\"",
+        "range: newest",
+        "vc-range-valid@/version_check/range",
+        "AIP-29 §Version detection: a semver range",
+    ),
+    (
+        "forge",
+        "CLI.md",
+        "      - api.forge.example\n",
+        "      - 10.0.0.0/8\n",
+        "sb29-egress-cidr-port-scheme@/sandbox/network/egress/0",
+        "AIP-29 §Sandbox: host names and globs; address ranges come later",
+    ),
+];
+
+#[test]
+fn what_only_the_text_forbids_is_an_error() {
+    for (name, file, old, new, mark, why) in FORBIDDEN_BY_PROSE {
+        let mut bundle = Bundle::new(name);
+        bundle.replace(file, old, new);
+        let doc = Document::parse(bundle.dir.join(file), bundle.text(file));
+        let root = doc.root.as_ref().expect("a mapping");
+        let shapes = shapes_for(doc.doctype.expect("a doctype"));
+        let by_schema = violations(shapes, root, Place::Value(root));
+        assert!(
+            by_schema.is_empty(),
+            "{mark}: the schema forbids it as well"
+        );
+        for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
+            let errors: Vec<String> = bundle
+                .lint(profile)
+                .iter()
+                .filter(|f| f.severity == Severity::Error && bundle.name_of(f) == *file)
+                .map(|f| format!("{}@{}", f.rule.slug, f.pointer))
+                .collect();
+            assert_eq!(errors, [*mark], "{why} ({profile:?})");
+        }
+    }
+}
+
+/// What the schema forbids and the examples lean on: each an error at its place.
+const FORBIDDEN_BY_SCHEMA: &[Forbidden] = &[
+    (
+        "quill",
+        "AGENT-CLI.md",
+        "  - id: proofread\n",
+        "  - id: _proofread\n",
+        "mode-id-pattern@/modes/1/id",
+        "AIP-45 §Modes: ids begin with a letter or a digit",
+    ),
+    (
+        "gull",
+        "AGENT-CLI.md",
+        "  default: transcript\n  supported:\n    - transcript\n",
+        "  default: native-resume\n  supported:\n    - native-resume\n",
+        "cont-native-resume-cap@/continuation/default",
+        "AIP-45 §Continuation: native-resume needs `capabilities.resumable`",
+    ),
+    (
+        "gull",
+        "AGENT-CLI.md",
+        "  mode: ephemeral\n",
+        "  mode: resumable\n",
+        "session-resumable-cap@/session/mode",
+        "AIP-45 §Session model: resumable needs `capabilities.resumable`",
+    ),
+    (
+        "harbor",
+        "harbor.ACP.md",
+        "    tier: governance-aware\n",
+        "    tier: sandboxed\n",
+        "acp-sandboxed-needs-sandbox@/metadata/aip44",
+        "AIP-44: tier `sandboxed` names a sandbox",
+    ),
+];
+
+#[test]
+fn what_the_schema_forbids_is_told_at_its_place() {
+    for (name, file, old, new, mark, why) in FORBIDDEN_BY_SCHEMA {
+        let mut bundle = Bundle::new(name);
+        bundle.replace(file, old, new);
+        let errors: Vec<String> = bundle
+            .lint(Profile::Spec)
+            .iter()
+            .filter(|f| f.severity == Severity::Error && bundle.name_of(f) == *file)
+            .map(|f| format!("{}@{}", f.rule.slug, f.pointer))
+            .collect();
+        assert!(errors.contains(&mark.to_string()), "{why}: {errors:?}");
+    }
+}
+
+#[test]
+fn a_broken_schema_is_cited_by_its_own_spec() {
+    let dir = folder("pricing-snapshot");
+    let rules = RuleSet::profile_defaults(Profile::Spec);
+    let options = Options::new(&rules, &Disk, &dir);
+    let findings = lint_files(&[dir.join("TOOL.md")], &options).findings;
+    let specs: Vec<&str> = findings.iter().map(|f| f.source.spec).collect();
+    assert_eq!(specs, ["AIP-14"]);
+}
