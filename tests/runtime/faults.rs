@@ -82,18 +82,40 @@ case $line in
 esac; done
 "#;
 
-#[test]
-fn an_agent_that_never_lists_its_sessions() {
-    let place = Place::new();
-    let script = place.path("work/agent.sh");
-    std::fs::write(&script, SILENT_ON_LIST).expect("written");
-    let dir = place.changed("silent", "AGENT-CLI.md", |text| {
+/// A bundle whose agent is a script.
+fn scripted(place: &Place, script: &str) -> String {
+    std::fs::write(place.path("work/agent.sh"), script).expect("written");
+    let dir = place.changed("scripted", "AGENT-CLI.md", |text| {
         text.replace("bin: agentproto", "bin: sh").replace(
             "bin_args: [mock, acp, --state, .mock-agent, \"--\"]",
             "bin_args: [agent.sh]",
         )
     });
-    let target = dir.to_str().expect("a path");
+    dir.to_str().expect("a path").to_owned()
+}
+
+/// It would be waited for until the end of the turn's time otherwise, which may be never.
+#[test]
+fn an_agent_that_closes_its_input_and_stays() {
+    let place = Place::new();
+    let opened = "say '{\"sessionId\":\"s\"}' ;;";
+    let script = SILENT_ON_LIST.replace(opened, &format!("exec 0<&-; {opened}"));
+    let script = script.replace("esac; done", "esac; done\nexec sleep 300");
+    let target = scripted(&place, &script);
+    let ran = place.run(&target, &["--sandbox", "off", "--yes", "--prompt", "hi"]);
+    let (code, message) = ran.error();
+    let told = (ran.code, code.as_str());
+    assert_eq!(told, (69, "PROTOCOL_VIOLATION"), "{message}");
+    let said = "the agent has closed its standard input";
+    assert!(message.contains(said), "{message}");
+    assert_eq!(place.survivors(), Vec::<String>::new());
+}
+
+#[test]
+fn an_agent_that_never_lists_its_sessions() {
+    let place = Place::new();
+    let target = scripted(&place, SILENT_ON_LIST);
+    let target = target.as_str();
     let flags = ["--list-sessions", "--sandbox", "off", "--yes"];
     let ran = place.run(
         target,

@@ -114,17 +114,13 @@ impl Live {
         }
     }
 
-    /// It takes nothing more; mostly since it has ended.
+    /// It takes nothing more: it has ended, has closed its input, or was stopped.
     async fn deaf(&self) -> Fault {
-        let over = tokio::time::timeout(LAST_WORD, self.shared.over());
-        if over.await.is_ok() {
-            return self.ended("in the turn").await;
+        let over = tokio::time::timeout(2 * LAST_WORD, self.shared.over());
+        match over.await {
+            Ok(_) => self.ended("in the turn").await,
+            Err(_) => Fault::new(Code::SessionClosed, "the agent is not running"),
         }
-        Fault::new(
-            Code::ProtocolViolation,
-            "the agent has closed its standard input (ACP, transports)",
-        )
-        .hint("start a new session")
     }
 
     pub async fn open(&self, open: &Open) -> Result<Opened, Refused> {

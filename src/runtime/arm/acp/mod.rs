@@ -91,7 +91,13 @@ impl Acp {
         let (onward, incoming) = mpsc::unbounded();
         let (outgoing, lines) = mpsc::unbounded::<String>();
         let reading = tokio::spawn(tap::read(wire.stdout, Arc::clone(&shared), onward));
-        let writing = tokio::spawn(tap::write(wire.stdin, lines, Arc::clone(&services)));
+        let writing = tap::write(
+            wire.stdin,
+            lines,
+            Arc::clone(&shared),
+            Arc::clone(&services),
+        );
+        let writing = tokio::spawn(writing);
         let transport = LineTransport::new(
             outgoing
                 .clone()

@@ -11,7 +11,9 @@ use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
+use super::LAST_WORD;
 use super::asked::Asked;
 use super::services::Services;
 use super::updates::{Chunk, Params, Tools};
@@ -100,6 +102,18 @@ impl Shared {
         }
     }
 
+    /// Nothing more can come: whoever waits need not.
+    fn end(&self, over: Over) {
+        self.over.send_if_modified(|known| {
+            let first = known.is_none();
+            if first {
+                *known = Some(over);
+            }
+            first
+        });
+        self.asked.end();
+    }
+
     /// What a tool call was announced as.
     pub fn announced(&self, id: &str) -> Option<Announced> {
         let known = self
@@ -156,14 +170,7 @@ pub async fn read(
         }
     };
     reader.finish();
-    shared.over.send_if_modified(|known| {
-        let first = known.is_none();
-        if first {
-            *known = Some(over);
-        }
-        first
-    });
-    shared.asked.end();
+    shared.end(over);
     // What is still to come has no reader; it is drained all the same.
     while lines.next().await.is_some() {}
 }
@@ -333,12 +340,18 @@ fn broken(what: String) -> Fault {
 pub async fn write(
     mut stdin: pipe::Sender,
     mut lines: mpsc::UnboundedReceiver<String>,
+    shared: Arc<Shared>,
     services: Arc<Services>,
 ) {
     use futures::StreamExt;
     while let Some(mut line) = lines.next().await {
         line.push('\n');
         if stdin.write_all(line.as_bytes()).await.is_err() {
+            // Mostly it has ended, and its last words tell more.
+            if timeout(LAST_WORD, shared.over()).await.is_err() {
+                let what = "the agent has closed its standard input (ACP, transports)";
+                shared.end(Over::Broken(broken(what.to_owned())));
+            }
             return;
         }
         let answer = serde_json::from_str::<Envelope>(&line).is_ok_and(|e| e.method.is_none());
