@@ -283,6 +283,21 @@ async fn questions_are_decided_at_the_desk() {
     arm.stop().await;
 }
 
+/// It would be waited for until the end of the turn's time otherwise, which may be never.
+#[tokio::test]
+async fn an_adapter_that_closes_its_input_and_stays_is_told() {
+    let stand = stand("exec 0<&-; end; exec sleep 300");
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (_, end) = turn(&arm, &context, "x").await;
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let fault = turn(&arm, &context, "x").await.1.expect_err("deaf");
+    assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
+    let said = "the agent has closed its standard input";
+    assert!(fault.message.contains(said), "{fault}");
+    arm.stop().await;
+}
+
 #[tokio::test]
 async fn a_dead_adapter_is_told() {
     let stand1 = stand("say '{\"type\":\"text-delta\",\"text\":\"a\"}'; echo oh >&2; kill -9 $$");

@@ -528,3 +528,29 @@ async fn errors_are_short_and_masked() {
     assert!(fault.message.len() < 5000 && fault.details.is_null());
     arm.stop().await;
 }
+
+/// It would be waited for until the end of the turn's time otherwise, which may be never.
+#[tokio::test]
+async fn a_server_that_closes_its_input_and_stays_is_told() {
+    let said = "the agent has closed its standard input";
+    let stand1 = stand("exec 0<&-; text first; exec sleep 300");
+    let (first, context) = arm(&stand1);
+    ready(&first, None).await;
+    let (events, end) = turn(&first, &context, "x").await;
+    assert_eq!(events, [text("first")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let fault = turn(&first, &context, "x").await.1.expect_err("deaf");
+    assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
+    assert!(fault.message.contains(said), "{fault}");
+    first.stop().await;
+
+    // In the handshake.
+    let script =
+        include_str!("server.sh").replace("answer '{\"proto", "exec 0<&-; answer '{\"proto");
+    let stand2 = Stand::new(&format!("{script}\nexec sleep 300"), FIELDS);
+    let (second, _) = arm(&stand2);
+    let fault = second.handshake().await.expect_err("deaf");
+    assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
+    assert!(fault.message.contains(said), "{fault}");
+    second.stop().await;
+}

@@ -51,6 +51,11 @@ impl Input {
         writing.await.unwrap_or_else(|_| Err(gone()))
     }
 
+    /// Whether it was closed from here.
+    pub fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
     /// End of input, even where somebody is still writing.
     pub async fn close(&self) {
         self.closed.send_replace(true);

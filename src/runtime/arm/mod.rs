@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -28,6 +29,9 @@ use super::fault::{Code, Fault};
 use super::spawn::Exit;
 
 pub use proprietary::proprietary;
+
+/// From an agent that takes nothing more to its end; what ends it tells more than its silence.
+const LAST_WORD: Duration = Duration::from_millis(250);
 
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
@@ -99,6 +103,13 @@ pub trait Arm: Send + Sync {
     fn session_id(&self) -> Option<String> {
         None
     }
+}
+
+/// An agent that still runs, and cannot be told anything.
+fn closed_input() -> Fault {
+    let what = "the agent has closed its standard input in the middle of its session";
+    Fault::new(Code::ProtocolViolation, what)
+        .hint("report it to the agent's author; the session cannot go on")
 }
 
 /// The beginning of a line that an agent wrote, fit for an error.

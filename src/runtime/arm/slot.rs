@@ -4,8 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 
-use super::Events;
+use super::{Events, LAST_WORD, closed_input};
 use crate::runtime::event::{StopReason, StreamEvent};
 use crate::runtime::fault::Fault;
 
@@ -104,6 +105,16 @@ impl Slot {
     pub async fn lost(&self) {
         let mut lost = self.lost.subscribe();
         let _ = lost.wait_for(|lost| *lost).await;
+    }
+
+    /// The agent did not take what it was told: the turn ends with it, or at once.
+    pub async fn deaf(&self) {
+        if timeout(LAST_WORD, self.lost()).await.is_ok() {
+            return;
+        }
+        if let Some(going) = self.going() {
+            going.finish(End::Fault(closed_input()));
+        }
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, Option<Arc<Going>>> {

@@ -16,9 +16,10 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::super::LAST_WORD;
+use super::locked;
 use super::services::Services;
 use super::tap::{Over, Shared};
-use super::{LAST_WORD, locked};
 use crate::runtime::arm::Open;
 use crate::runtime::arm::process::Process;
 use crate::runtime::arm::slot::Cancel;

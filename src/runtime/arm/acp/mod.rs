@@ -30,14 +30,12 @@ use self::tap::Shared;
 use super::desk::Desk;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
-use super::{Arm, Doing, Events, Negotiated, Open, Spec};
+use super::{Arm, Doing, Events, LAST_WORD, Negotiated, Open, Spec};
 use crate::runtime::context::Context;
 use crate::runtime::event::StopReason;
 use crate::runtime::fault::{Code, Fault};
 use crate::runtime::spawn::{Bounds, Exit};
 
-/// From the end of the agent's output to the library's last word about it.
-const LAST_WORD: Duration = Duration::from_millis(250);
 /// Closing a session is a courtesy; the process ends anyway.
 const CLOSING: Duration = Duration::from_secs(2);
 

@@ -13,7 +13,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::LAST_WORD;
+use super::super::{LAST_WORD, closed_input};
 use super::asked::Asked;
 use super::services::Services;
 use super::updates::{Chunk, Params, Tools};
@@ -349,8 +349,7 @@ pub async fn write(
         if stdin.write_all(line.as_bytes()).await.is_err() {
             // Mostly it has ended, and its last words tell more.
             if timeout(LAST_WORD, shared.over()).await.is_err() {
-                let what = "the agent has closed its standard input (ACP, transports)";
-                shared.end(Over::Broken(broken(what.to_owned())));
+                shared.end(Over::Broken(closed_input()));
             }
             return;
         }

@@ -196,10 +196,12 @@ impl Executable {
         }
     }
 
-    /// An adapter that does not take an order has ended, or will be found out by its silence.
     async fn tell(&self, order: &Order<'_>) {
         if let (Ok(line), Some(started)) = (serde_json::to_vec(order), self.started.get()) {
-            let _ = started.input.line(line).await;
+            let told = started.input.line(line).await;
+            if told.is_err() && !started.input.is_closed() {
+                self.shared.slot.deaf().await;
+            }
         }
     }
 

@@ -278,7 +278,10 @@ async fn ask(
                     answer: Given::from(&answer),
                 };
                 if let Ok(line) = serde_json::to_vec(&order) {
-                    let _ = input.line(line).await;
+                    let told = input.line(line).await;
+                    if told.is_err() && !input.is_closed() {
+                        shared.slot.deaf().await;
+                    }
                 }
             }
             Err(fault) => {

@@ -171,6 +171,9 @@ impl Transport<RoleClient> for Link {
             if answer {
                 shared.room.add_permits(1);
             }
+            if written.is_err() && !input.is_closed() {
+                shared.slot.deaf().await;
+            }
             written
         }
     }

@@ -89,7 +89,10 @@ impl Mcp {
         match agreed {
             Ok(negotiated) => Ok(negotiated),
             Err(Failure::Fault(fault) | Failure::End(End::Fault(fault))) => Err(fault),
-            Err(Failure::End(_)) => Err(started.process.lost("in the handshake").await),
+            Err(Failure::End(_)) => Err(match waiting.going.end() {
+                Some(End::Fault(fault)) => fault,
+                _ => started.process.lost("in the handshake").await,
+            }),
         }
     }
 
