@@ -99,6 +99,24 @@ fn what_a_baseline_knows_is_no_news() {
     assert_eq!(output.status.code(), Some(1), "another failure is news");
 }
 
+/// A case and the monitor of the same statement see the same lines.
+#[test]
+fn one_fault_is_told_once() {
+    let mutant = "MOCK_MUTANT=acp-te-01-terminal-unasked";
+    let case = "in-11-nothing-offered";
+    let (_, report) = run(&["--mock", "acp", "--env", mutant, "--only", case]);
+    let rows = report["results"].as_array().unwrap();
+    let failing = |requirement: &str| -> Vec<&str> {
+        rows.iter()
+            .filter(|row| row["requirement"] == requirement && row["verdict"] == "fail")
+            .filter_map(|row| row["case"].as_str())
+            .collect()
+    };
+    assert_eq!(failing("IN-11"), [case], "{report:#}");
+    // Another statement, of which that case says nothing.
+    assert_eq!(failing("TE-01"), ["monitor"], "{report:#}");
+}
+
 /// What promises more than it holds is told: a baseline that is not whole, and a model that nobody
 /// asked.
 #[test]

@@ -259,7 +259,20 @@ impl Collected {
             .filter_map(|id| self.seen.iter().find(|((s, i), _)| *s == index && i == id))
             .map(|(_, watched)| watched)
             .collect();
-        let broken: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();
+        let all: Vec<&WatchedRow> = seen.iter().flat_map(|w| &w.rows).collect();
+        // One fault is told once: the case that it happened in has told it.
+        let has_told = |broken: &WatchedRow| {
+            let mut rows = self.rows.iter().filter(|(suite, ..)| *suite == index);
+            rows.any(|(_, _, row)| {
+                row.case == broken.case
+                    && row.requirement == requirement.id
+                    && row.verdict == requirement.level.violated()
+            })
+        };
+        let broken: Vec<&WatchedRow> = all.iter().copied().filter(|r| !has_told(r)).collect();
+        if broken.is_empty() && !all.is_empty() {
+            return None;
+        }
         let held: u64 = seen.iter().map(|w| w.held).sum();
         if let Some(first) = broken.iter().find(|r| !r.is_guess).or(broken.first()) {
             row.verdict = match first.is_guess {
