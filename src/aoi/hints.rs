@@ -100,7 +100,7 @@ fn texts(topic: Topic) -> [&'static str; 5] {
             "Take the id out of the service's answer with `jq -r .id` and emit it in the event.",
         ],
         Topic::Secrets => [
-            "Never put argparse.Namespace, os.environ or a request into an event or a log; wrap secrets in a type whose __repr__ is `[redacted]`.",
+            "Override ArgumentParser.error, which quotes what it refuses; never put argparse.Namespace, os.environ or a request into an event or a log; wrap secrets in a type whose __repr__ is `[redacted]`.",
             "Never stringify argv, process.env, a request or an SDK's error; keep secrets in an object whose toJSON is `[redacted]`.",
             "A `type Secret string` with String() and MarshalJSON that answer `[redacted]`; strip userinfo and query from URLs before they are shown.",
             "Keep secrets in a newtype whose Debug and Display are `[redacted]` (secrecy); name an unknown flag without its value.",

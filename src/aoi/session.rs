@@ -565,11 +565,12 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A run of two seconds, so many milliseconds of which went to others.
-    fn run(starved: u64, end: End) -> Capture {
+    /// A run that ended so, in a world that had no processor for it for some milliseconds.
+    pub fn run(starved: u64, end: End) -> Capture {
         let launch = Launch {
             command: "watch".to_owned(),
             probe: "ok".to_owned(),

@@ -123,6 +123,10 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         .output
         .parse()
         .map_err(|()| Failure::new(exit::USAGE, "there is no such output format"))?;
+    if format.needs_proof() && !args.check.is_empty() {
+        let what = "a badge tells of every check, so there is none of a selection";
+        return Err(Failure::new(exit::USAGE, what).hint("leave out --check"));
+    }
     let options = options(args, global)?;
     let before = args.baseline.as_deref().map(read_baseline).transpose()?;
     let probe =

@@ -290,3 +290,32 @@ async fn a_target_starts_with_the_usual_sigpipe() {
         assert_eq!(signals(&status, set) & bit, 0, "{set}: {status}");
     }
 }
+
+/// What is refused for another reason shows nothing of secrets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_always_fails_keeps_no_secret() {
+    let text = PROBE
+        .replace("MODE_HERE", "")
+        .replace("ok: [search, x]", "ok: [serch]");
+    let options = Options {
+        only: vec![Check::Number(9)],
+        ..Options::default()
+    };
+    use_helper();
+    let mut probe = probe::parse(&text, &place()).expect("a probe file");
+    probe.file = Some(place().join("aoi-probe.yaml"));
+    let report = agentproto::aoi::lint(probe, options, &STOP)
+        .await
+        .expect("a report");
+    let of = |rule: &str| {
+        let row = report.checks.iter().find(|row| row.rule == rule);
+        row.expect("a row").verdict
+    };
+    assert_eq!(
+        of("AOI-09.flag-value"),
+        Verdict::NotVerified,
+        "{:#?}",
+        told(&report)
+    );
+    assert_eq!(of("AOI-09.header"), Verdict::NotVerified);
+}

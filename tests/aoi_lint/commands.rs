@@ -211,6 +211,13 @@ fn unproven_pairs_fail_where_that_is_asked_for() {
 }
 
 #[test]
+fn a_selection_earns_no_badge() {
+    let dir = Dir::demo();
+    dir.lint(&["-o", "badge", "--check", "3"]).exits(64);
+    dir.lint(&["-o", "badge"]).exits(0);
+}
+
+#[test]
 fn every_format_lands_in_the_report_directory() {
     let dir = Dir::demo();
     std::fs::create_dir(dir.at("out")).expect("created");

@@ -47,6 +47,15 @@ fn the_end_of_the_report_is_the_count_of_pairs() {
         "{timing}"
     );
     assert_eq!(last.next(), Some("2 pairs proven, 2 failing, 2 unproven"));
+    let known = "2 new failures, 1 known by the baseline";
+    assert_eq!(last.next(), Some(known));
+    // Without a probe file that is said, with the way to one; and nothing is known.
+    let mut report = sample::mixed();
+    report.target.probe_file = None;
+    report.checks.iter_mut().for_each(|row| row.known = false);
+    let text = print(Format::Human, &report);
+    assert!(text.contains("agentproto aoi-lint init"), "{text}");
+    assert!(!text.contains("known by the baseline"), "{text}");
 }
 
 #[test]

@@ -48,14 +48,14 @@ pub async fn all(session: &Session) {
     let wants = |check| session.wants(check);
     super::observe::prepare(session, &c08_auditable::EVENT).await;
     c01_discoverable::check(session).await;
-    // Checks 2 and 4 judge what the runs of others printed.
-    let judges_runs = wants(2) || wants(4);
+    // These judge what the runs of others printed.
+    let judges_runs = [2, 3, 4, 5, 13].into_iter().any(wants);
     // Some of what is asked for beyond the 13 shows in the course of theirs.
     let advisory = session.wants_advisory();
     tokio::join!(
         when(wants(2), c02_typed::tempt(session)),
-        when(judges_runs || wants(3), c03_verifiable::check(session)),
-        when(judges_runs || wants(5), c05_usage::check(session)),
+        when(judges_runs, c03_verifiable::check(session)),
+        when(judges_runs, c05_usage::check(session)),
         when(wants(6) || advisory, c06_safe::check(session)),
         when(wants(7) || advisory, c07_idempotent::check(session)),
         when(judges_runs || wants(8), c08_auditable::check(session)),
@@ -63,7 +63,7 @@ pub async fn all(session: &Session) {
         when(judges_runs || wants(10), c10_pipes::check(session)),
         when(wants(11) || advisory, c11_bounded::check(session)),
         when(judges_runs || wants(12), c12_input::check(session)),
-        when(judges_runs || wants(13), c13_versioned::check(session)),
+        when(judges_runs, c13_versioned::check(session)),
         when(advisory, advisory::check(session)),
     );
     // To compile schemas and to search for secrets takes longer than some runs.

@@ -65,6 +65,17 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     for line in &report.isolation {
         pen.wrapped("discovery: ", &plain(line), out)?;
     }
+    if report.target.probe_file.is_none() {
+        let tool = words::shell(report.target.argv.get(..1).unwrap_or_default());
+        let text = format!(
+            "one command was run, with an environment of its own; `agentproto aoi-lint init -- \
+             {tool}` writes a probe file that has room for variables, other commands and more"
+        );
+        pen.wrapped("no probe file: ", &plain(&text), out)?;
+    }
+    if let Some(known) = words::known(report) {
+        writeln!(out, "{known}")?;
+    }
     writeln!(out, "{}", pen.bold(&words::pairs(report)))?;
     writeln!(out, "{}", pen.dim(&words::timing(report)))
 }

@@ -70,6 +70,18 @@ pub fn pairs(report: &Report) -> String {
     )
 }
 
+/// Where a baseline knows some of what is broken.
+pub fn known(report: &Report) -> Option<String> {
+    let broken = |row: &&Finding| matches!(row.verdict, Verdict::Fail | Verdict::Error);
+    let (known, new): (Vec<&Finding>, Vec<&Finding>) = report
+        .checks
+        .iter()
+        .filter(broken)
+        .partition(|row| row.known);
+    let new = count(new.len(), "new failure", "new failures");
+    (!known.is_empty()).then(|| format!("{new}, {} known by the baseline", known.len()))
+}
+
 /// All pairs that mean something for this tool.
 pub fn applicable(report: &Report) -> usize {
     let summary = &report.summary;

@@ -15,6 +15,7 @@ use super::tally::Tally;
 use super::{is_harmless, is_read_only, plain, unknown_flag};
 use crate::aoi::canary;
 use crate::aoi::capture::Capture;
+use crate::aoi::observe::{Blocked, within};
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
 use crate::aoi::run::{Input, Output, Reader, World};
@@ -62,11 +63,17 @@ async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
         .map(|rule| (rule.id, Tally::default()))
         .collect();
     let mut accepted: BTreeMap<&str, bool> = BTreeMap::new();
-    let results = match (is_harmless(session, command), command.input.is_some()) {
-        (true, _) => all(session, command, numbers).await,
-        (false, true) => refused_input(session, command, numbers).await,
-        (false, false) => Vec::new(),
+    let mut blocked = None;
+    let results = match is_harmless(session, command) {
+        true => all(session, command, numbers).await,
+        false => changes(session, command, numbers)
+            .await
+            .unwrap_or_else(|why| {
+                blocked = Some(why);
+                Vec::new()
+            }),
     };
+    let vain = fails_anyway(session, command, &results).await;
     for result in &results {
         for (rule, wrong) in leaks(result) {
             let Some(tally) = tallies.get_mut(rule.id) else {
@@ -84,17 +91,31 @@ async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
         let mut tally = tallies.remove(rule.id).unwrap_or_default();
         if accepted.get(rule.id) == Some(&false) && !tally.is_broken() {
             tally = Tally::default();
-            tally.held("nothing of it is printed where it is refused; no run accepts it");
-        }
-        tally.settle(judge, rule, |judge, rule| {
-            match is_harmless(session, command) {
-                true => judge.not_applicable(rule, "it has no place for such a secret"),
+            match vain {
+                true => tally.doubt("its plain run fails as well: nothing came to the secrets"),
                 false => {
-                    judge.not_applicable(rule, "not tried on a command that changes something")
+                    tally.held("nothing of it is printed where it is refused; no run accepts it")
                 }
             }
+        }
+        tally.settle(judge, rule, |judge, rule| match &blocked {
+            Some(Blocked::Skip(why)) => judge.skip(rule, why),
+            Some(Blocked::NotVerified(why)) => judge.not_verified(rule, why),
+            None => judge.not_applicable(rule, "it has no place for such a secret"),
         });
     }
+}
+
+/// Whether the command is refused for another reason than what was put to it. One that wants a
+/// login is refused by everybody's right.
+async fn fails_anyway(session: &Session, command: &Command, results: &[Result]) -> bool {
+    let accepted = results.iter().any(|result| result.run.end.is_success());
+    if accepted || command.needs_auth || command.unbounded || !is_harmless(session, command) {
+        return false;
+    }
+    let (words, how) = plain(session, command);
+    let run = session.run(&command.name, "ok, for comparison", &words, how);
+    !run.await.end.is_success()
 }
 
 async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<Result> {
@@ -275,15 +296,48 @@ async fn in_config(
     }
 }
 
-/// Of a command that changes something only input that nobody can apply.
-async fn refused_input(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<Result> {
-    if !session.probe.sandbox {
-        return Vec::new();
-    }
-    let _turn = session.mutations.lock().await;
-    let (words, _) = plain(session, command);
-    let probe = bad_line(&words, numbers.fetch_add(1, Ordering::Relaxed));
-    start(session, command, probe).await.into_iter().collect()
+/// A command that changes something, in a world of its own: a tool that does not know a flag may
+/// act all the same.
+async fn changes(
+    session: &Session,
+    command: &Command,
+    numbers: &AtomicU64,
+) -> std::result::Result<Vec<Result>, Blocked> {
+    let done = within(session, command, &FLAG, async |sequence| {
+        let number = || numbers.fetch_add(1, Ordering::Relaxed);
+        let target = sequence.target().await?;
+        let call = sequence.confirmed(target.as_deref());
+        let how = How {
+            input: call.input.clone(),
+            world: Some(sequence.world.clone()),
+            ..How::default()
+        };
+        let bait = |more: &[String]| plant::bait(&with_options(&call.words, more), &mut number());
+        let mut probes: Vec<Probe> = Vec::new();
+        for more in plant::few().iter().chain(&command.secrets) {
+            let bait = bait(more);
+            probes.push(Probe {
+                name: "a secret in a flag of a change",
+                words: bait.words,
+                planted: bait.planted,
+                only_refused: false,
+                how: how.clone(),
+                own: Vec::new(),
+            });
+        }
+        probes.push(environment(session, &call.words, &how, &number));
+        if command.input.is_some() {
+            let mut probe = bad_line(&call.words, number());
+            probe.how.world = Some(sequence.world.clone());
+            probes.push(probe);
+        }
+        let mut results = Vec::new();
+        for probe in probes {
+            results.extend(start(session, command, probe).await);
+        }
+        Ok::<_, String>(results)
+    });
+    done.await?.map_err(Blocked::NotVerified)
 }
 
 async fn start(session: &Session, command: &Command, mut probe: Probe) -> Option<Result> {

@@ -45,6 +45,24 @@ pub fn usual() -> Vec<Vec<String>> {
     all
 }
 
+/// Some of them, one of each kind, for commands whose every run costs something.
+pub fn few() -> Vec<Vec<String>> {
+    let mut kinds = Vec::new();
+    let mut few = usual();
+    few.retain(|words| {
+        let number = &mut 0;
+        let kind: Vec<&str> = bait(words, number)
+            .planted
+            .iter()
+            .map(|planted| planted.rule.id)
+            .collect();
+        let is_first = !kinds.contains(&kind);
+        kinds.push(kind);
+        is_first
+    });
+    few
+}
+
 /// Puts a canary of its own in every place that the words have for one.
 pub fn bait(words: &[String], number: &mut u64) -> Bait {
     let mut bait = Bait {
@@ -63,7 +81,8 @@ pub fn bait(words: &[String], number: &mut u64) -> Bait {
                 .split(['=', ' '])
                 .next()
                 .filter(|flag| flag.starts_with('-'));
-            let place = flag.unwrap_or(before).to_owned();
+            let owner = flag.or(Some(before).filter(|word| word.starts_with('-')));
+            let place = owner.unwrap_or("an operand").to_owned();
             bait.planted.push(Planted {
                 rule: kind(&filled, tail, before),
                 canary: canary.clone(),

@@ -13,7 +13,7 @@ use super::rules::{
 use super::{Plain, TRIES};
 use crate::aoi::capture::{Capture, End};
 use crate::aoi::checks::tally::Tally;
-use crate::aoi::run::{Output, Reader};
+use crate::aoi::run::{Output, Reader, line_feeds};
 use crate::aoi::session::How;
 use crate::aoi::stream::{Line, Stream};
 use crate::aoi::streams::small_pipe;
@@ -153,7 +153,18 @@ fn was_met(run: &Capture, whole: Option<&Capture>) -> bool {
 
 fn looks_untouched(run: &Capture, whole: Option<&Capture>) -> bool {
     let as_ever = whole.is_some_and(|whole| whole.end == run.end && whole.stdout == run.stdout);
-    as_ever || looks_done(run)
+    as_ever || looks_done(run) || died_behind_the_end(run, whole)
+}
+
+/// Killed by the signal with everything said, to the last line: interpreters that shut down let go
+/// of their handlers, and there was nothing left to interrupt.
+fn died_behind_the_end(run: &Capture, whole: Option<&Capture>) -> bool {
+    let said = |run: &Capture| line_feeds(&run.stdout);
+    let stream = Stream::read(&run.stdout);
+    matches!(run.end, End::Signal(_))
+        && whole.is_some_and(|whole| whole.end.is_success() && said(whole) == said(run))
+        && stream.ok() == Some(true)
+        && !is_interrupted(&stream)
 }
 
 fn is_late(run: &Capture) -> bool {
@@ -370,6 +381,34 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Killed when all was said: nothing was interrupted. Killed before: something was, and who
+    /// says that all is well then is wrong.
+    #[test]
+    fn a_death_behind_the_end_is_no_interruption() {
+        let hit = "{\"type\":\"hit\"}\n";
+        let good = "{\"type\":\"aoi:summary\",\"ok\":true}\n";
+        let said = "{\"type\":\"aoi:summary\",\"ok\":false,\"reason\":\"interrupted\"}\n";
+        let run = |end, lines: &[&str]| Capture {
+            stdout: lines.concat().into_bytes(),
+            acted: true,
+            ..crate::aoi::session::tests::run(0, end)
+        };
+        let whole = run(End::Code(0), &[hit, hit, good]);
+        let killed = End::Signal(libc::SIGINT);
+        for (end, lines, met) in [
+            (killed, &[hit, hit, good][..], false),
+            (killed, &[hit, good], true),
+            (killed, &[hit, hit, said], true),
+            (killed, &[hit, hit], true),
+            (End::Code(130), &[hit, hit, good], true),
+            (End::Code(0), &[hit, hit, good], false),
+        ] {
+            let run = run(end, lines);
+            assert_eq!(was_met(&run, Some(&whole)), met, "{end:?} {lines:?}");
+        }
+        assert!(was_met(&run(killed, &[hit, hit, good]), None));
+    }
 
     #[test]
     fn a_pipe_that_fits_the_output() {

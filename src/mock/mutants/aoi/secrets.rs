@@ -121,6 +121,16 @@ pub static MUTANTS: &[Mutant] = &[
         Twist::Quirk(Quirk::QuotesFlagValues),
     ),
     mutant(
+        "aoi-09-change-shows-token",
+        "AOI-09.flag-value",
+        "What makes something repeats the token in its meta event.",
+        &["create", "x", "--token", "canary-4f1d9b7c"],
+        Twist::Event(|facts, _, event| match facts.command == "create" {
+            true => meta(facts, "--token", event, |value| json!(value)),
+            false => send(event),
+        }),
+    ),
+    mutant(
         "aoi-09-operand-quoted",
         "AOI-09.rejected-operand",
         "The error about an operand too many quotes it.",
