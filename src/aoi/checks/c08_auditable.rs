@@ -38,7 +38,7 @@ const fn rule(
 
 pub static EVENT: Rule = rule(
     "AOI-08.event",
-    "§14.5",
+    "§14.5, §18.2",
     "A mutation that succeeds emits an event for what it did",
     "Without it nobody can say afterwards what was touched.",
     "Emit one domain event, such as created, updated or deleted, per resource.",
@@ -53,7 +53,7 @@ pub static EVENT: Rule = rule(
 );
 pub static ID: Rule = rule(
     "AOI-08.id",
-    "§14.5",
+    "§14.5, §18.2",
     "Every such event has an id, path or URL that is neither empty nor null",
     "The id is what the next call, or the audit, refers to.",
     "Put the id of the resource into the event, as a text or a number.",
@@ -61,7 +61,7 @@ pub static ID: Rule = rule(
 );
 pub static FOUND: Rule = rule(
     "AOI-08.id-found",
-    "§14.5",
+    "§14.5, §18.2",
     "The id is the one by which the resource is known afterwards",
     "An id that nothing else knows leads nowhere.",
     "Emit the id under which the resource is stored, not that of the request.",
@@ -85,7 +85,7 @@ pub static DISTINCT: Rule = rule(
 );
 pub static COUNT: Rule = rule(
     "AOI-08.count",
-    "§14.5",
+    "§14.5, §18.2",
     "There are as many such events as there are changes",
     "What is not told was changed behind the caller's back; what is told too often never happened.",
     "Emit the event where the change is made, once per resource.",

@@ -22,7 +22,7 @@ pub static PIPE_TRACE: Rule = Rule {
     why: "`tool | head -1` is everyday use; a trace looks like a crash.",
     hint: "Take a write that fails with EPIPE for the end of the run, and exit quietly.",
     register: &["AOI-7-01", "AOI-18.2-10"],
-    ..rule("AOI-10.pipe-trace", Level::Must, "§7", Topic::Pipe)
+    ..rule("AOI-10.pipe-trace", Level::Must, "§7, §18.2", Topic::Pipe)
 };
 pub static PIPE_HANGS: Rule = Rule {
     demands: "The tool ends within two seconds after its reader has gone",
@@ -57,7 +57,12 @@ pub static IGNORED: Rule = Rule {
     why: "It is how a caller cancels: what goes on afterwards was not wanted any more.",
     hint: "Do not block or ignore the signals; look for them between two events.",
     register: &["AOI-7-02", "AOI-18.2-10"],
-    ..rule("AOI-10.signal-ignored", Level::Must, "§7", Topic::Signals)
+    ..rule(
+        "AOI-10.signal-ignored",
+        Level::Must,
+        "§7, §18.2",
+        Topic::Signals,
+    )
 };
 pub static HANGS: Rule = Rule {
     demands: "The tool ends within five seconds after SIGINT or SIGTERM",

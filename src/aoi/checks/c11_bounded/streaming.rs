@@ -15,7 +15,8 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 /// Results come while the command still works, seen on a slow run.
 pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
     let Some(slow) = &command.slow else {
-        return;
+        let why = "the probe file has no `slow` run of it, which would show that";
+        return sheet.not_applicable(&STREAMS, why);
     };
     let words = session.fill(slow, &[], session.common());
     let mut wrong = None;
