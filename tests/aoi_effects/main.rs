@@ -408,3 +408,16 @@ fn bad_lines_that_are_handled_otherwise_than_declared_are_found() {
         ],
     );
 }
+
+/// Check 9 wants its own leave for what changes something.
+#[test]
+fn secrets_of_changes_are_looked_for_where_changes_are_allowed() {
+    let verdict = |sandbox: &str| {
+        let report = lint_by(&[Check::Number(9)], "", &[CREATE], sandbox, OBSERVE);
+        let mut rows = report.checks.into_iter();
+        let row = rows.find(|row| row.rule == "AOI-09.flag-value" && row.command == "create");
+        row.expect("a row").verdict
+    };
+    assert_eq!(verdict("sandbox: true"), Verdict::Pass);
+    assert_eq!(verdict("sandbox: false"), Verdict::Skip);
+}
