@@ -31,8 +31,9 @@ pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
          # setup: [[./seed.sh]]\n\
          # teardown: [[./wipe.sh]]\n\
          # FILL IN: how to see what is there: a command with the place of the id in its events,\n\
-         # a directory, or a program whose output is the state.\n\
-         # observe: {command: [list], id: /id}\n\ncommands:\n",
+         # a directory, or a program whose output is the state. A list that stops at a bound\n\
+         # proves nothing: ask for more than there can be.\n\
+         # observe: {command: [list, --limit, \"1000\"], id: /id}\n\ncommands:\n",
     );
     let commands = commands(said);
     if commands.is_empty() {

@@ -94,6 +94,24 @@ impl Stream {
         first.is_some_and(|line| line.kind() == Some("meta") && line.get("aoi_version").is_some())
     }
 
+    /// Where the next page begins.
+    pub fn next_cursor(&self) -> Option<String> {
+        match self.summary()?.get("next_cursor")? {
+            Value::String(text) if !text.is_empty() => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Whether the summary says that there is more.
+    pub fn is_cut(&self) -> bool {
+        let said = self.summary().and_then(|line| line.get("truncated"));
+        match said.and_then(Value::as_bool) {
+            Some(said) => said,
+            None => self.next_cursor().is_some(),
+        }
+    }
+
     /// `summary.ok`, where there is a summary at the end.
     pub fn ok(&self) -> Option<bool> {
         self.summary()?.get("ok")?.as_bool()

@@ -3,7 +3,7 @@
 use agentproto::aoi::model::{Check, Finding, Report};
 use agentproto::verdict::Verdict;
 
-use super::{CREATE, DELETE, OBSERVE, broken, found, lint_by, told, verdict};
+use super::{CREATE, DELETE, LIST, OBSERVE, broken, found, lint_by, told, verdict};
 
 const PUT: &str = r#"
   put:
@@ -186,6 +186,46 @@ fn an_endless_command_may_be_alone_in_its_place() {
     };
     assert_eq!(wrong(""), Vec::<String>::new());
     assert!(wrong("deaf").contains(&"AOI-10.signal-hangs".to_owned()));
+}
+
+/// A list that stops at its bound shows a part, and nobody is blamed for what is behind it.
+#[test]
+fn what_is_looked_up_in_a_part_is_no_verdict() {
+    let seed = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; for n in 1 2 3; do echo x > $NOTES/a$n.note; done\"]]";
+    let paged = "\n  list: { read_only: true, ok: [list], limit: { flag: --limit, total: 3, page: 2, cursor_flag: --cursor, id: /id } }\n";
+    let whole = r#"observe: { command: [list, --limit, "1000"], id: /id }"#;
+    let seen = [
+        ("create", "AOI-07.other-key"),
+        ("create", "AOI-07.replay-effect"),
+        ("create", "AOI-08.id-found"),
+        ("create", "AOI-08.count"),
+        ("delete", "AOI-06.no-effect"),
+        ("delete", "AOI-08.id-found"),
+    ];
+    let checks = [6, 7, 8].map(Check::Number);
+    for (list, observe, expected) in [
+        (LIST, OBSERVE, Verdict::NotVerified),
+        (LIST, whole, Verdict::Pass),
+        // Its cursors are known, and followed.
+        (paged, OBSERVE, Verdict::Pass),
+    ] {
+        let commands = [CREATE, DELETE, list];
+        let report = lint_by(&checks, "list-bounded", &commands, seed, observe);
+        let is_fail = |f: &&Finding| f.verdict == Verdict::Fail;
+        let failures: Vec<&Finding> = report.checks.iter().filter(is_fail).collect();
+        assert_eq!(told(&failures), Vec::<String>::new(), "{observe}");
+        for (command, rule) in seen {
+            let found = verdict(&report, command, rule);
+            assert_eq!(found, Some(expected), "{rule} of {command}: {observe}");
+            let row = |f: &&Finding| f.rule == rule && f.command == command;
+            let row = report.checks.iter().find(row).expect("a row");
+            let told = row.message.contains("`observe` shows a part")
+                && row.message.contains(r#"[list, --limit, "1000"]"#);
+            assert_eq!(told, expected == Verdict::NotVerified, "{}", row.message);
+        }
+        // What needs no look is judged all the same.
+        assert_eq!(verdict(&report, "create", "AOI-08.id"), Some(Verdict::Pass));
+    }
 }
 
 /// What lists things finds what `setup` makes; discovery does not.

@@ -205,14 +205,24 @@ list() {
     wrong list-keeps-a-log && mkdir -p "$XDG_STATE_HOME" && date +%N >> "$XDG_STATE_HOME/log"
     wrong list-uses-a-temporary-file && echo $$ > "$TMPDIR/list.$$"
     wrong list-keeps-a-history && echo x >> "$HOME/.list-history"
+    # By two, where nobody asks for more.
+    most=9999 from=${cursor#c} at=0 more=
+    case $WRONG in list-bounded*) most=2 ;; esac
+    [ -z "$limited" ] || most=$limit
     meta
     for file in "$dir"/*.note; do
         [ -f "$file" ] || continue
+        at=$((at + 1))
+        [ $at -gt $((${from:-0} + most)) ] && more=y && break
+        [ $at -gt "${from:-0}" ] || continue
         id=${file##*/}
         id=${id%.note}
         echo "{\"type\":\"entry\",\"id\":\"${id%.note.again}\",\"name\":\"$(tr -dc a-z0-9- < "$file")\"}"
     done
-    end true
+    case $more in
+    y) end true "\"truncated\":true,\"next_cursor\":\"c$((${from:-0} + most))\"" ;;
+    *) end true ;;
+    esac
 }
 # In every run, whatever is asked for.
 wrong runs-are-counted && echo x >> "$HOME/.notes-runs"

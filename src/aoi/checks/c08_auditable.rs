@@ -7,7 +7,7 @@ use futures::future::join_all;
 use crate::aoi::capture::Capture;
 use crate::aoi::model::Check;
 use crate::aoi::observe::{
-    Effect, Sequence, State, changes, confirmation, ids, is_mutating, succeeded, within,
+    Effect, Sequence, State, changes, confirmation, ids, is_mutating, succeeded, unseen, within,
 };
 use crate::aoi::probe::Command;
 use crate::aoi::rules::{Level, Rule, Topic};
@@ -162,7 +162,7 @@ async fn look(
     sheet: &mut Sheet<'_>,
 ) -> Result<(), String> {
     let first = act(sequence, "a change", false).await?;
-    told(command, &first, sheet);
+    told(sequence, &first, sheet);
     if first.ids.is_empty() {
         sheet.doubt(
             &[&FOUND, &TARGET, &DISTINCT, &USABLE],
@@ -170,17 +170,18 @@ async fn look(
         );
         return Ok(());
     }
-    found(&first, sheet);
+    found(sequence, &first, sheet);
     target(command, &first, sheet);
     usable(sequence, command, &first, sheet).await?;
     let second = act(sequence, "another change", true).await?;
-    told(command, &second, sheet);
+    told(sequence, &second, sheet);
     distinct(sequence, &first, &second, sheet);
     Ok(())
 }
 
 /// The events, their ids and their number.
-fn told(command: &Command, done: &Done, sheet: &mut Sheet<'_>) {
+fn told(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
+    let command = sequence.command;
     let stream = Stream::read(&done.run.stdout);
     let events = changes(command, &stream).len();
     let wanted = match command.events.is_empty() {
@@ -212,12 +213,12 @@ fn told(command: &Command, done: &Done, sheet: &mut Sheet<'_>) {
             sheet.not_applicable(&COUNT, "`observe` shows changes, but not how many");
         }
         Effect::None => sheet.not_verified(&COUNT, "nothing that `observe` shows was changed"),
-        Effect::Unseen => sheet.not_verified(&COUNT, UNSEEN),
+        Effect::Unseen => sheet.not_verified(&COUNT, unseen(sequence.session, UNSEEN)),
     }
 }
 
 /// Made: there afterwards. Removed: there before, and no more. Changed: there before and after.
-fn found(done: &Done, sheet: &mut Sheet<'_>) {
+fn found(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
     for id in &done.ids {
         let (before, after) = (done.before.mentions(id), done.after.mentions(id));
         match (before, after) {
@@ -227,7 +228,7 @@ fn found(done: &Done, sheet: &mut Sheet<'_>) {
                 sheet.broken(&FOUND, message, &done.run);
             }
             (Some(_), Some(_)) => sheet.pass(&FOUND, "`observe` knows the id"),
-            _ => sheet.not_verified(&FOUND, UNSEEN),
+            _ => sheet.not_verified(&FOUND, unseen(sequence.session, UNSEEN)),
         }
     }
     if done.before.effect(&done.after) == Effect::None {
@@ -321,6 +322,9 @@ fn meant(sequence: &Sequence<'_>, first: &Done, second: &Done) -> Meant {
         (Some(false), true) => Meant::One,
         (Some(false), false) => {
             Meant::Unknown("the same words twice are one resource here, and `ok` has no {uniq}")
+        }
+        (None, _) if second.before.is_partial() || second.after.is_partial() => {
+            Meant::Unknown("`observe` shows a part: whether there is a second one is not seen")
         }
         (None, true) => Meant::Unknown(
             "the words are the name, but whether there is a second one of it cannot be counted",

@@ -24,6 +24,8 @@ use super::stream::{self, Stream};
 
 /// A target may need another target, but not without end.
 const MOST_TARGETS: usize = 4;
+/// `observe` follows so many cursors.
+const MOST_PAGES: usize = 100;
 
 /// Why a probe that changes something was not done.
 #[derive(Clone, Debug)]
@@ -219,32 +221,46 @@ impl<'s> Sequence<'s> {
     }
 
     async fn items(&self, args: &[String], id: &str) -> Result<Seen, String> {
-        let call = Call {
+        let all = Call {
             words: self.session.fill(args, &[], &self.world),
             input: Input::Null,
         };
-        let first = args.first();
-        let mut commands = self.session.commands().iter();
-        let looked =
-            commands.find(|command| Some(&command.name) == first || command.ok.first() == first);
+        let looked = looked(self.session, args);
         let name = looked.map_or(TOOL, |command| command.name.as_str());
-        let run = self.run_as(name, "observe", &call, How::default()).await;
-        if !run.end.is_success() {
-            let said = told(&run.stderr);
-            return Err(format!("`observe` failed: {}{said}", run.end.told()));
-        }
-        let stream = Stream::read(&run.stdout);
+        let flag = cursor_flag(looked);
         let mut items = Vec::new();
-        for line in stream.domain() {
-            let Some(event) = &line.json else {
-                continue;
-            };
-            if let Some(id) = stream::id(event, id) {
-                items.push((id, plain(event)));
+        let mut is_whole = false;
+        let mut known: Vec<String> = Vec::new();
+        let mut call = all.clone();
+        while known.len() < MOST_PAGES {
+            let run = self.run_as(name, "observe", &call, How::default()).await;
+            if !run.end.is_success() {
+                let said = told(&run.stderr);
+                return Err(format!("`observe` failed: {}{said}", run.end.told()));
+            }
+            let stream = Stream::read(&run.stdout);
+            for line in stream.domain() {
+                let Some(event) = &line.json else {
+                    continue;
+                };
+                if let Some(id) = stream::id(event, id) {
+                    items.push((id, plain(event)));
+                }
+            }
+            is_whole = !stream.is_cut();
+            match (stream.next_cursor(), flag) {
+                (Some(next), Some(flag)) if !is_whole && !known.contains(&next) => {
+                    call = all.with(&[flag.to_owned(), next.clone()]);
+                    known.push(next);
+                }
+                _ => break,
             }
         }
         items.sort_by(|a, b| a.0.cmp(&b.0));
-        Ok(Seen::Items(items))
+        Ok(match is_whole {
+            true => Seen::Items(items),
+            false => Seen::Part(items),
+        })
     }
 
     /// Directories of the world in which writing is no side effect.
@@ -314,6 +330,49 @@ impl<'s> Sequence<'s> {
     pub fn confirmed(&self, id: Option<&str>) -> Call {
         confirmed(self.session, self.command, &self.world, id)
     }
+}
+
+/// The command of the probe file that `observe` runs.
+fn looked<'s>(session: &'s Session, args: &[String]) -> Option<&'s Command> {
+    let commands = || session.commands().iter();
+    let begins = |command: &&Command| {
+        let mut words = args.iter();
+        let mut name = command.name.split_whitespace();
+        name.all(|part| words.next().is_some_and(|word| word == part))
+    };
+    let named = commands().filter(begins);
+    named
+        .max_by_key(|command| command.name.split_whitespace().count())
+        .or_else(|| commands().find(|command| command.ok.first() == args.first()))
+}
+
+fn cursor_flag(command: Option<&Command>) -> Option<&str> {
+    command?.limit.as_ref()?.cursor_flag.as_deref()
+}
+
+/// Why an effect was not seen: there is no `observe`, or it shows a part.
+pub fn unseen(session: &Session, without: &str) -> String {
+    let Some(Observe::Command { args, .. }) = &session.probe.observe else {
+        return without.to_owned();
+    };
+    let command = looked(session, args);
+    let limit = command.and_then(|command| command.limit.as_ref());
+    let flag = limit.map_or("--limit", |limit| limit.flag.as_str());
+    let mut line = args.join(", ");
+    let what = match args.iter().any(|word| word == flag) {
+        true => format!("let it ask for more than [{line}]"),
+        false => {
+            line.push_str(&format!(", {flag}, \"1000\""));
+            format!("let it ask for everything, such as `observe: {{command: [{line}], …}}`")
+        }
+    };
+    let cursors = match (cursor_flag(command), command) {
+        (None, Some(command)) => {
+            format!(", or name `cursor_flag` in `limit` of `{}`", command.name)
+        }
+        _ => String::new(),
+    };
+    format!("`observe` shows a part of what is there, by its own summary: {what}{cursors}")
 }
 
 /// The end of what a program said, for a message.

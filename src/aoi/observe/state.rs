@@ -19,6 +19,8 @@ const VOLATILE: [&str; 6] = [
 pub enum Seen {
     /// Resources, by id.
     Items(Vec<(String, Value)>),
+    /// Some of the resources: the tool stopped at a bound.
+    Part(Vec<(String, Value)>),
     /// A directory, and the text in it.
     Files(Files, Vec<u8>),
     /// What a program printed.
@@ -92,8 +94,15 @@ impl State {
     pub fn mentions(&self, id: &str) -> Option<bool> {
         match self.seen.as_ref()? {
             Seen::Items(items) => Some(items.iter().any(|(known, _)| known == id)),
+            // What is missing there may be behind the bound.
+            Seen::Part(items) => items.iter().any(|(known, _)| known == id).then_some(true),
             Seen::Files(_, text) | Seen::Text(text) => Some(has_word(text, id.as_bytes())),
         }
+    }
+
+    /// Whether only a part of what is there was seen: nothing follows from what is missing.
+    pub fn is_partial(&self) -> bool {
+        matches!(self.seen, Some(Seen::Part(_)))
     }
 
     /// What is known where nobody looked at anything but files.
@@ -235,6 +244,24 @@ mod tests {
             files: Files::default(),
         };
         assert_eq!(blind.effect(&blind), Effect::Unseen);
+    }
+
+    #[test]
+    fn what_is_missing_in_a_part_may_be_behind_the_bound() {
+        let part = |items: &[(&str, &str)]| match state(items).seen {
+            Some(Seen::Items(items)) => State {
+                seen: Some(Seen::Part(items)),
+                files: Files::default(),
+            },
+            _ => panic!("resources"),
+        };
+        let (few, more) = (part(&[("a", "1")]), part(&[("a", "1"), ("b", "1")]));
+        assert_eq!(few.effect(&few), Effect::Unseen);
+        assert_eq!(few.effect(&more), Effect::Unseen);
+        assert_eq!(state(&[("a", "1")]).effect(&more), Effect::Unseen);
+        assert_eq!(few.doubled(&more, "a"), None);
+        assert_eq!(few.mentions("a"), Some(true));
+        assert_eq!(few.mentions("b"), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rules::{
 use crate::aoi::capture::{Capture, End};
 use crate::aoi::observe::{
     Call, Effect, Sequence, State, declares, is_destructive, is_mutating, manifest_run, refused,
-    succeeded, within,
+    succeeded, unseen, within,
 };
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
@@ -190,7 +190,7 @@ impl Probe<'_, '_> {
                 return Ok(());
             }
             Effect::None => sheet.pass(rule, "what `observe` shows is the same before and after"),
-            Effect::Unseen => sheet.not_verified(rule, UNSEEN),
+            Effect::Unseen => sheet.not_verified(rule, unseen(self.sequence.session, UNSEEN)),
         }
         if let Some(paths) = stage.before.strays(&after) {
             sheet.broken(
@@ -348,7 +348,9 @@ impl Probe<'_, '_> {
         match effect {
             Effect::Some { told, .. } if self.destructive => sheet.pass(&CONFIRMED, told),
             Effect::Some { .. } => {}
-            Effect::Unseen if self.destructive => sheet.not_verified(&CONFIRMED, UNSEEN),
+            Effect::Unseen if self.destructive => {
+                sheet.not_verified(&CONFIRMED, unseen(self.sequence.session, UNSEEN));
+            }
             Effect::Unseen => {}
             Effect::None => {
                 let why =

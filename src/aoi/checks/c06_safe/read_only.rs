@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::rules::{READ_ONLY, READ_ONLY_STRAYS};
 use crate::aoi::capture::Capture;
-use crate::aoi::observe::{Effect, Sequence, State, declares, is_mutating, within};
+use crate::aoi::observe::{Effect, Sequence, State, declares, is_mutating, unseen, within};
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
 use crate::aoi::session::{How, Session};
@@ -58,7 +58,9 @@ async fn look(
             &READ_ONLY,
             "what `observe` shows is the same before and after",
         ),
-        Effect::Unseen => sheet.not_verified(&READ_ONLY, super::UNSEEN),
+        Effect::Unseen => {
+            sheet.not_verified(&READ_ONLY, unseen(sequence.session, super::UNSEEN));
+        }
     }
     strays(sequence, left, sheet, &run).await
 }

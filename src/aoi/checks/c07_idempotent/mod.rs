@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::aoi::capture::Capture;
 use crate::aoi::observe::{
     Call, Effect, Sequence, State, changes, declares, ids, is_mutating, plain, refused, succeeded,
-    within,
+    unseen, within,
 };
 use crate::aoi::probe::Command;
 use crate::aoi::rules::Rule;
@@ -119,6 +119,10 @@ impl Probe<'_, '_> {
         Ok((self.sequence.confirmed(id.as_deref()), before))
     }
 
+    fn unseen(&self) -> String {
+        unseen(self.sequence.session, UNSEEN)
+    }
+
     fn has_target(&self) -> bool {
         self.sequence.command.target_from.is_some()
     }
@@ -142,7 +146,7 @@ impl Probe<'_, '_> {
                 let why = "the first run with a key changes nothing that `observe` shows";
                 sheet.doubt(&[&EFFECT, &OTHER_KEY, &WITHOUT], why);
             }
-            Effect::Unseen => sheet.doubt(&[&EFFECT, &OTHER_KEY, &WITHOUT], UNSEEN),
+            Effect::Unseen => sheet.doubt(&[&EFFECT, &OTHER_KEY, &WITHOUT], &self.unseen()),
             Effect::Some { .. } => {}
         }
         // A second target makes a replay that acts again visible.
@@ -219,6 +223,11 @@ impl Probe<'_, '_> {
                     sheet.not_applicable(rule, "there are no keys beside the input");
                 }
             }
+            _ if plain.after.is_partial() => {
+                // The input may be its own key.
+                sheet.not_verified(&KEY, self.unseen());
+                sheet.doubt(&REPLAYED, "no key is taken: nothing can be replayed");
+            }
             _ => {
                 let message = format!("with `{flag} KEY` it fails ({end}), without it works");
                 sheet.broken(&KEY, message, &keyed.run);
@@ -239,7 +248,7 @@ impl Probe<'_, '_> {
             Effect::None => {
                 sheet.pass(&EFFECT, "what `observe` shows is the same after the replay")
             }
-            Effect::Unseen => sheet.not_verified(&EFFECT, UNSEEN),
+            Effect::Unseen => sheet.not_verified(&EFFECT, self.unseen()),
         }
         if !succeeded(run) {
             let message = format!("the same words with the same key fail: {}", run.end.told());
@@ -295,7 +304,7 @@ impl Probe<'_, '_> {
                 Ok(false)
             }
             Effect::Unseen => {
-                sheet.not_verified(&OTHER_KEY, UNSEEN);
+                sheet.not_verified(&OTHER_KEY, self.unseen());
                 Ok(false)
             }
             Effect::None => {
@@ -316,7 +325,11 @@ impl Probe<'_, '_> {
                         );
                         Ok(true)
                     }
-                    _ => {
+                    Effect::Unseen => {
+                        sheet.not_verified(&OTHER_KEY, self.unseen());
+                        Ok(false)
+                    }
+                    Effect::None => {
                         let message =
                             "neither a new key nor other words have an effect after the first run";
                         sheet.broken(&OTHER_KEY, message, &third.run);
@@ -399,7 +412,7 @@ impl Probe<'_, '_> {
                 sheet.not_verified(&WITHOUT, format!("without a key it fails: {end}"));
             }
             Effect::Some { .. } => sheet.pass(&WITHOUT, "without a key it is a write of its own"),
-            Effect::Unseen => sheet.not_verified(&WITHOUT, UNSEEN),
+            Effect::Unseen => sheet.not_verified(&WITHOUT, self.unseen()),
             Effect::None if natural => {
                 sheet.pass(&WITHOUT, "the input is its own key");
             }

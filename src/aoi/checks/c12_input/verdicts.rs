@@ -12,7 +12,7 @@ use super::rules::{
 };
 use super::{Lines, OF_ERRORS, OF_FAIL_FAST, OF_TOLERANT, Runs, SILENCE};
 use crate::aoi::capture::{Capture, End};
-use crate::aoi::observe::{Blocked, Effect, is_mutating};
+use crate::aoi::observe::{Blocked, Effect, is_mutating, unseen};
 use crate::aoi::probe::Mode;
 use crate::aoi::rules::Rule;
 use crate::aoi::sheet::Sheet;
@@ -177,7 +177,7 @@ impl Lines<'_> {
             }
             Effect::Unseen => {
                 let why = "the probe file has no `observe`: effects are not seen";
-                sheet.doubt(&[&AFTER, &BEFORE], why);
+                sheet.doubt(&[&AFTER, &BEFORE], &unseen(self.session, why));
             }
             Effect::Some { told, count } => {
                 let before = case.bad.first().map_or(0, |line| line.saturating_sub(1));
