@@ -14,6 +14,7 @@ pub mod guess;
 pub mod hints;
 pub mod init;
 pub mod isolation;
+mod misfit;
 pub mod model;
 pub mod observe;
 pub mod probe;
@@ -34,6 +35,7 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::fields::Mistake;
 use ground::{Ground, Lanes};
 use model::{Report, Subject, Timing, Tool};
 use probe::Probe;
@@ -47,6 +49,10 @@ pub enum LintError {
     NotExecutable(String),
     #[error("the tool cannot be started: {0}")]
     NotStarted(String),
+    #[error("the probe file does not fit the tool")]
+    Misfit(Vec<Mistake>),
+    #[error("{}", .0.message)]
+    Setup(Mistake),
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
     #[error("cannot make a directory for the runs: {0}")]
@@ -86,14 +92,15 @@ pub async fn lint_on(
     let jobs = options.jobs;
     let session =
         Session::new(probe, options, argv, place, ground, stop).map_err(LintError::Workplace)?;
-    tokio::select! {
-        () = checks::all(&session) => {}
+    let done = tokio::select! {
+        done = checks::all(&session) => done,
         // Dropped, the runs under way end, and everything that they started.
-        () = stopped(stop) => {}
-    }
+        () = stopped(stop) => Ok(()),
+    };
     if let Some(why) = session.never_started() {
         return Err(LintError::NotStarted(why));
     }
+    done?;
     Ok(report(&session, begun, jobs))
 }
 
@@ -133,6 +140,7 @@ fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
     // Runs that one check needs show something of others, but not everything.
     let only = &session.options.only;
     checks.retain(|finding| only.is_empty() || only.contains(&finding.check));
+    checks.extend(misfit::unprobed(session));
     for finding in &mut checks {
         canary::mask(finding);
     }

@@ -16,6 +16,7 @@ use crate::aoi::probe::{self, Probe};
 use crate::aoi::session::Options;
 use crate::aoi::{self, LintError, init, rules, run};
 use crate::exit;
+use crate::fields::Mistake;
 use crate::lint::text::closest_of;
 use crate::report::aoi_lint::{self, Format, baseline};
 
@@ -143,9 +144,17 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
                 tokio.block_on(unless_stopped(guessed(&args.command, limit)))??
             }
         };
+    let file = probe.file.clone().unwrap_or_default();
     let mut report = tokio
         .block_on(aoi::lint(probe, options, &signals::STOP))
-        .map_err(not_linted)?;
+        .map_err(|error| match error {
+            LintError::Misfit(mistakes) => mistaken(&file, &mistakes),
+            LintError::Setup(mistake) => mistaken(&file, &[mistake]).hint(
+                "nothing was looked at: run it by hand and mend it; it starts in an empty \
+                 directory, with the probe file's `env` and AOI_WORLD",
+            ),
+            other => not_linted(other),
+        })?;
     let mut shown = aoi_lint::Options {
         color: terminal::color(global),
         unicode: terminal::unicode(),
@@ -268,20 +277,23 @@ fn read_probe(file: &Path) -> Result<Probe, Failure> {
         _ => Path::new("."),
     };
     let base = std::path::absolute(base).map_err(io_failure)?;
-    let mut probe = probe::parse(&text, &base).map_err(|mistakes| {
-        let mut lines: Vec<String> = mistakes
-            .iter()
-            .take(SHOWN)
-            .map(|m| format!("{}:{}:{}: {}", file.display(), m.line, m.column, m.message))
-            .collect();
-        if mistakes.len() > SHOWN {
-            lines.push(format!("and {} more", mistakes.len() - SHOWN));
-        }
-        Failure::new(exit::DATA, lines.join("\n"))
-            .hint("`agentproto schema --name aoi-probe` describes the format")
-    })?;
+    let mut probe = probe::parse(&text, &base).map_err(|mistakes| mistaken(file, &mistakes))?;
     probe.file = Some(file.to_owned());
     Ok(probe)
+}
+
+/// What is wrong with a probe file, place by place.
+fn mistaken(file: &Path, mistakes: &[Mistake]) -> Failure {
+    let mut lines: Vec<String> = mistakes
+        .iter()
+        .take(SHOWN)
+        .map(|m| format!("{}:{}:{}: {}", file.display(), m.line, m.column, m.message))
+        .collect();
+    if mistakes.len() > SHOWN {
+        lines.push(format!("and {} more", mistakes.len() - SHOWN));
+    }
+    Failure::new(exit::DATA, lines.join("\n"))
+        .hint("`agentproto schema --name aoi-probe` describes the format")
 }
 
 fn here() -> Result<PathBuf, Failure> {
@@ -395,6 +407,7 @@ fn not_linted(error: LintError) -> Failure {
         }
         LintError::NotStarted(_) => Failure::new(exit::UNAVAILABLE, message)
             .hint("a script begins with #! and the path of its interpreter"),
+        LintError::Misfit(_) | LintError::Setup(_) => Failure::new(exit::DATA, message),
         LintError::Workplace(_) | LintError::Thread(_) => Failure::new(exit::CANT_CREATE, message),
     }
 }

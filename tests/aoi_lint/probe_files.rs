@@ -7,7 +7,7 @@ use std::path::Path;
 use agentproto::aoi::probe::{self, KNOWN, Observe};
 use serde_json::Value;
 
-use crate::{Dir, repository, schema};
+use crate::{Dir, assert_valid, repository, schema};
 
 /// Everything that a probe file can say.
 const FULL: &str = r#"aoi_probe: 1
@@ -22,6 +22,7 @@ teardown: [["./wipe.sh"]]
 observe: {command: [list], id: /id}
 local_only_schema: true
 caches: ["{world}/cache"]
+leave_out: [doctor]
 commands:
   search:
     title: find
@@ -92,7 +93,7 @@ fn a_full_file_is_read_whole() {
     let other = enable.other.as_ref().expect("another one");
     assert_eq!(other[..], ["enable", "beta"]);
     assert_eq!(enable.stdin.as_deref(), Some("yes please"));
-    assert_eq!(search.line, 15, "commands know their line");
+    assert_eq!(search.line, 16, "commands know their line");
     assert_eq!(
         search.limit.as_ref().map(|l| (l.total, l.page)),
         Some((25, 7))
@@ -332,4 +333,93 @@ fn a_file_with_typos_is_told_line_by_line() {
     std::fs::write(dir.at("bytes.yaml"), b"tool: \xff").expect("written");
     dir.lint(&["--probe", "bytes.yaml"]).exits(65);
     dir.lint(&["--probe", "/dev/zero"]).exits(65);
+}
+
+/// A tool with one command more than the demo's probe file has.
+fn with_add() -> Dir {
+    let dir = Dir::demo();
+    let tool = std::fs::read_to_string(dir.at("notes")).expect("a script");
+    let more = tool.replace(
+        r#""commands":["#,
+        r#""commands":[{"name":"add","read_only":false},"#,
+    );
+    assert_ne!(tool, more);
+    dir.write("notes", &more);
+    dir
+}
+
+#[test]
+fn what_the_tool_lists_and_the_file_does_not_have_is_unproven() {
+    let dir = with_add();
+    let asked = ["--check", "2", "-o", "json", "--fail-on", "unproven"];
+    let report = dir.lint(&asked).exits(1).json();
+    assert_valid(&schema("aoi-report.schema.json"), &report);
+    assert_eq!(report["matrix"]["add"]["Typed"], "unproven");
+    assert_eq!(report["matrix"]["add"]["Safe"], "n_a", "nobody asked");
+    assert_eq!(report["matrix"]["search"]["Typed"], "pass");
+    assert_eq!(report["summary"]["pairs_unproven"], 1);
+    let ran = dir.lint(&["--check", "2,8"]).exits(0);
+    for part in ["  add ", "there is no probe of it in the file", "(add)"] {
+        assert!(ran.out.contains(part), "{part}\n{}", ran.out);
+    }
+    // Left out on purpose.
+    let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");
+    dir.write("aoi-probe.yaml", &format!("{file}leave_out: [add]\n"));
+    let report = dir.lint(&asked).exits(0).json();
+    assert_eq!(report["matrix"].get("add"), None);
+    dir.write("aoi-probe.yaml", &format!("{file}leave_out: [search]\n"));
+    let ran = dir.lint(&asked).exits(65);
+    assert!(
+        ran.err
+            .contains("aoi-probe.yaml:9:13: `search` is left out, but")
+    );
+    // A command line is about one command.
+    let line = ["--", "./notes", "search", "heron"];
+    let report = dir.lint(&[&asked[..], &line[..]].concat()).exits(0).json();
+    assert_eq!(report["matrix"].get("add"), None);
+}
+
+#[test]
+fn a_name_that_is_nearly_one_of_the_tool_is_a_mistake_of_the_file() {
+    let dir = with_add();
+    let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");
+    let wrong = file.replace("  search:", "  serch:");
+    dir.write("aoi-probe.yaml", &wrong);
+    let ran = dir.lint(&["--check", "11"]).exits(65);
+    let told = "aoi-probe.yaml:5:3: the tool's `capabilities` list no command `serch`; did you \
+                mean `search`?";
+    assert!(ran.err.contains(told) && ran.out.is_empty(), "{}", ran.err);
+    dir.write("aoi-probe.yaml", &format!("{file}leave_out: [ad]\n"));
+    let ran = dir.lint(&["--check", "11"]).exits(65);
+    assert!(ran.err.contains("did you mean `add`?"), "{}", ran.err);
+    // Both are there, or none is near.
+    let both = format!("{wrong}leave_out: [search, add]\n");
+    dir.write("aoi-probe.yaml", &both);
+    dir.lint(&["--check", "11"]).exits(0);
+    dir.write("aoi-probe.yaml", &file.replace("  search:", "  browse:"));
+    dir.lint(&["--check", "11"]).exits(0);
+}
+
+#[test]
+fn a_setup_that_fails_is_the_first_thing_to_be_told() {
+    let dir = Dir::demo();
+    let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");
+    dir.script("seed", "echo begun >&2; echo 'no database' >&2; exit 3");
+    let head = "sandbox: true\nsetup:\n  - [\"true\"]\n";
+    for (line, told) in [
+        (
+            "[./seed, now]",
+            "setup `./seed now` fails: exit 3 (no database)",
+        ),
+        ("[./sed]", "setup: there is no program `./sed`"),
+    ] {
+        dir.write("aoi-probe.yaml", &format!("{file}{head}  - {line}\n"));
+        for check in ["1", "3", "8", "advisory"] {
+            let ran = dir.lint(&["--check", check]).exits(65);
+            let told = format!("aoi-probe.yaml:12:5: {told}");
+            assert!(ran.err.contains(&told), "{told}\n{}", ran.err);
+            assert!(ran.err.contains("run it by hand"), "{}", ran.err);
+            assert!(ran.out.is_empty(), "nobody is blamed: {}", ran.out);
+        }
+    }
 }

@@ -20,6 +20,7 @@ use super::probe::Command;
 use super::rules::Rule;
 use super::run::Input;
 use super::session::{How, Session};
+use super::{LintError, misfit};
 
 /// The rules of every check.
 pub const RULES: &[&[&Rule]] = &[
@@ -43,11 +44,17 @@ pub const RULES: &[&[&Rule]] = &[
 type Conclusion = fn(&Session);
 
 /// Runs all checks. Those that start the tool go side by side; those that look at every run come
-/// last.
-pub async fn all(session: &Session) {
+/// last. Nothing is judged by a probe file that does not fit the tool.
+pub async fn all(session: &Session) -> Result<(), LintError> {
     let wants = |check| session.wants(check);
-    super::observe::prepare(session, &c08_auditable::EVENT).await;
+    super::observe::prepare(session)
+        .await
+        .map_err(LintError::Setup)?;
     c01_discoverable::check(session).await;
+    match misfit::mistakes(session) {
+        mistakes if mistakes.is_empty() => {}
+        mistakes => return Err(LintError::Misfit(mistakes)),
+    }
     // These judge what the runs of others printed.
     let judges_runs = [2, 3, 4, 5, 13].into_iter().any(wants);
     // Some of what is asked for beyond the 13 shows in the course of theirs.
@@ -83,6 +90,7 @@ pub async fn all(session: &Session) {
     if advisory {
         advisory::conclude(session);
     }
+    Ok(())
 }
 
 async fn when(wanted: bool, check: impl Future<Output = ()>) {

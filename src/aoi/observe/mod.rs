@@ -21,6 +21,7 @@ use super::run::{self, Input, Launch, Output, Reader, World};
 use super::session::{Declared, How, Session, with_options};
 use super::sheet::Sheet;
 use super::stream::{self, Stream};
+use crate::fields::Mistake;
 
 /// A target may need another target, but not without end.
 const MOST_TARGETS: usize = 4;
@@ -80,10 +81,10 @@ pub async fn within<'s, T>(
     };
     let done = match sequence.programs("setup", &session.probe.setup).await {
         Ok(()) => Ok(body(&sequence).await),
-        Err(why) => Err(Blocked::NotVerified(why)),
+        Err((_, why)) => Err(Blocked::NotVerified(why)),
     };
     let after = sequence.programs("teardown", &session.probe.teardown).await;
-    if let Err(why) = after {
+    if let Err((_, why)) = after {
         let is_told = |f: &Finding| f.rule == rule.id && f.command == TOOL;
         if !session.findings().iter().any(is_told) {
             session.find(Finding::new(rule, TOOL, Verdict::Error, why));
@@ -93,10 +94,10 @@ pub async fn within<'s, T>(
 }
 
 /// The probe file's `setup` in the place where everything runs that changes nothing: what lists
-/// things needs things to list. `rule` is what the report names where that fails.
-pub async fn prepare(session: &Session, rule: &Rule) {
+/// things needs things to list. Without it nothing could be judged.
+pub async fn prepare(session: &Session) -> Result<(), Mistake> {
     if !session.probe.sandbox || session.probe.setup.is_empty() {
-        return;
+        return Ok(());
     }
     let nobody = Command::default();
     let sequence = Sequence {
@@ -104,9 +105,11 @@ pub async fn prepare(session: &Session, rule: &Rule) {
         command: &nobody,
         world: session.common().clone(),
     };
-    if let Err(why) = sequence.programs("setup", &session.probe.setup).await {
-        session.find(Finding::new(rule, TOOL, Verdict::Error, why));
-    }
+    let done = sequence.programs("setup", &session.probe.setup).await;
+    done.map_err(|(line, why)| {
+        let place = session.probe.setup_at.get(line);
+        place.copied().unwrap_or_default().mistake(why)
+    })
 }
 
 /// One command line of the tool, with what it reads.
@@ -127,13 +130,18 @@ impl Call {
 }
 
 impl<'s> Sequence<'s> {
-    async fn programs(&self, what: &str, lines: &[Vec<String>]) -> Result<(), String> {
-        for line in lines {
-            let run = self.program(what, line).await?;
+    /// One after another; of one that fails its number, and why.
+    async fn programs(&self, what: &str, lines: &[Vec<String>]) -> Result<(), (usize, String)> {
+        for (number, line) in lines.iter().enumerate() {
+            let run = self
+                .program(what, line)
+                .await
+                .map_err(|why| (number, why))?;
             if !run.end.is_success() {
                 let said = told(&run.stderr);
-                let name = line.first().map_or("", String::as_str);
-                return Err(format!("{what} `{name}`: {}{said}", run.end.told()));
+                let line = line.join(" ");
+                let why = format!("{what} `{line}` fails: {}{said}", run.end.told());
+                return Err((number, why));
             }
         }
         Ok(())

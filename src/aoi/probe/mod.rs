@@ -5,6 +5,7 @@ mod read;
 
 use std::path::PathBuf;
 
+use crate::fields::Mistake;
 pub use read::{KNOWN, parse};
 
 /// Everything that is known of the target before it is started.
@@ -21,9 +22,13 @@ pub struct Probe {
     pub sandbox: bool,
     /// Before and after each probe that changes something, and the former once for all others.
     pub setup: Vec<Vec<String>>,
+    /// Where each line of `setup` stands.
+    pub setup_at: Vec<Place>,
     pub teardown: Vec<Vec<String>>,
     pub observe: Option<Observe>,
     pub commands: Vec<Command>,
+    /// Commands that the tool has and that are not to be looked at.
+    pub leave_out: Vec<(String, Place)>,
     pub schema: SchemaVersions,
     /// A `$id` with `file:` is what its author wants.
     pub local_only_schema: bool,
@@ -33,6 +38,23 @@ pub struct Probe {
     pub base: PathBuf,
     /// The file itself, and lines in it, for reports.
     pub file: Option<PathBuf>,
+}
+
+/// A place in the probe file, from 1; 0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Place {
+    pub fn mistake(self, message: impl Into<String>) -> Mistake {
+        Mistake {
+            line: self.line,
+            column: self.column,
+            message: message.into(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -55,6 +77,8 @@ pub enum Observe {
 #[derive(Clone, Debug, Default)]
 pub struct Command {
     pub name: String,
+    /// Where its name stands.
+    pub place: Place,
     /// Line of the probe file, from 1; 0 where there is none.
     pub line: u32,
     /// A finite success.

@@ -2,16 +2,22 @@
 
 use std::path::Path;
 
-use super::{Command, Credentials, Input, Limit, Mode, Observe, Probe, SchemaVersions};
+use super::{Command, Credentials, Input, Limit, Mode, Observe, Place, Probe, SchemaVersions};
 use crate::fields::{self, Mistake, Notes};
-use crate::manifest::{LineIndex, Node};
+use crate::manifest::{LineIndex, Node, Span};
 
 pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
     let what = "a probe file is a mapping with `aoi_probe: 1`, `tool` and `commands`";
     let lines = LineIndex::new(text);
-    let line = |node: &Node| lines.position(text, node.span.start).line;
+    let at = |span: Span| {
+        let place = lines.position(text, span.start);
+        Place {
+            line: place.line,
+            column: place.column,
+        }
+    };
     fields::read(text, what, |root, notes| {
-        let mut probe = probe(root, notes, &line);
+        let mut probe = probe(root, notes, &at);
         probe.base = base.to_owned();
         place(&mut probe);
         probe
@@ -88,7 +94,7 @@ const INPUT: [&str; 6] = ["flag", "good", "bad", "modes", "default", "upstream"]
 const MODES: [&str; 2] = ["fail_fast", "continue"];
 const VERSIONS: [&str; 4] = ["flag", "accept_flag", "ok", "unsupported"];
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "aoi_probe",
     "tool",
     "machine_args",
@@ -99,13 +105,14 @@ const KEYS: [&str; 14] = [
     "teardown",
     "observe",
     "commands",
+    "leave_out",
     "schema",
     "local_only_schema",
     "caches",
     "title",
 ];
 
-fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
+fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
     notes.keys(root, "a probe file", &KEYS);
     match root.get("aoi_probe") {
         Some(version) if notes.number_in(version, "aoi_probe", 1, 1).is_some() => {}
@@ -134,7 +141,8 @@ fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
         );
     }
     for entry in root.get("commands").map(Node::entries).unwrap_or_default() {
-        commands.push(command(&entry.key, &entry.value, notes, line));
+        let place = (at(entry.key_span), at(entry.value.span).line);
+        commands.push(command(&entry.key, place, &entry.value, notes));
     }
     for command in &commands {
         let Some(from) = &command.target_from else {
@@ -164,8 +172,10 @@ fn probe(root: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Probe {
             }),
         sandbox: notes.flag(root, "sandbox", false),
         setup: argvs(root, "setup", notes),
+        setup_at: places(root, "setup", at),
         teardown: argvs(root, "teardown", notes),
         observe: root.get("observe").and_then(|node| observe(node, notes)),
+        leave_out: leave_out(root, &commands, notes, at),
         commands,
         schema: schema(root, notes),
         local_only_schema: notes.flag(root, "local_only_schema", false),
@@ -196,6 +206,36 @@ fn argvs(node: &Node, key: &str, notes: &mut Notes) -> Vec<Vec<String>> {
     let items = notes.items(node, key);
     let lines = items.iter();
     lines.map(|item| line_of_words(item, key, notes)).collect()
+}
+
+/// Where the items of a list stand.
+fn places(node: &Node, key: &str, at: &dyn Fn(Span) -> Place) -> Vec<Place> {
+    let items = node.get(key).map(Node::items).unwrap_or_default();
+    items.iter().map(|item| at(item.span)).collect()
+}
+
+fn leave_out(
+    root: &Node,
+    commands: &[Command],
+    notes: &mut Notes,
+    at: &dyn Fn(Span) -> Place,
+) -> Vec<(String, Place)> {
+    let names = notes.list(root, "leave_out");
+    let Some(node) = root.get("leave_out") else {
+        return Vec::new();
+    };
+    let spans: Vec<Span> = match node.is_seq() {
+        true => node.items().iter().map(|item| item.span).collect(),
+        false => vec![node.span],
+    };
+    for (name, span) in names.iter().zip(&spans) {
+        if commands.iter().any(|command| command.name == *name) {
+            let wrong = format!("`{name}` is left out, but stands in `commands`, too");
+            notes.wrong(*span, wrong);
+        }
+    }
+    let places = spans.into_iter().map(at);
+    names.into_iter().zip(places).collect()
 }
 
 /// Where an id stands in an event.
@@ -251,7 +291,7 @@ const COMMAND: [&str; 20] = [
     "title",
 ];
 
-fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u32) -> Command {
+fn command(name: &str, place: (Place, u32), node: &Node, notes: &mut Notes) -> Command {
     let what = format!("the command `{name}`");
     notes.keys(node, &what, &COMMAND);
     let destructive = notes.flag(node, "destructive", false);
@@ -289,7 +329,8 @@ fn command(name: &str, node: &Node, notes: &mut Notes, line: &dyn Fn(&Node) -> u
     }
     Command {
         name: name.to_owned(),
-        line: line(node),
+        place: place.0,
+        line: place.1,
         ok,
         other,
         stdin: notes.string(node, "stdin"),
