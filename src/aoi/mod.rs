@@ -123,7 +123,8 @@ fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
     }
     // A script after its interpreter: runs happen elsewhere.
     let placed = |word: &String| {
-        let path = probe.base.join(word);
+        let word = probe::braces::shown(word).into_owned();
+        let path = probe.base.join(&word);
         match word.contains('/') && path.exists() {
             true => path.into_os_string(),
             false => OsString::from(word),

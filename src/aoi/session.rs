@@ -15,7 +15,7 @@ use super::checks;
 use super::ground::{Ground, Lanes};
 use super::isolation::{Isolation, Walls};
 use super::model::{Check, Finding, Verdict};
-use super::probe::{Command, Probe};
+use super::probe::{Command, Probe, braces};
 use super::rules::{self, Level, Rule};
 use super::run::{self, Costs, Input, Launch, Output, Reader, World};
 use super::sweep::Sweeper;
@@ -257,14 +257,19 @@ impl Session {
             false => with_options(words, &self.probe.machine_args),
         };
         let mut argv = self.argv.clone();
-        argv.extend(words.iter().map(OsString::from));
+        argv.extend(
+            words
+                .iter()
+                .map(|word| OsString::from(&*braces::shown(word))),
+        );
         let mut env: Vec<(String, String)> = Vec::new();
         for (name, value) in &self.probe.env {
             if how.isolated && self.probe.credentials.env.contains(name) {
                 continue;
             }
             let root = world.root.to_string_lossy();
-            env.push((name.clone(), value.replace("{world}", &root)));
+            let value = value.replace("{world}", &root);
+            env.push((name.clone(), braces::shown(&value).into_owned()));
         }
         env.extend(how.env);
         let launch = Launch {
@@ -272,7 +277,10 @@ impl Session {
             probe: probe.to_owned(),
             argv,
             env,
-            input: how.input,
+            input: match how.input {
+                Input::Bytes(bytes) => Input::Bytes(braces::shown_bytes(bytes)),
+                other => other,
+            },
             output: how.output,
             stderr_closed: how.stderr_closed,
             reader: how.reader,

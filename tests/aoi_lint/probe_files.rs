@@ -401,6 +401,62 @@ fn a_name_that_is_nearly_one_of_the_tool_is_a_mistake_of_the_file() {
 }
 
 #[test]
+fn a_name_in_braces_that_nothing_is_filled_in_for_is_a_mistake() {
+    let text = "aoi_probe: 1\ntool: [x]\nenv: {A: '{wrld}/a'}\ncommands:\n  a:\n    ok: [a, '{idd}', 'n-{uniq}', '{owner}/x']\n";
+    let found = mistakes(text);
+    let told: Vec<(u32, u32)> = found.iter().map(|m| (m.0, m.1)).collect();
+    assert_eq!(told, [(3, 10), (6, 13), (6, 34)], "{found:?}");
+    assert!(found[0].2.contains("{wrld}; did you mean {world}?"));
+    assert!(found[1].2.contains("{idd}; did you mean {id}?"));
+    assert!(found[2].2.contains("({{owner}} stands for {owner} itself)"));
+    // Neither JSON nor a shell's variables, nor what is bad on purpose.
+    let text = r#"
+aoi_probe: 1
+tool: [x]
+setup: [[sh, -c, "echo ${HOME}", "x{3}", "{ a; }"]]
+commands:
+  a:
+    ok: [a, '{"a":1}', '{"a":{"b":1}}', '{{owner}}']
+    input: { good: ['{"name":"{uniq}"}'], bad: ['{broken}'] }
+"#;
+    probe::parse(text, Path::new("/")).expect("no mistake");
+    let text = text.replace("{broken}", "{unqi}");
+    assert!(mistakes(&text)[0].2.contains("did you mean {uniq}?"));
+}
+
+#[test]
+fn doubled_braces_reach_the_tool_as_braces() {
+    let dir = Dir::new();
+    dir.script(
+        "t",
+        "printf '%s\\n' \"$@\" \"$SAID\" >> \"$OUT\"; cat >> \"$OUT\"; exit 64",
+    );
+    dir.script("s", "printf '%s\\n' \"setup $1\" >> \"$OUT\"");
+    dir.write(
+        "aoi-probe.yaml",
+        r#"aoi_probe: 1
+tool: [./t]
+env: { SAID: "env {{world}}", OUT: "{here}/said" }
+sandbox: true
+setup: [[./s, "{{uniq}}"]]
+commands:
+  a: { ok: [a, "{{id}}", '{"a":{"b":1}}'], read_only: true, stdin: "read {{here}}\n" }
+"#,
+    );
+    dir.lint(&["--check", "3"]);
+    let said = std::fs::read_to_string(dir.at("said")).expect("runs");
+    for line in [
+        "{id}",
+        r#"{"a":{"b":1}}"#,
+        "env {world}",
+        "setup {uniq}",
+        "read {here}",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}\n{said}");
+    }
+}
+
+#[test]
 fn a_setup_that_fails_is_the_first_thing_to_be_told() {
     let dir = Dir::demo();
     let file = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("a file");

@@ -15,7 +15,7 @@ pub use state::{Effect, Seen, State, plain};
 
 use super::capture::{Capture, End};
 use super::model::{Finding, TOOL, Verdict};
-use super::probe::{Command, Observe};
+use super::probe::{Command, Observe, braces};
 use super::rules::Rule;
 use super::run::{self, Input, Launch, Output, Reader, World};
 use super::session::{Declared, How, Session, with_options};
@@ -159,10 +159,12 @@ impl<'s> Sequence<'s> {
         let root = self.world.root.to_string_lossy().into_owned();
         let mut env: Vec<(String, String)> = session.probe.env.clone();
         for (_, value) in &mut env {
-            *value = value.replace("{world}", &root);
+            *value = braces::shown(&value.replace("{world}", &root)).into_owned();
         }
         env.push(("AOI_WORLD".to_owned(), root));
-        let rest = rest.iter().map(OsString::from);
+        let rest = rest
+            .iter()
+            .map(|word| OsString::from(&*braces::shown(word)));
         let launch = Launch {
             command: self.command.name.clone(),
             probe: what.to_owned(),
@@ -205,7 +207,7 @@ impl<'s> Sequence<'s> {
             Some(Observe::Command { args, id }) => Some(self.items(args, id).await?),
             Some(Observe::Dir(dir)) => {
                 let dir = dir.replace("{world}", &self.world.root.to_string_lossy());
-                let dir = self.session.probe.base.join(dir);
+                let dir = self.session.probe.base.join(&*braces::shown(&dir));
                 let files = Files::of(&dir, &self.caches());
                 let text = files.text(&dir);
                 Some(Seen::Files(files, text))
@@ -278,9 +280,10 @@ impl<'s> Sequence<'s> {
         let root = self.world.root.to_string_lossy();
         let named = self.session.probe.caches.iter().map(|text| {
             let text = text.replace("{world}", &root);
+            let text = braces::shown(&text);
             match text.strip_prefix("~/") {
                 Some(rest) => home.join(rest),
-                None => self.world.cwd().join(text),
+                None => self.world.cwd().join(&*text),
             }
         });
         usual.into_iter().chain(named).collect()

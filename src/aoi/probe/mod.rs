@@ -1,6 +1,7 @@
 //! The probe file: what the engine may do with a tool, and how to make its commands do what the
 //! checks are about. `schemas/aoi-probe.schema.json` is its schema, `read` its reader.
 
+pub mod braces;
 mod read;
 
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::braces;
 use super::{Command, Credentials, Input, Limit, Mode, Observe, Place, Probe, SchemaVersions};
 use crate::fields::{self, Mistake, Notes};
 use crate::manifest::{LineIndex, Node, Span};
@@ -17,6 +18,7 @@ pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
         }
     };
     fields::read(text, what, |root, notes| {
+        braces::check(root, notes);
         let mut probe = probe(root, notes, &at);
         probe.base = base.to_owned();
         place(&mut probe);
@@ -24,10 +26,12 @@ pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
     })
 }
 
-/// `{here}` is where the file is, wherever a text of the file may name a place.
+/// `{here}` is where the file is, wherever a text of the file may name a place; doubled braces are
+/// set aside.
 fn place(probe: &mut Probe) {
     let here = probe.base.to_string_lossy().into_owned();
     let fill = |text: &mut String| {
+        braces::hide(text);
         if text.contains("{here}") {
             *text = text.replace("{here}", &here);
         }
@@ -36,6 +40,9 @@ fn place(probe: &mut Probe) {
     probe.machine_args.iter_mut().for_each(fill);
     probe.caches.iter_mut().for_each(fill);
     probe.credentials.files.iter_mut().for_each(fill);
+    for file in &mut probe.credentials.files {
+        *file = braces::shown(file).into_owned();
+    }
     let values = probe.env.iter_mut().map(|(_, value)| value);
     values.for_each(fill);
     let programs = probe.setup.iter_mut().chain(&mut probe.teardown);
