@@ -16,13 +16,16 @@ pub struct Help {
 pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
     let mut out = String::from(
         "# What `agentproto aoi-lint --probe` may do with this tool, and how.\n\
-         # Lines with FILL IN need you; what stays a comment is not looked at, and is told so.\n\
+         # Nothing is run while a FILL IN stands in it. What stays a comment is not looked at,\n\
+         # and the report says so.\n\
          aoi_probe: 1\n",
     );
     out.push_str(&format!("tool: {}\n", list(tool)));
     out.push_str(&format!("machine_args: [{}]\n", machine(&said.help)));
     out.push_str(
-        "\n# FILL IN: variables and files with real credentials; discovery must work without them.\n\
+        "\n# Variables that every run needs; {world} is the directory of a run.\n\
+         # env: {MYTOOL_STATE: \"{world}/state\"}\n\
+         # Variables and files with real credentials; discovery must work without them.\n\
          # credentials: {env: [MYTOOL_TOKEN], files: [~/.config/mytool]}\n\
          \n# Set this to true only where real side effects do no harm: commands that change\n\
          # something are not run before.\n\
@@ -30,7 +33,7 @@ pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
          # Run before and after each probe that changes something.\n\
          # setup: [[./seed.sh]]\n\
          # teardown: [[./wipe.sh]]\n\
-         # FILL IN: how to see what is there: a command with the place of the id in its events,\n\
+         # How to see what is there: a command with the place of the id in its events,\n\
          # a directory, or a program whose output is the state. A list that stops at a bound\n\
          # proves nothing: ask for more than there can be.\n\
          # observe: {command: [list, --limit, \"1000\"], id: /id}\n\ncommands:\n",
@@ -38,8 +41,8 @@ pub fn write(tool: &[String], said: &Said, helps: &[Help]) -> String {
     let commands = commands(said);
     if commands.is_empty() {
         out.push_str(
-            "  # FILL IN: neither `capabilities` nor `--help` names a command.\n  \
-             mycommand:\n    ok: [mycommand]\n",
+            "  # Neither `capabilities` nor `--help` names a command.\n  \
+             mycommand:\n    ok: [mycommand]  # FILL IN: its name and the words of a run that succeeds\n",
         );
     }
     for (name, entry) in &commands {
@@ -72,32 +75,104 @@ pub fn commands(said: &Said) -> Vec<(String, Option<Value>)> {
     found
 }
 
-/// First words of the lines below a heading such as `Commands:`.
+/// The names that the help lists: a choice in braces before `...`, as argparse writes it, or the
+/// first words of the lines below a heading such as `Commands:`.
 fn listed(help: &str) -> Vec<String> {
+    let words: Vec<&str> = help.split_whitespace().collect();
+    let choice = words.windows(2).find_map(|pair| match pair {
+        [choice, "..."] => choice.strip_prefix('{')?.strip_suffix('}'),
+        _ => None,
+    });
     let mut names: Vec<String> = Vec::new();
-    let mut inside = false;
-    for line in help.lines() {
-        let indented = line.starts_with([' ', '\t']);
-        if !indented {
-            let heading = line.trim().trim_end_matches(':').to_ascii_lowercase();
-            inside = match heading.is_empty() {
-                true => inside,
-                false => heading.ends_with("commands") || heading.ends_with("subcommands"),
-            };
-            continue;
-        }
-        let word = line.split_whitespace().next().unwrap_or_default();
-        let word = word.trim_end_matches([',', ':']);
+    let mut take = |word: &str| {
         let is_name = word.starts_with(|c: char| c.is_ascii_lowercase())
             && word
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         let ours = matches!(word, "help" | "schema" | "capabilities" | "completion");
-        if inside && is_name && !ours && !names.iter().any(|name| name == word) {
+        if is_name && !ours && !names.iter().any(|name| name == word) {
             names.push(word.to_owned());
+        }
+    };
+    if let Some(choice) = choice {
+        choice.split(',').for_each(take);
+        return names;
+    }
+    // How far the names of a section are indented; what stands deeper goes on with a description.
+    let mut section: Option<Section> = None;
+    for line in help.lines() {
+        let depth = line.len() - line.trim_start().len();
+        let text = line.trim();
+        if text.is_empty() {
+            continue;
+        }
+        if depth == 0 {
+            section = Section::of(text);
+            continue;
+        }
+        let Some(section) = &mut section else {
+            continue;
+        };
+        let first = *section.depth.get_or_insert(depth);
+        // argparse: the commands stand below the word for them.
+        let wanted = if section.is_nested { first + 2 } else { first };
+        if depth == wanted {
+            let word = text.split_whitespace().next().unwrap_or_default();
+            take(word.trim_end_matches([',', ':']));
         }
     }
     names
+}
+
+struct Section {
+    depth: Option<usize>,
+    is_nested: bool,
+}
+
+impl Section {
+    /// A part of a help text that lists commands.
+    fn of(heading: &str) -> Option<Section> {
+        let heading = heading.trim_end_matches(':').to_ascii_lowercase();
+        let is_nested = heading == "positional arguments";
+        let is_one = is_nested || heading.ends_with("commands");
+        is_one.then_some(Section {
+            depth: None,
+            is_nested,
+        })
+    }
+}
+
+/// The first word that a command wants, by its usage.
+fn operand(help: &str, command: &str) -> Option<String> {
+    let at = help.to_ascii_lowercase().find("usage:")?;
+    let usage = help.get(at + "usage:".len()..)?.trim_start();
+    let usage = usage.split("\n\n").next()?;
+    // What may be left out is nothing to fill in.
+    let mut depth = 0_usize;
+    let mut needed = String::new();
+    for c in usage.chars() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => needed.push(c),
+            _ => {}
+        }
+    }
+    let last = command.split_whitespace().last()?;
+    let mut words = needed.split_whitespace().skip_while(|word| *word != last);
+    words.next()?;
+    while let Some(word) = words.next() {
+        if word.starts_with('-') {
+            // An option that is needed, with its value.
+            words.next();
+            continue;
+        }
+        let name = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        if !name.is_empty() {
+            return Some(name.to_ascii_lowercase());
+        }
+    }
+    None
 }
 
 fn machine(help: &str) -> &'static str {
@@ -128,15 +203,19 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
     };
     let destructive = yes("destructive");
     let mutating = !destructive && says("read_only") == Some(false);
-    let ok = match destructive {
-        true => {
-            let words = [words.as_slice(), &["{id}".to_owned()]].concat();
-            list(&words)
-        }
-        false => list(&words),
+    let more = match destructive {
+        true => Some("{id}".to_owned()),
+        false => operand(help, name).map(|operand| format!("FILL IN {operand}")),
+    };
+    let ok: Vec<String> = words.into_iter().chain(more).collect();
+    // Help that asks for nothing more leaves nothing to fill in.
+    let open = match help.is_empty() {
+        true => "FILL IN: ",
+        false => "",
     };
     line(&format!(
-        "ok: {ok}  # FILL IN: the words of a run that succeeds{}",
+        "ok: {}  # {open}the words of a run that succeeds{}",
+        list(&ok),
         match destructive || mutating {
             true => "; {uniq} is new each time",
             false => ", with 3 results or more",
@@ -160,11 +239,23 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
         } else {
             "mutating: true"
         });
-        line("# events: [created]    # FILL IN: types of the events that tell what was changed");
+        let types = entry.and_then(|entry| entry.get("event_types")?.as_array());
+        let types = types.map(Vec::as_slice).unwrap_or_default().iter();
+        let own = types
+            .filter_map(Value::as_str)
+            .filter(|kind| !kind.starts_with("aoi:"));
+        let own: Vec<String> = own.map(str::to_owned).take(20).collect();
+        match own.is_empty() {
+            true => line("# events: […]          # types of the events that tell what was changed"),
+            false => line(&format!(
+                "events: {}  # what tells of a change, by `capabilities`",
+                list(&own)
+            )),
+        }
         line("# id: /id              # and where the id stands in them");
     }
     if destructive {
-        line("# target: {from: …}    # FILL IN: the command that makes what this one takes away");
+        line("# target: {from: …}    # the command that makes what this one takes away");
     }
     if yes("requires_confirm") || mentions(help, "--confirm") {
         line("confirm: [--confirm]");
@@ -176,11 +267,11 @@ fn command(name: &str, entry: Option<&Value>, help: &str, out: &mut String) {
         line("idempotency: {flag: --idempotency-key}");
     }
     if yes("supports_cursor") || mentions(help, "--limit") {
-        line("# FILL IN total: how many results `ok` has without a limit; page: some, but fewer.");
+        line("# total: how many results `ok` has without a limit; page: some, but fewer.");
         line("# limit: {flag: --limit, total: 25, page: 7, cursor_flag: --cursor, id: /id}");
     }
     if mentions(help, "--input-jsonl") || mentions(help, "--input") {
-        line("# FILL IN: lines that it takes, lines that it must refuse, and its modes.");
+        line("# Lines that it takes, lines that it must refuse, and its modes.");
         line(
             "# input: {flag: [--input-jsonl, \"-\"], good: ['{\"name\":\"a\"}'], bad: ['not json'], modes: {fail_fast: []}, default: fail_fast}",
         );
@@ -302,6 +393,56 @@ mod tests {
         assert_eq!(names, ["find", "make"]);
         written(json!({}), "no commands here");
         written(json!([]), "");
+    }
+
+    #[test]
+    fn every_usual_help_is_understood() {
+        let argparse = "usage: notes [-h] [--output O]\n             {list,search,add,remove} ...\n\nNotes.\n\npositional arguments:\n  {list,search,add,remove}\n    list                list them all, and\n                        say how many\n    search              find some\n\noptions:\n  -h, --help            show this help message and exit\n";
+        let metavar = "usage: notes [-h] COMMAND ...\n\npositional arguments:\n  COMMAND\n    list      list them\n    search    find some\n              or none\n\noptions:\n  -h, --help  x\n";
+        let choices = "usage: notes [-h] {json,text} file\n\npositional arguments:\n  {json,text}  how\n  file         which\n";
+        let click = "Usage: notes [OPTIONS] COMMAND [ARGS]...\n\n  Notes.\n\nOptions:\n  --help  Show this message and exit.\n\nCommands:\n  list    List them all, and more than one\n          line long\n  search  Find some.\n";
+        let cobra = "Notes\n\nUsage:\n  notes [command]\n\nAvailable Commands:\n  completion  Generate\n  help        Help about any command\n  list        List\n  search      Find\n\nFlags:\n  -h, --help   help for notes\n\nUse \"notes [command] --help\" for more.\n";
+        for (help, names) in [
+            (argparse, &["list", "search", "add", "remove"][..]),
+            (metavar, &["list", "search"]),
+            (choices, &[]),
+            (click, &["list", "search"]),
+            (cobra, &["list", "search"]),
+        ] {
+            assert_eq!(listed(help), names, "{help}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_wants_stands_in_its_usage() {
+        for (help, wanted) in [
+            (
+                "usage: notes search [-h] [--limit N] query\n\npositional",
+                Some("query"),
+            ),
+            ("Usage: notes search [OPTIONS] <QUERY>\n", Some("query")),
+            (
+                "Find.\n\nUsage:\n  notes search <query> [flags]\n\nFlags:",
+                Some("query"),
+            ),
+            ("usage: notes search --in DIR [--x [Y]]\n", None),
+            ("usage: notes search --in DIR WORD...\n", Some("word")),
+            ("usage: notes search [QUERY ...]\n\nfind things", None),
+            ("usage: notes other WORD", None),
+            ("search WORD", None),
+        ] {
+            assert_eq!(operand(help, "search").as_deref(), wanted, "{help}");
+        }
+    }
+
+    #[test]
+    fn what_tells_of_a_change_is_what_the_tool_declares() {
+        let text = written(
+            json!({ "commands": [{ "name": "remove", "read_only": false, "destructive": true,
+                "event_types": ["aoi:meta", "deleted", "aoi:summary"] }] }),
+            "",
+        );
+        assert!(text.contains("    events: [deleted]"), "{text}");
     }
 
     #[test]

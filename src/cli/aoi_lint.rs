@@ -278,6 +278,12 @@ fn read_probe(file: &Path) -> Result<Probe, Failure> {
     };
     let base = std::path::absolute(base).map_err(io_failure)?;
     let mut probe = probe::parse(&text, &base).map_err(|mistakes| mistaken(file, &mistakes))?;
+    let left = probe::unfinished(&text, &probe);
+    if !left.is_empty() {
+        return Err(mistaken(file, &left).hint(
+            "docs/aoi-lint.md shows a whole file; a command that cannot be run is left out",
+        ));
+    }
     probe.file = Some(file.to_owned());
     Ok(probe)
 }
@@ -368,9 +374,17 @@ async fn first_probe(args: &Init, out: &mut dyn Write) -> Outcome {
     };
     let made = std::fs::File::create_new(file);
     made.and_then(|mut made| made.write_all(text.as_bytes()))
-        .map_err(|error| {
-            let message = format!("{} cannot be written: {error}", file.display());
-            Failure::new(exit::CANT_CREATE, message)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                let message = format!("{} is there already, and stays as it is", file.display());
+                Failure::new(exit::CANT_CREATE, message).hint(
+                    "name another file, or move this one away; without --write the text is printed",
+                )
+            }
+            _ => {
+                let message = format!("{} cannot be written: {error}", file.display());
+                Failure::new(exit::CANT_CREATE, message)
+            }
         })?;
     Ok(exit::CLEAN)
 }

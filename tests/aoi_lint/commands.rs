@@ -255,20 +255,42 @@ fn a_first_probe_file_is_written_and_can_be_used() {
         .exits(0);
     let text = std::fs::read_to_string(dir.at("aoi-probe.yaml")).expect("written");
     assert!(text.contains("tool: [sh, ./notes]"), "{text}");
+    assert!(text.contains("# env: {"), "{text}");
+    // Its help names a WORD, which nobody but its author knows.
+    assert!(text.contains("ok: [search, \"FILL IN word\"]"), "{text}");
+    let ran = dir.lint(&["-o", "json"]).exits(65);
+    assert!(
+        ran.err.contains(": FILL IN still stands here"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("aoi-probe.yaml:"), "{}", ran.err);
+    let text = text.replace("FILL IN word", "heron");
+    dir.write("aoi-probe.yaml", &text);
     let report = dir.lint(&["-o", "json"]).json();
     assert_eq!(report["target"]["argv"][1], "./notes");
     // What is there stays.
-    dir.lint(&["init", "--write", "aoi-probe.yaml", "--", "./notes"])
+    let ran = dir
+        .lint(&["init", "--write", "aoi-probe.yaml", "--", "./notes"])
         .exits(73);
+    assert!(ran.err.contains("is there already"), "{}", ran.err);
+    assert!(ran.err.contains("name another file"), "{}", ran.err);
     dir.lint(&["init", "--", "./absent"]).exits(69);
     dir.lint(&["init"]).exits(64);
     // A tool that says nothing of itself gets a file to fill in.
     let ran = dir.lint(&["init", "--", "./hasty"]).exits(0);
     assert!(
-        ran.out.contains("neither `capabilities` nor `--help`"),
+        ran.out.contains("Neither `capabilities` nor `--help`"),
         "{}",
         ran.out
     );
+    dir.write(
+        "first.yaml",
+        &ran.out.replace("  # FILL IN: its name", "  #"),
+    );
+    let ran = dir.lint(&["--probe", "first.yaml"]).exits(65);
+    let told = "`mycommand` is only an example";
+    assert!(ran.err.contains(told), "{}", ran.err);
 }
 
 #[test]

@@ -168,8 +168,11 @@ fn mistakes(text: &str) -> Vec<(u32, u32, String)> {
 type Mistake = (u32, u32, &'static str);
 
 const BAD: &[(&str, &[Mistake])] = &[
+    (
+        "aoi_probe: 2\ntool: [x]\n",
+        &[(1, 12, "there is only version 1")],
+    ),
     ("tool: [x]\n", &[(1, 1, "`aoi_probe: 1` is missing")]),
-    ("aoi_probe: 2\ntool: [x]\n", &[(1, 12, "from 1 to 1")]),
     ("aoi_probe: 1\n", &[(1, 1, "`tool` is missing")]),
     ("aoi_probe: 1\ntool: ./x y\n", &[(2, 7, "list of words")]),
     (
@@ -271,6 +274,11 @@ fn every_mistake_has_its_place_and_the_schema_refuses_it_too() {
     let found = mistakes(text);
     assert_eq!((found.len(), found[0].0, found[0].1), (1, 4, 26));
     assert!(found[0].2.contains("the same as `ok`"), "{found:?}");
+    let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], limit: {flag: -n, total: 5, page: 6}}\n";
+    let found = mistakes(text);
+    assert_eq!((found.len(), found[0].0, found[0].1), (1, 4, 50));
+    let told = "`page` is 6, but `total`, all that there is, only 5";
+    assert!(found[0].2.contains(told), "{found:?}");
     let text = "aoi_probe: 1\ntool: [x]\ncommands:\n  a: {ok: [a], target: {from: b}}\n";
     assert!(mistakes(text)[0].2.contains("`target.from` names `b`"));
     assert!(!mistakes("tool: [x\n").is_empty());

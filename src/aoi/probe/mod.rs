@@ -7,7 +7,7 @@ mod read;
 use std::path::PathBuf;
 
 use crate::fields::Mistake;
-pub use read::{KNOWN, parse};
+pub use read::{KNOWN, parse, unfinished};
 
 /// Everything that is known of the target before it is started.
 #[derive(Clone, Debug, Default)]

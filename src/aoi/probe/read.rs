@@ -26,6 +26,33 @@ pub fn parse(text: &str, base: &Path) -> Result<Probe, Vec<Mistake>> {
     })
 }
 
+/// What `init` left to its author, and still stands in the file.
+pub fn unfinished(text: &str, probe: &Probe) -> Vec<Mistake> {
+    const OPEN: &str = "FILL IN";
+    let mut left = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let at = line
+            .find(OPEN)
+            .filter(|_| !line.trim_start().starts_with('#'));
+        if let Some(at) = at {
+            let before = line.get(..at).unwrap_or_default();
+            let place = Place {
+                line: number,
+                column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
+            };
+            let told = "FILL IN still stands here: write what this run needs, and take it out";
+            left.push(place.mistake(told));
+        }
+    }
+    let template = probe.commands.iter().find(|c| c.name == "mycommand");
+    left.extend(template.map(|command| {
+        let told = "`mycommand` is only an example: write the name of a command of the tool";
+        command.place.mistake(told)
+    }));
+    left.sort_by_key(|mistake| (mistake.line, mistake.column));
+    left
+}
+
 /// `{here}` is where the file is, wherever a text of the file may name a place; doubled braces are
 /// set aside.
 fn place(probe: &mut Probe) {
@@ -122,8 +149,11 @@ const KEYS: [&str; 15] = [
 fn probe(root: &Node, notes: &mut Notes, at: &dyn Fn(Span) -> Place) -> Probe {
     notes.keys(root, "a probe file", &KEYS);
     match root.get("aoi_probe") {
-        Some(version) if notes.number_in(version, "aoi_probe", 1, 1).is_some() => {}
-        Some(_) => {}
+        Some(version) if version.as_int() == Some(1) => {}
+        Some(version) => notes.wrong(
+            version.span,
+            "`aoi_probe` is the version of this format, and there is only version 1",
+        ),
         None => notes.wrong(
             root.span,
             "`aoi_probe: 1` is missing: the version of this format",
@@ -405,6 +435,13 @@ fn limit(node: &Node, notes: &mut Notes) -> Limit {
     };
     let (total, page) = (count("total"), count("page"));
     let default = node.get("default").map(|_| count("default"));
+    if page > total {
+        let span = node.get("page").map_or(node.span, |node| node.span);
+        notes.wrong(
+            span,
+            format!("`page` is {page}, but `total`, all that there is, only {total}"),
+        );
+    }
     Limit {
         flag: notes.need(node, "flag", "`limit`"),
         total,
