@@ -409,12 +409,16 @@ fn bad_lines_that_are_handled_otherwise_than_declared_are_found() {
 /// Check 9 wants its own leave for what changes something.
 #[test]
 fn secrets_of_changes_are_looked_for_where_changes_are_allowed() {
-    let verdict = |sandbox: &str| {
-        let report = lint_by(&[Check::Number(9)], "", &[CREATE], sandbox, OBSERVE);
+    let of = |sandbox: &str, create: &str| {
+        let report = lint_by(&[Check::Number(9)], "", &[create], sandbox, OBSERVE);
         let mut rows = report.checks.into_iter();
         let row = rows.find(|row| row.rule == "AOI-09.flag-value" && row.command == "create");
         row.expect("a row").verdict
     };
-    assert_eq!(verdict("sandbox: true"), Verdict::Pass);
-    assert_eq!(verdict("sandbox: false"), Verdict::Skip);
+    assert_eq!(of("sandbox: true", CREATE), Verdict::Pass);
+    assert_eq!(of("sandbox: false", CREATE), Verdict::Skip);
+    // What fails whatever is put to it keeps no secret.
+    let failing = CREATE.replace("ok: [create", "ok: [no-such-command");
+    assert_ne!(failing, CREATE);
+    assert_eq!(of("sandbox: true", &failing), Verdict::NotVerified);
 }

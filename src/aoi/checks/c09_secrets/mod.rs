@@ -110,8 +110,12 @@ async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
 /// login is refused by everybody's right.
 async fn fails_anyway(session: &Session, command: &Command, results: &[Result]) -> bool {
     let accepted = results.iter().any(|result| result.run.end.is_success());
-    if accepted || command.needs_auth || command.unbounded || !is_harmless(session, command) {
+    if accepted || command.needs_auth || command.unbounded || results.is_empty() {
         return false;
+    }
+    if !is_harmless(session, command) {
+        // The run with secrets in its environment has the plain words.
+        return true;
     }
     let (words, how) = plain(session, command);
     let run = session.run(&command.name, "ok, for comparison", &words, how);
