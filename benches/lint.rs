@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agentproto::manifest::Document;
+use agentproto_lint::discover::{self, Excludes};
+use agentproto_manifest::Document;
 
 /// The floor is to have what the binary has.
 #[global_allocator]
@@ -128,10 +129,16 @@ fn main() {
     checks.finish();
 }
 
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let found = discover::targets(&[dir.to_owned()], &Excludes::default(), false, 1);
+    let found = found.expect("a directory").into_iter();
+    found.map(|target| target.path).collect()
+}
+
 /// Walk, read and parse, and nothing else: what any linter on our parser must spend.
 fn floor(dir: &Path) {
     let mut total = 0;
-    for path in agentproto::bench_walk(dir) {
+    for path in walk(dir) {
         let bytes = std::fs::read(&path).expect("readable");
         let doc = Document::from_bytes(path, bytes);
         total += usize::from(doc.root.is_some());
@@ -224,13 +231,13 @@ fn schemas() -> PathBuf {
 }
 
 fn file_list(dir: &Path) -> String {
-    let paths = agentproto::bench_walk(dir);
+    let paths = walk(dir);
     let names = paths.iter().filter(|p| !p.ends_with("GOVERNANCE.md"));
     names.map(|p| format!("{}\n", p.display())).collect()
 }
 
 fn first_file(dir: &Path) -> PathBuf {
-    agentproto::bench_walk(dir)
+    walk(dir)
         .into_iter()
         .find(|p| p.ends_with("CLI.md") && !p.ends_with("AGENT-CLI.md"))
         .expect("a CLI.md")

@@ -7,14 +7,15 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::agent::{Agent, Wishlist};
-use agentproto::runtime::bundle::Bundle;
-use agentproto::runtime::choices::Given;
-use agentproto::runtime::context::{Context, Sandboxing, Setting};
-use agentproto::runtime::home::Home;
-use agentproto::runtime::interact::Headless;
-use agentproto::runtime::observe::Silent;
-use agentproto::runtime::{StreamEvent, helper};
+use agentproto_runtime::StreamEvent;
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::choices::Given;
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::interact::Headless;
+use agentproto_runtime::observe::Silent;
+use agentproto_sandbox::helper;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

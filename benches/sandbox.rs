@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::helper;
-use agentproto::runtime::sandbox::plan::{Kind, Plan};
-use agentproto::runtime::sandbox::policy::{Access, Exec, Grant, Policy, Shape};
-use agentproto::runtime::sandbox::{build, bwrap, probe};
-use agentproto::runtime::spawn::{Options, spawn};
+use agentproto_sandbox::helper;
+use agentproto_sandbox::plan::{Kind, Plan};
+use agentproto_sandbox::policy::{Access, Exec, Grant, Policy, Shape};
+use agentproto_sandbox::spawn::{Options, spawn};
+use agentproto_sandbox::{build, bwrap, probe};
 
 const ROUNDS: usize = 200;
 const TARGET: &str = "/bin/true";

@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::sandbox::egress::resolve::Answer;
-use agentproto::runtime::sandbox::egress::{HostRules, Proxy, Resolve, audit::Entry};
+use agentproto_sandbox::egress::audit::Entry;
+use agentproto_sandbox::egress::resolve::Answer;
+use agentproto_sandbox::egress::{HostRules, Proxy, Resolve};
 
 const BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 7;

@@ -8,9 +8,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use agentproto::runtime::auth::callback::{Callback, Missed};
-use agentproto::runtime::auth::state::{self, State};
-use agentproto::runtime::{Code, auth};
+use agentproto_runtime::auth::callback::{Callback, Missed};
+use agentproto_runtime::auth::state::{self, State};
+use agentproto_runtime::{Code, auth};
 use bench_bundle::pty::Pty;
 use bench_bundle::{Bench, Person, events, parts, request};
 

@@ -7,9 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentproto::runtime::sandbox::egress::audit::{Entry, Event, Via};
-use agentproto::runtime::sandbox::egress::resolve::Answer;
-use agentproto::runtime::sandbox::egress::{AuditSink, HostRules, Limits, Proxy, Resolve};
+use agentproto_sandbox::egress::audit::{Entry, Event, Via};
+use agentproto_sandbox::egress::resolve::Answer;
+use agentproto_sandbox::egress::{AuditSink, HostRules, Limits, Proxy, Resolve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use agentproto::mock::{Kind, variants};
+use agentproto_mock::{Kind, variants};
 use serde_json::Value;
 
 fn installed(path: &str) -> PathBuf {

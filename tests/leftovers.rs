@@ -20,9 +20,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::sandbox::plan::{Kind, Plan, Raw};
-use agentproto::runtime::sandbox::{build, bwrap, probe};
-use agentproto::runtime::spawn::{Options, Piece, spawn};
+use agentproto_sandbox::plan::{Kind, Plan, Raw};
+use agentproto_sandbox::spawn::{Options, Piece, spawn};
+use agentproto_sandbox::{build, bwrap, probe};
 
 use world::{Host, World};
 

@@ -9,12 +9,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::sandbox::limits::{self, Limiter, Within};
-use agentproto::runtime::sandbox::plan::Resource;
-use agentproto::runtime::sandbox::policy::{Limit, LimitKind};
-use agentproto::runtime::sandbox::probe;
-use agentproto::runtime::sandbox::{Clause, Standing};
-use agentproto::runtime::spawn::{Exit, Options, spawn};
+use agentproto_sandbox::limits::{self, Limiter, Within};
+use agentproto_sandbox::plan::Resource;
+use agentproto_sandbox::policy::{Limit, LimitKind};
+use agentproto_sandbox::probe;
+use agentproto_sandbox::spawn::{Exit, Options, spawn};
+use agentproto_sandbox::{Clause, Standing};
 use children::{Backend, lines, native, plan};
 
 const MIB: u64 = 1 << 20;

@@ -21,8 +21,8 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{
     Agent, Client, Error, Lines, on_receive_notification, on_receive_request,
 };
-use agentproto::mock::Kind;
-use agentproto::mock::variants::{self, Variant};
+use agentproto_mock::Kind;
+use agentproto_mock::variants::{self, Variant};
 use futures::channel::mpsc;
 use futures::{SinkExt, StreamExt};
 use serde_json::json;

@@ -10,14 +10,14 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentproto::runtime::helper;
-use agentproto::runtime::sandbox::backend;
-use agentproto::runtime::sandbox::confined;
-use agentproto::runtime::sandbox::diagnose::diagnose;
-use agentproto::runtime::sandbox::egress::SystemResolver;
-use agentproto::runtime::sandbox::egress::audit::Entry;
-use agentproto::runtime::sandbox::policy::{self, Surroundings, Target};
-use agentproto::runtime::spawn::{Options, Piece};
+use agentproto_sandbox::backend;
+use agentproto_sandbox::confined;
+use agentproto_sandbox::diagnose::diagnose;
+use agentproto_sandbox::egress::SystemResolver;
+use agentproto_sandbox::egress::audit::Entry;
+use agentproto_sandbox::helper;
+use agentproto_sandbox::policy::{self, Surroundings, Target};
+use agentproto_sandbox::spawn::{Options, Piece};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 

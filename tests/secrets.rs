@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 
-use agentproto::runtime::bundle::Bundle;
-use agentproto::runtime::interact::Headless;
-use agentproto::runtime::secrets::{self, Kept, Kind, Scope, Store};
-use agentproto::runtime::{Code, auth, setup};
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::interact::Headless;
+use agentproto_runtime::secrets::{self, Kept, Kind, Scope, Store};
+use agentproto_runtime::{Code, auth, setup};
 use bench_bundle::{Bench, Person, manifest, parts, request};
 
 const CANARY: &str = "canary-1234-hunter";
@@ -284,7 +284,7 @@ fn oauth_bench(port: u16) -> Bench {
 }
 
 fn parameters(query: &str) -> std::collections::BTreeMap<String, String> {
-    agentproto::runtime::auth::callback::decode(query)
+    agentproto_runtime::auth::callback::decode(query)
         .into_iter()
         .collect()
 }

@@ -6,8 +6,8 @@ mod children;
 
 use std::time::{Duration, Instant};
 
-use agentproto::runtime::sandbox::plan::{Raw, What};
-use agentproto::runtime::spawn::{Options, Piece, SpawnError, Stdio, spawn};
+use agentproto_sandbox::plan::{Raw, What};
+use agentproto_sandbox::spawn::{Options, Piece, SpawnError, Stdio, spawn};
 use children::{Backend, lines, native, plan};
 use tokio::io::AsyncWriteExt;
 

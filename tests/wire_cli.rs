@@ -188,7 +188,7 @@ fn a_recording_has_every_byte_and_its_schema() {
         assert!(validator.is_valid(line), "{line}");
     }
     let read = std::fs::File::open(&file).expect("a file");
-    let (transcript, _) = agentproto::wire::file::read(BufReader::new(read)).expect("readable");
+    let (transcript, _) = agentproto_wire::file::read(BufReader::new(read)).expect("readable");
     let of = |direction: &str| {
         let mut bytes = Vec::new();
         for line in transcript.lines() {

@@ -1,7 +1,7 @@
 //! Where the linter and the published schemas differ on purpose. The names are those of the
 //! list of contradictions in the specs; each says which side the linter takes.
 
-use agentproto::manifest::Doctype;
+use agentproto_manifest::Doctype;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {

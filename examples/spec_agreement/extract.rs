@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentproto::manifest::Doctype;
+use agentproto_manifest::Doctype;
 
 use crate::published::Published;
 use crate::stubs;

@@ -19,8 +19,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use agentproto::lint::{Finding, Options, Profile, RuleSet, Severity, lint_files};
-use agentproto::manifest::Disk;
+use agentproto_lint::{Finding, Options, Profile, RuleSet, Severity, lint_files};
+use agentproto_manifest::Disk;
 use explained::{EXPLAINED, Explained, Side};
 use extract::{Extracted, Printed, extract};
 use published::{Complaint, Published};

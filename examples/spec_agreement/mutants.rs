@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use agentproto::lint::{Options, Profile, RuleSet, Severity, lint_files};
-use agentproto::manifest::{Disk, Doctype, Overlay};
+use agentproto_lint::{Options, Profile, RuleSet, Severity, lint_files};
+use agentproto_manifest::{Disk, Doctype, Overlay};
 use serde_json::{Value, json};
 
 use crate::explained::{EXPLAINED, Side};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use agentproto::manifest::Doctype;
+use agentproto_manifest::Doctype;
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::{Draft, Registry, ValidationError, Validator};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use agentproto::manifest::Doctype;
+use agentproto_manifest::Doctype;
 use serde_json::Value;
 
 use crate::extract::Printed;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use agentproto::lint::{Profile, RuleSet};
-use agentproto::manifest::{FileSource, Overlay, PathKind, ReadError};
+use agentproto_lint::{Profile, RuleSet};
+use agentproto_manifest::{FileSource, Overlay, PathKind, ReadError};
 
 const NAMES: [&str; 8] = [
     "CLI.md",

@@ -4,9 +4,9 @@
 
 mod bundle;
 
-use agentproto::lint::{Options, Severity, fix_documents, lint_files};
-use agentproto::manifest::comments::comments;
-use agentproto::manifest::{Document, Overlay};
+use agentproto_lint::{Options, Severity, fix_documents, lint_files};
+use agentproto_manifest::comments::comments;
+use agentproto_manifest::{Document, Overlay};
 use bundle::Bundle;
 use libfuzzer_sys::fuzz_target;
 

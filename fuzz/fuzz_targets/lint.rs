@@ -4,8 +4,8 @@
 
 mod bundle;
 
-use agentproto::lint::{Options, lint_files};
-use agentproto::report::{Format, Meta, render};
+use agentproto_lint::{Options, lint_files};
+use agentproto_lint::render::{Format, Meta, render};
 use bundle::Bundle;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,9 +2,9 @@
 //! outside of scalars.
 #![no_main]
 
-use agentproto::manifest::comments::comments;
-use agentproto::manifest::yaml::{Parsed, parse_quick, parse_with_library};
-use agentproto::manifest::{Document, Node, OddityKind, Span, Value, to_json};
+use agentproto_manifest::comments::comments;
+use agentproto_manifest::yaml::{Parsed, parse_quick, parse_with_library};
+use agentproto_manifest::{Document, Node, OddityKind, Span, Value, to_json};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

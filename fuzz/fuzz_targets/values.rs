@@ -3,8 +3,8 @@
 //! there the YAML versions differ, and ours has tests of its own.
 #![no_main]
 
-use agentproto::manifest::yaml::parse;
-use agentproto::manifest::{Node, OddityKind, Style, Value};
+use agentproto_manifest::yaml::parse;
+use agentproto_manifest::{Node, OddityKind, Style, Value};
 use libfuzzer_sys::fuzz_target;
 use serde_yaml::Value as Theirs;
 

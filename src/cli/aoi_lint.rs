@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::args::Global;
-use super::config::{self, AoiSeverity};
-use super::{Failure, Outcome, certify, io_failure, signals, terminal};
-use crate::aoi::guess::{self, Asker, Said};
-use crate::aoi::model::{Check, Report, Verdict};
-use crate::aoi::probe::{self, Probe};
-use crate::aoi::session::Options;
-use crate::aoi::{self, LintError, init, rules, run};
+use crate::cli::args::Global;
+use crate::cli::config::{self, AoiSeverity};
+use crate::cli::{Failure, Outcome, certify, io_failure, signals, terminal};
 use crate::exit;
-use crate::fields::Mistake;
-use crate::lint::text::closest_of;
-use crate::report::aoi_lint::{self, Format, baseline};
+use agentproto_aoi::guess::{self, Asker, Said};
+use agentproto_aoi::model::{Check, Report, Verdict};
+use agentproto_aoi::probe::{self, Probe};
+use agentproto_aoi::render as aoi_lint;
+use agentproto_aoi::render::{Format, baseline};
+use agentproto_aoi::session::Options;
+use agentproto_aoi::{self as aoi, LintError, init, rules, run};
+use agentproto_manifest::fields::Mistake;
+use agentproto_text::closest_of;
 
 /// Looked for where neither a probe file nor a command is named.
 const USUAL_FILE: &str = "aoi-probe.yaml";
@@ -112,13 +113,13 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         return tokio.block_on(unless_stopped(first_probe(args, out)))?;
     }
     if args.selftest {
-        let asked = super::aoi_selftest::Asked {
+        let asked = crate::cli::aoi_selftest::Asked {
             command: "aoi-lint",
             only: &args.only,
             quick: args.quick,
             output: &args.output,
         };
-        return super::aoi_selftest::run(&asked, global, &tokio, out);
+        return crate::cli::aoi_selftest::run(&asked, global, &tokio, out);
     }
     let format: Format = args
         .output

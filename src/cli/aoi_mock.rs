@@ -4,15 +4,15 @@ use std::io::Write;
 
 use serde_json::json;
 
-use super::args::{Global, Mock};
-use super::mock::{Row, chosen};
-use super::{Failure, Outcome, aoi_selftest};
+use crate::cli::args::{Global, Mock};
+use crate::cli::mock::{Row, chosen};
+use crate::cli::{Failure, Outcome, aoi_selftest};
 use crate::exit;
-use crate::lint::text::closest_of;
-use crate::mock::aoi::{self, Play};
-use crate::mock::mutants::aoi as mutants;
-use crate::mock::variants::aoi as variants;
-use crate::report::event::Event;
+use agentproto_mock::aoi::{self, Play};
+use agentproto_mock::mutants::aoi as mutants;
+use agentproto_mock::variants::aoi as variants;
+use agentproto_report::event::Event;
+use agentproto_text::closest_of;
 
 /// The tool has no scenarios; readers of the list look for one.
 const ANY: &str = "default";

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::args::Global;
-use super::{Failure, Outcome, io_failure, signals};
-use crate::aoi::selftest;
+use crate::cli::args::Global;
+use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
-use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::event::Event;
-use crate::report::text::{plain, pretty};
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_selftest::aoi as selftest;
+use agentproto_text::{plain, pretty};
 
 /// What is to be tried, and how it is told.
 pub struct Asked<'a> {

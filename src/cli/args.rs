@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::machine::effects::Keyed;
-use super::machine::page::Page;
-use crate::lint::{Profile, Severity};
-use crate::report::Format;
+use crate::cli::machine::effects::Keyed;
+use crate::cli::machine::page::Page;
+use agentproto_lint::render::Format;
+use agentproto_lint::{Profile, Severity};
 
 #[derive(Parser, Debug)]
 #[command(
@@ -94,15 +94,15 @@ pub enum Command {
     /// Print the documentation of a rule
     Explain(Explain),
     /// List every rule with its source, level, severity and fix
-    Rules(super::rules::Rules),
+    Rules(crate::cli::rules::Rules),
     /// Print what decides each statement of the specs: rules, cases, monitors
     Coverage(Coverage),
     /// Say what this machine can do: what its kernel can enforce, and what is missing
     #[cfg(target_os = "linux")]
-    Doctor(super::doctor::Doctor),
+    Doctor(crate::cli::doctor::Doctor),
     /// Install the program of a bundle where it is missing, and check its version
     #[cfg(target_os = "linux")]
-    Install(super::install::Install),
+    Install(crate::cli::install::Install),
     /// Look at a declared sandbox, or run a command in one
     #[cfg(target_os = "linux")]
     Sandbox {
@@ -111,61 +111,61 @@ pub enum Command {
     },
     /// Run an agent: one turn, from its manifest to its end
     #[cfg(target_os = "linux")]
-    Run(super::run::Run),
+    Run(crate::cli::run::Run),
     /// Serve many agents on this host: HTTP, server-sent events, MCP, a dashboard
     #[cfg(target_os = "linux")]
-    Serve(super::serve::Serve),
+    Serve(crate::cli::serve::Serve),
     /// List the sessions of a running host, watch them, or attach to one
     #[cfg(target_os = "linux")]
-    Sessions(super::sessions::Sessions),
+    Sessions(crate::cli::sessions::Sessions),
     /// Manage the named directories that sessions run in
     #[cfg(target_os = "linux")]
     Workspace {
         #[command(subcommand)]
-        action: super::workspace::WorkspaceAction,
+        action: crate::cli::workspace::WorkspaceAction,
     },
     /// Do what a bundle needs once before it is ready
     #[cfg(target_os = "linux")]
-    Setup(super::setup::Setup),
+    Setup(crate::cli::setup::Setup),
     /// Log in to what a bundle needs, and keep its secrets
     #[cfg(target_os = "linux")]
     Auth {
         #[command(subcommand)]
-        action: super::auth::AuthAction,
+        action: crate::cli::auth::AuthAction,
     },
     /// Look at the audit log
     #[cfg(target_os = "linux")]
     Audit {
         #[command(subcommand)]
-        action: super::audit::AuditAction,
+        action: crate::cli::audit::AuditAction,
     },
     /// Prove what an agent really does: suites of cases over its raw wire
     #[cfg(target_os = "linux")]
-    Certify(Box<super::certify::Certify>),
+    Certify(Box<crate::cli::certify::Certify>),
     /// Prove what a command-line tool does in machine mode: the 13 checks of AOI-CLI
     #[cfg(target_os = "linux")]
-    AoiLint(super::aoi_lint::AoiLint),
+    AoiLint(crate::cli::aoi_lint::AoiLint),
     /// Stand between a client and its agent, and write down every line
     #[cfg(target_os = "linux")]
-    Record(super::record::Record),
+    Record(crate::cli::record::Record),
     /// Play a recording: as the agent, as the client of a live agent, or before the judge
     #[cfg(target_os = "linux")]
-    Replay(super::replay::Replay),
+    Replay(crate::cli::replay::Replay),
     /// Say what differs between two recordings
     #[cfg(target_os = "linux")]
-    Diff(super::diff::Diff),
+    Diff(crate::cli::diff::Diff),
     /// Merge, render and list saved certification reports
     #[cfg(target_os = "linux")]
     Report {
         #[command(subcommand)]
-        action: super::report::ReportAction,
+        action: crate::cli::report::ReportAction,
     },
     /// Run a mock agent on stdio, correct or wrong in one way
     #[cfg(unix)]
     Mock(Mock),
     /// Serve agent sessions to an MCP client on standard input and output
     #[cfg(target_os = "linux")]
-    Mcp(super::mcp::Mcp),
+    Mcp(crate::cli::mcp::Mcp),
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
     /// Print the JSON Schema of what a command reads
@@ -352,7 +352,7 @@ pub struct Mock {
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     #[command(flatten)]
-    pub model: super::model::Model,
+    pub model: crate::cli::model::Model,
     /// List scenarios, variants and mutants
     #[arg(long)]
     pub list: bool,

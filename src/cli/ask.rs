@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
-use crate::report::text::speech;
-use crate::runtime::interact::{Answering, Interact, Kind, Question};
-use crate::runtime::{Code, Fault};
+use agentproto_runtime::interact::{Answering, Interact, Kind, Question};
+use agentproto_runtime::{Code, Fault};
+use agentproto_text::speech;
 
 /// How often somebody may mistype.
 const TRIES: usize = 5;

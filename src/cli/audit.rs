@@ -7,12 +7,12 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Outcome, io_failure};
+use crate::cli::{Outcome, io_failure};
 use crate::exit;
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
-use crate::runtime::audit;
-use crate::runtime::home::Home;
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::audit;
+use agentproto_runtime::home::Home;
 
 #[derive(Subcommand, Debug)]
 pub enum AuditAction {
@@ -68,7 +68,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let name = std::ffi::OsString::from_vec(b"home-\xff".to_vec());
         let home = Home::new(dir.path().join(name));
-        audit::Audit::open(&home, "x", crate::runtime::mask::Masks::default())
+        audit::Audit::open(&home, "x", agentproto_runtime::mask::Masks::default())
             .and_then(|log| log.record("x", json!({})))
             .expect("written");
         let path = audit::default_path(&home);

@@ -8,19 +8,19 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::args::Global;
-use super::machine::effects::{Destructive, Effects};
-use super::perform::{Common, Done, Told, installed, perform};
-use super::{Failure, Outcome, ask, input};
+use crate::cli::args::Global;
+use crate::cli::machine::effects::{Destructive, Effects};
+use crate::cli::perform::{Common, Done, Told, installed, perform};
+use crate::cli::{Failure, Outcome, ask, input};
 use crate::exit;
-use crate::report::event::Event;
-use crate::runtime::auth::state::State;
-use crate::runtime::auth::{self, Status};
-use crate::runtime::context::Context;
-use crate::runtime::interact::{Kind, Question};
-use crate::runtime::secrets::inventory::{Inventory, conventional_slug};
-use crate::runtime::secrets::{self, Kept, keyring};
-use crate::runtime::{Code, Fault, install};
+use agentproto_report::event::Event;
+use agentproto_runtime::auth::state::State;
+use agentproto_runtime::auth::{self, Status};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::interact::{Kind, Question};
+use agentproto_runtime::secrets::inventory::{Inventory, conventional_slug};
+use agentproto_runtime::secrets::{self, Kept, keyring};
+use agentproto_runtime::{Code, Fault, install};
 
 /// A secret is no book.
 pub const LONGEST_SECRET: u64 = 64 << 10;
@@ -60,7 +60,7 @@ pub struct Login {
     #[command(flatten)]
     pub effects: Effects,
     /// Seconds that a finished login may take to show
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = super::args::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::cli::args::seconds)]
     pub wait: f64,
 }
 

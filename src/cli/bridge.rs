@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::runtime::spawn::Terminal;
+use agentproto_sandbox::spawn::Terminal;
 
 pub struct Bridge {
     output: JoinHandle<()>,

@@ -8,28 +8,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::{Value, json};
 
-use super::args::Global;
-use super::mistakes::{self, misread};
-use super::{Failure, Outcome, host, io_failure, progress, signals, terminal};
+use crate::cli::args::Global;
+use crate::cli::mistakes::{self, misread};
+use crate::cli::{Failure, Outcome, host, io_failure, progress, signals, terminal};
 use crate::exit;
-use crate::harness::lifecycle::{BundleTarget, Choices};
-use crate::harness::model::{self, CaseResult, Report, Target, Verdict};
-use crate::harness::run::home::Home;
-use crate::harness::run::process::{Launcher, StartError};
-use crate::harness::run::{self, Login, Options, Patience, Secrets, Setting, Workspace, prompts};
-use crate::harness::sessions::{HostTarget, USUAL_ADAPTER};
-use crate::harness::suite::{self, Selection, Suite};
-use crate::lint::text::closest_of;
-use crate::mock::llm;
-use crate::report::certify::{self, Format};
-use crate::report::text::plain;
-use crate::runtime;
-use crate::runtime::bundle::Bundle;
-use crate::runtime::choices::{Given, Wanted};
-use crate::runtime::context::Sandboxing;
-use crate::runtime::fault::Fault;
-use crate::wire;
+use agentproto_harness::lifecycle::{BundleTarget, Choices};
+use agentproto_harness::model::{self, CaseResult, Report, Target, Verdict};
+use agentproto_harness::render as certify;
+use agentproto_harness::render::Format;
+use agentproto_harness::run::home::Home;
+use agentproto_harness::run::process::{Launcher, StartError};
+use agentproto_harness::run::{
+    self, Login, Options, Patience, Secrets, Setting, Workspace, prompts,
+};
+use agentproto_harness::sessions::{HostTarget, USUAL_ADAPTER};
+use agentproto_harness::suite::{self, Selection, Suite};
+use agentproto_mock::llm;
+use agentproto_runtime as runtime;
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::choices::{Given, Wanted};
+use agentproto_runtime::context::Sandboxing;
+use agentproto_runtime::fault::Fault;
+use agentproto_text::closest_of;
+use agentproto_text::plain;
+use agentproto_wire as wire;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -158,7 +162,7 @@ pub struct Certify {
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
     if args.selftest {
-        return super::selftest::run(args, global, out);
+        return crate::cli::selftest::run(args, global, out);
     }
     let format: Format = args
         .output
@@ -193,7 +197,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     let done = tokio.block_on(async {
         let model = match script {
             Some(script) => {
-                let server = crate::mock::llm::Server::start(script).await;
+                let server = agentproto_mock::llm::Server::start(script).await;
                 Some(Arc::new(server.map_err(io_failure)?))
             }
             None => None,
@@ -231,7 +235,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
                 None if args.mock.is_some() => Login::First,
                 None => Login::No,
             },
-            model: model.map(|model| model as Arc<dyn run::Model>),
+            model: model.map(|model| Arc::new(MockModel(model)) as Arc<dyn run::Model>),
             workspace,
             home: home(args, url)?,
             state_variable: args.mock.as_ref().map(|_| "MOCK_STATE_DIR"),
@@ -521,7 +525,7 @@ fn bundle(
     workspace: &Workspace,
 ) -> Result<Arc<BundleTarget>, Failure> {
     let unfound = |fault: Fault| {
-        let failure = Failure::new(fault.code.exit(), fault.message);
+        let failure = Failure::new(exit::of(fault.code), fault.message);
         match fault.hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -558,7 +562,7 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
     let env = variables(args)?;
     let (kind, name, argv) = match (&args.mock, args.command.as_slice()) {
         (Some(mock), _) => {
-            let own = crate::runtime::helper::own_path().map_err(io_failure)?;
+            let own = agentproto_sandbox::helper::own_path().map_err(io_failure)?;
             let kind = mock.strip_prefix("mock-").unwrap_or(mock);
             if !["acp", "acp-v2", "mcp"].contains(&kind) {
                 return Err(Failure::new(
@@ -610,4 +614,28 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
         launcher.cwd = std::env::current_dir().ok();
     }
     Ok((target, launcher))
+}
+
+/// The mock model as the harness asks it.
+struct MockModel(Arc<agentproto_mock::llm::Server>);
+
+impl run::Model for MockModel {
+    fn asked(&self, tag: &str) -> Value {
+        let asked = self.0.log().all().into_iter().filter(|asked| {
+            let mut said = asked.messages.iter();
+            said.any(|said| said.text.contains(tag))
+        });
+        let asked = asked.map(|asked| {
+            let said = asked.messages.iter();
+            let said = said.map(|said| json!({"role": said.role.as_str(), "text": said.text}));
+            json!({
+                "model": asked.model,
+                "messages": said.collect::<Vec<Value>>(),
+                "tools": *asked.tools,
+                "dropped": asked.dropped,
+                "finished": asked.finished,
+            })
+        });
+        Value::Array(asked.collect())
+    }
 }

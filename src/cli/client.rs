@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::Failure;
+use crate::cli::Failure;
 use crate::exit;
-use crate::runtime::Fault;
-use crate::runtime::home::Home;
+use agentproto_runtime::Fault;
+use agentproto_runtime::home::Home;
 
 /// For one answer; a kill lets the agent go politely first.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ pub struct Runtime {
 impl Runtime {
     /// `None` where no host has written it; a file of something else is none, either.
     pub fn read(home: &Home) -> Result<Option<Runtime>, Fault> {
-        let bytes = home.read(super::serve::RUNTIME)?;
+        let bytes = home.read(crate::cli::serve::RUNTIME)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Outcome, io_failure};
+use crate::cli::{Cli, Outcome, io_failure};
 use crate::exit;
 
 pub fn run(shell: Shell, out: &mut dyn Write) -> Outcome {

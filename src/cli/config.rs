@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::Failure;
-use super::args::Global;
+use crate::cli::Failure;
+use crate::cli::args::Global;
 use crate::exit;
-
-pub const FILE_NAME: &str = "agentproto.toml";
+pub use agentproto_lint::CONFIG_FILE as FILE_NAME;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -7,53 +7,13 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::args::Coverage;
-use super::{Failure, Outcome, io_failure};
+use crate::cli::args::Coverage;
+use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::lint::registry;
-use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::event::Event;
-use crate::report::{Meta, docs};
-
-/// Every statement of the specs with a stable id.
-const REGISTER: &str = include_str!("../../suites/register.tsv");
-
-pub struct Statement {
-    pub id: &'static str,
-    pub spec: &'static str,
-    pub section: &'static str,
-    pub level: &'static str,
-    pub binds: &'static str,
-    pub text: &'static str,
-    /// What the register proposes as decider, `rule:x` among others.
-    pub proposed: &'static str,
-}
-
-impl Statement {
-    /// `test:NAME` for each target of tests that the register proposes.
-    pub fn tests(&self) -> impl Iterator<Item = String> {
-        let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
-        self.proposed.split("test:").skip(1).map(move |rest| {
-            let name: String = rest.chars().take_while(|c| is_name(*c)).collect();
-            format!("test:{name}")
-        })
-    }
-}
-
-pub fn register() -> impl Iterator<Item = Statement> {
-    REGISTER.lines().skip(1).filter_map(|line| {
-        let mut fields = line.split('\t');
-        Some(Statement {
-            id: fields.next()?,
-            spec: fields.next()?,
-            section: fields.next()?,
-            level: fields.next()?,
-            binds: fields.next()?,
-            text: fields.next()?,
-            proposed: fields.next()?,
-        })
-    })
-}
+use agentproto_lint::registry;
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_suites::{Statement, register};
 
 /// A statement with everything that decides it.
 struct Row {
@@ -80,7 +40,7 @@ struct Suites {
 
 #[cfg(target_os = "linux")]
 fn suites() -> Suites {
-    use crate::harness::suite;
+    use agentproto_harness::suite;
     let mut all = Suites::default();
     for name in suite::names() {
         let Some(Ok(suite)) = suite::built_in(name) else {
@@ -156,7 +116,7 @@ fn rows() -> Vec<Row> {
         }
     }
     #[cfg(target_os = "linux")]
-    for rule in crate::aoi::rules::all() {
+    for rule in agentproto_aoi::rules::all() {
         for id in rule.register {
             let by = deciders.entry(id).or_default();
             by.insert(format!("check:{}", rule.id));
@@ -291,7 +251,7 @@ pub(super) fn explain(name: &str, output: &str, out: &mut dyn Write) -> Result<b
         }
         "jsonl" => {
             let page = std::iter::once((row.id.as_str(), page));
-            docs::pages_jsonl(page, &Meta::default(), out)
+            agentproto_report::aoi::pages_jsonl(page, out)
         }
         _ => out.write_all(page.as_bytes()),
     };

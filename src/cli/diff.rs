@@ -9,15 +9,15 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::args::Global;
-use super::{Failure, Outcome, io_failure, terminal};
+use crate::cli::args::Global;
+use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
-use crate::report::text::{clip, count, plain};
-use crate::wire::Transcript;
-use crate::wire::diff::{self, Difference};
-use crate::wire::file::{self, ReadError};
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_text::{clip, count, plain};
+use agentproto_wire::Transcript;
+use agentproto_wire::diff::{self, Difference};
+use agentproto_wire::file::{self, ReadError};
 
 /// Lines of one difference that people are shown.
 const SHOWN: usize = 60;

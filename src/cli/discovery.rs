@@ -4,64 +4,18 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::args::{InputSchema, Listing, Schema};
-use super::machine::catalogue;
-use super::{Failure, Outcome, io_failure};
+use crate::cli::args::{InputSchema, Listing, Schema};
+use crate::cli::machine::catalogue;
+use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::lint::shape::SCHEMAS;
-use crate::lint::text::closest_of;
-use crate::report::aoi::{AOI_VERSION, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
-use crate::report::event::Event;
-
-/// The shape of every line of machine mode.
-pub const EVENTS: &str = include_str!("../../schemas/events.schema.json");
-
-const OWN: &[(&str, &str)] = &[
-    ("events", EVENTS),
-    (
-        "lint-report",
-        include_str!("../../schemas/lint-report.schema.json"),
-    ),
-    (
-        "certify-report",
-        include_str!("../../schemas/certify-report.schema.json"),
-    ),
-    (
-        "aoi-probe",
-        include_str!("../../schemas/aoi-probe.schema.json"),
-    ),
-    (
-        "aoi-report",
-        include_str!("../../schemas/aoi-report.schema.json"),
-    ),
-    (
-        "selftest",
-        include_str!("../../schemas/selftest.schema.json"),
-    ),
-    ("config", include_str!("../../schemas/config.schema.json")),
-    (
-        "baseline",
-        include_str!("../../schemas/baseline.schema.json"),
-    ),
-    (
-        "scenario",
-        include_str!("../../schemas/scenario.schema.json"),
-    ),
-    (
-        "model-script",
-        include_str!("../../schemas/model-script.schema.json"),
-    ),
-    ("suite", include_str!("../../schemas/suite.schema.json")),
-    ("prompts", include_str!("../../schemas/prompts.schema.json")),
-    (
-        "transcript",
-        include_str!("../../schemas/transcript.schema.json"),
-    ),
-];
+use agentproto_report::aoi::{AOI_VERSION, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
+use agentproto_report::event::Event;
+use agentproto_schemas::{MANIFESTS, OWN};
+use agentproto_text::closest_of;
 
 /// Short name (`aip-45`) and text of a manifest schema.
 fn manifest_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
-    SCHEMAS.iter().map(|(id, text)| {
+    MANIFESTS.iter().map(|(id, text)| {
         let name = id.rsplit('/').nth(1).unwrap_or(id);
         (name, *text)
     })
@@ -77,7 +31,7 @@ fn find(name: &str) -> Option<&'static str> {
         .find(|(known, _)| *known == name)
         .map(|(_, text)| text)
         .or_else(|| {
-            SCHEMAS
+            MANIFESTS
                 .iter()
                 .find(|(id, _)| *id == name)
                 .map(|(_, text)| *text)
@@ -111,7 +65,7 @@ pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
 
 pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
     #[cfg(target_os = "linux")]
-    let tools: &[&str] = &crate::daemon::mcp::TOOL_NAMES;
+    let tools: &[&str] = &agentproto_daemon::mcp::TOOL_NAMES;
     #[cfg(not(target_os = "linux"))]
     let tools: &[&str] = &[];
     let value = json!({

@@ -8,21 +8,21 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::args::Global;
-use super::{Failure, Outcome, io_failure, terminal};
-use crate::aoi::isolation::powers;
+use crate::cli::args::Global;
+use crate::cli::host_rules::{self, Verdict};
+use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
-use crate::lint::Severity;
-use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::event::Event;
-use crate::report::text::plain;
-use crate::runtime::bundle::Bundle;
-use crate::runtime::context::{Context, Sandboxing, Setting};
-use crate::runtime::home::Home;
-use crate::runtime::host_rules::{self, Verdict};
-use crate::runtime::interact::Headless;
-use crate::runtime::observe::Silent;
-use crate::runtime::sandbox::probe::{self, Finding, Line};
+use agentproto_aoi::isolation::powers;
+use agentproto_lint::Severity;
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::interact::Headless;
+use agentproto_runtime::observe::Silent;
+use agentproto_sandbox::probe::{self, Finding, Line};
+use agentproto_text::plain;
 
 #[derive(Args, Debug)]
 pub struct Doctor {

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use super::args::Explain;
-use super::{Failure, Outcome, coverage, io_failure};
+use crate::cli::args::Explain;
+use crate::cli::{Failure, Outcome, coverage, io_failure};
 use crate::exit;
-use crate::lint::registry;
-use crate::lint::text::closest_of;
-use crate::report::text::plain;
-use crate::report::{Meta, docs};
+use agentproto_lint::registry;
+use agentproto_lint::render::docs;
+use agentproto_text::closest_of;
+use agentproto_text::plain;
 
 pub fn run(args: &Explain, out: &mut dyn Write) -> Outcome {
     let name = args.rule.trim();
@@ -19,7 +19,7 @@ pub fn run(args: &Explain, out: &mut dyn Write) -> Outcome {
     if let Some(rule) = registry::find(name) {
         match args.output.as_str() {
             "json" => docs::explain_json(rule, out),
-            "jsonl" => docs::explain_jsonl(rule, &Meta::default(), out),
+            "jsonl" => docs::explain_jsonl(rule, out),
             _ => docs::explain_human(rule, out),
         }
         .map_err(io_failure)?;
@@ -46,8 +46,8 @@ pub fn run(args: &Explain, out: &mut dyn Write) -> Outcome {
 /// A statement of the suites; `false` where there is none of that name.
 #[cfg(target_os = "linux")]
 fn statement(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
-    use crate::harness::suite;
-    use crate::report::certify::docs::{self, Page};
+    use crate::cli::statement::{self as docs, Page};
+    use agentproto_harness::suite;
     let suites = suite::names().filter_map(|name| suite::built_in(name)?.ok());
     let suites: Vec<suite::Suite> = suites.collect();
     let mut pages: Vec<Page> = Vec::new();
@@ -86,8 +86,8 @@ fn closest(name: &str) -> Option<String> {
 /// A rule of `aoi-lint`.
 #[cfg(target_os = "linux")]
 fn aoi(args: &Explain, out: &mut dyn Write) -> Outcome {
-    use crate::aoi::rules;
-    use crate::report::aoi_lint::docs;
+    use agentproto_aoi::render::docs;
+    use agentproto_aoi::rules;
     let name = args.rule.trim();
     let Some(rule) = rules::find(name) else {
         let failure = Failure::new(exit::USAGE, format!("there is no rule `{name}`"));
@@ -99,7 +99,7 @@ fn aoi(args: &Explain, out: &mut dyn Write) -> Outcome {
     };
     match args.output.as_str() {
         "json" => docs::explain_json(rule, out),
-        "jsonl" => docs::explain_jsonl(rule, &Meta::default(), out),
+        "jsonl" => docs::explain_jsonl(rule, out),
         _ => docs::explain_human(rule, out),
     }
     .map_err(io_failure)?;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Failure;
+use crate::cli::Failure;
 use crate::exit;
 
 /// Paths relative to the current directory.

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::Failure;
-use super::certify::Certify;
-use super::client::Runtime;
+use crate::cli::Failure;
+use crate::cli::certify::Certify;
+use crate::cli::client::Runtime;
 use crate::exit;
-use crate::harness::sessions::{Address, HostTarget};
-use crate::harness::suite::{Protocol, Suite};
-use crate::runtime::home::Home;
+use agentproto_harness::sessions::{Address, HostTarget};
+use agentproto_harness::suite::{Protocol, Suite};
+use agentproto_runtime::home::Home;
 
 /// A token file holds a line.
 const LONGEST_TOKEN: usize = 64 << 10;

@@ -6,15 +6,15 @@ use std::io::Write;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Outcome;
-use super::args::Global;
-use super::machine::effects::Effects;
-use super::perform::{Common, Done, Told, perform};
-use crate::report::aoi::object;
-use crate::report::event::Event;
-use crate::runtime::context::Context;
-use crate::runtime::install::{self, Action, Options, Plan};
-use crate::runtime::{Fault, version};
+use crate::cli::Outcome;
+use crate::cli::args::Global;
+use crate::cli::machine::effects::Effects;
+use crate::cli::perform::{Common, Done, Told, perform};
+use agentproto_report::aoi::object;
+use agentproto_report::event::Event;
+use agentproto_runtime::context::Context;
+use agentproto_runtime::install::{self, Action, Options, Plan};
+use agentproto_runtime::{Fault, version};
 
 #[derive(Args, Debug)]
 pub struct Install {

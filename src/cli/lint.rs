@@ -4,18 +4,21 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::args::{self, Global, Lint};
-use super::config::{self, Config, ProfileName, SeverityName, SeveritySetting};
-use super::discover::{self, Globs};
-use super::{Failure, Outcome, git, io_failure, root, signals, terminal};
+use crate::cli::args::{self, Global, Lint};
+use crate::cli::config::{self, Config, ProfileName, SeverityName, SeveritySetting};
+use crate::cli::{Failure, Outcome, git, io_failure, signals, terminal};
 use crate::exit;
-use crate::lint::rules::registry_wide;
-use crate::lint::{
+use agentproto_lint::discover::{self, Excludes, Globs};
+use agentproto_lint::render as report;
+use agentproto_lint::render::{Meta, Part};
+use agentproto_lint::root;
+use agentproto_lint::rules::registry_wide;
+use agentproto_lint::{
     Baseline, BaselineError, Changed, Options, Profile, Report, Rule, RuleSet, Severity, Target,
     UnknownRule, fix_targets, lint_targets, matching,
 };
-use crate::manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, normalize, replace_file};
-use crate::report::{self, Meta, Part};
+use agentproto_manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, normalize};
+use agentproto_text::replace_file;
 
 pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     let started = Instant::now();
@@ -112,7 +115,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         note(&format!("fixed {} file(s)", changed.len()));
     }
     if args.hide_suppressed {
-        report.findings.retain(crate::lint::Finding::counts);
+        report.findings.retain(agentproto_lint::Finding::counts);
     }
     let code = verdict(&report, &meta, faulty);
     let part = match args.page.is_asked() {
@@ -151,7 +154,7 @@ fn remarks(config: &Config, root: &Path, report: &Report, meta: &Meta) {
     let suppressed = report.findings.iter().filter(|f| !f.counts()).count();
     note(&format!(
         "{} read, {suppressed} suppressed, {} ms",
-        report::text::count(report.files.len(), "file", "files"),
+        agentproto_text::count(report.files.len(), "file", "files"),
         meta.elapsed_ms()
     ));
 }
@@ -161,7 +164,7 @@ fn note(text: &str) {
     let _ = writeln!(
         std::io::stderr(),
         "agentproto: {}",
-        report::text::plain(text)
+        agentproto_text::plain(text)
     );
 }
 
@@ -175,7 +178,7 @@ fn show_diff(changed: &[Changed], meta: &Meta, out: &mut dyn Write) -> Outcome {
             .header(&format!("a/{name}"), &format!("b/{name}"))
             .to_string();
         for line in unified.lines() {
-            let line = report::text::plain(line);
+            let line = agentproto_text::plain(line);
             let painted = match line.as_bytes().first() {
                 Some(b'+') if meta.color => format!("\x1b[32m{line}\x1b[0m"),
                 Some(b'-') if meta.color => format!("\x1b[31m{line}\x1b[0m"),
@@ -254,7 +257,7 @@ fn baseline_failure(error: BaselineError) -> Failure {
 fn per_file(config: &Config) -> Result<Vec<(Globs, Vec<&'static str>)>, Failure> {
     let mut settings = Vec::new();
     for per_file in &config.lint.per_file {
-        let globs = discover::globs(&config.dir, &per_file.paths, "per-file.paths")?;
+        let globs = globs(&config.dir, &per_file.paths, "per-file.paths")?;
         let mut slugs = Vec::new();
         for selector in &per_file.ignore {
             let rules = matching(selector).map_err(|error| {
@@ -294,7 +297,7 @@ fn compare_with_base(reference: &str, report: &mut Report, options: &Options<'_>
         found.extend(findings);
     }
     report.findings.extend(found);
-    report.findings.sort_by(crate::lint::Finding::order);
+    report.findings.sort_by(agentproto_lint::Finding::order);
 }
 
 /// Whether a rule failed, so that a file was not judged in full.
@@ -384,6 +387,29 @@ fn fail_on(args: &Lint, config: &Config) -> Severity {
     named.or(configured).unwrap_or(Severity::Error)
 }
 
+fn walked(paths: &[PathBuf], config: &Config, args: &Lint) -> Result<Vec<Target>, Failure> {
+    let found = discover::targets(paths, &excludes(config)?, args.force_exclude, threads(args));
+    found.map_err(|error| {
+        Failure::new(exit::NO_INPUT, error.to_string())
+            .hint("name a manifest, a directory, or `-` for standard input")
+    })
+}
+
+fn excludes(config: &Config) -> Result<Excludes, Failure> {
+    match config.lint.exclude.as_slice() {
+        [] => Ok(Excludes::default()),
+        patterns => globs(&config.dir, patterns, "exclude").map(Excludes::new),
+    }
+}
+
+/// Compiles globs of the configuration's `field`.
+fn globs(dir: &Path, patterns: &[String], field: &str) -> Result<Globs, Failure> {
+    Globs::new(dir, patterns).map_err(|error| {
+        let message = format!("`{field}` in the configuration: {error}");
+        Failure::new(exit::CONFIG, message)
+    })
+}
+
 /// What to lint; texts that are not on disk go into the overlay.
 fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<Target>, Failure> {
     if args.staged {
@@ -402,7 +428,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
     }
     let stdin = paths.iter().position(|p| p.as_os_str() == "-");
     let Some(at) = stdin else {
-        return discover::targets(&paths, config, args.force_exclude, threads(args));
+        return walked(&paths, config, args);
     };
     paths.remove(at);
     let name = args
@@ -411,7 +437,7 @@ fn targets(args: &Lint, config: &Config, files: &mut Overlay<'_>) -> Result<Vec<
         .unwrap_or_else(|| PathBuf::from("stdin.md"));
     let name = discover::clean(&name);
     files.texts.insert(name.clone(), Some(stdin_text()?));
-    let mut targets = discover::targets(&paths, config, args.force_exclude, threads(args))?;
+    let mut targets = walked(&paths, config, args)?;
     targets.retain(|t| t.path != name);
     targets.push(Target::named(name));
     targets.sort_by(|a, b| a.path.cmp(&b.path));
@@ -424,7 +450,7 @@ fn narrow<'p>(
     config: &Config,
     changed: impl Iterator<Item = &'p PathBuf>,
 ) -> Result<Vec<Target>, Failure> {
-    let excluded = discover::excludes(config)?;
+    let excluded = excludes(config)?;
     let here = std::env::current_dir().unwrap_or_default();
     let mut below = Vec::with_capacity(args.paths.len());
     for path in &args.paths {
@@ -472,14 +498,17 @@ fn stdin_text() -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use clap::Parser;
 
     use crate::cli::{Cli, run};
     use crate::exit;
-    use crate::lint::rules::faulty::TRIGGER;
+    use agentproto_lint::rules::faulty::{self, TRIGGER};
 
     #[test]
     fn a_fault_of_ours_has_an_exit_code_that_nothing_hides() {
+        faulty::ARMED.store(true, Ordering::Relaxed);
         let dir = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| {
             std::fs::write(dir.path().join(name), text).expect("written");

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Command, CommandFactory};
 
-use super::{Cli, Outcome, io_failure};
+use crate::cli::{Cli, Outcome, io_failure};
 use crate::exit;
 
 pub fn run(out: &mut dyn Write) -> Outcome {

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::Global;
-use super::client::Runtime;
-use super::{Failure, Outcome, io_failure};
-use crate::daemon::mcp::{self, Daemon, End, Offer, Own, Relay, Server};
-use crate::daemon::{Config, Registry};
+use crate::cli::args::Global;
+use crate::cli::client::Runtime;
+use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::report::text::plain;
-use crate::runtime::home::Home;
+use agentproto_daemon::mcp::{self, Daemon, End, Offer, Own, Relay, Server};
+use agentproto_daemon::{Config, Registry};
+use agentproto_runtime::home::Home;
+use agentproto_text::plain;
 
 #[derive(Args, Debug)]
 #[command(

@@ -1,8 +1,8 @@
 //! Files of our own formats that cannot be used, with the place of every mistake.
 
-use super::Failure;
+use crate::cli::Failure;
 use crate::exit;
-use crate::fields::Mistake;
+use agentproto_manifest::fields::Mistake;
 
 /// How many mistakes of a file are shown.
 const SHOWN: usize = 10;

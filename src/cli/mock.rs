@@ -6,17 +6,17 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::args::{Global, Mock};
-use super::mistakes::misread;
-use super::{Failure, Outcome, aoi_mock, io_failure, model};
+use crate::cli::args::{Global, Mock};
+use crate::cli::mistakes::misread;
+use crate::cli::{Failure, Outcome, aoi_mock, io_failure, model};
 use crate::exit;
-use crate::lint::text::closest_of;
-use crate::mock::mutants::{self, Mutant};
-use crate::mock::scenario::{self, Embedded, Scenario};
-use crate::mock::variants::{self, Variant};
-use crate::mock::{self, Kind, Play};
-use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::event::Event;
+use agentproto_mock::mutants::{self, Mutant};
+use agentproto_mock::scenario::{self, Embedded, Scenario};
+use agentproto_mock::variants::{self, Variant};
+use agentproto_mock::{self as mock, Kind, Play};
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_text::closest_of;
 
 pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.list {

@@ -25,7 +25,6 @@ mod config;
 mod coverage;
 #[cfg(target_os = "linux")]
 mod diff;
-mod discover;
 mod discovery;
 #[cfg(target_os = "linux")]
 mod doctor;
@@ -33,6 +32,8 @@ mod explain;
 mod git;
 #[cfg(target_os = "linux")]
 mod host;
+#[cfg(target_os = "linux")]
+mod host_rules;
 #[cfg(target_os = "linux")]
 mod input;
 #[cfg(target_os = "linux")]
@@ -60,12 +61,13 @@ mod record;
 mod replay;
 #[cfg(target_os = "linux")]
 mod report;
-mod root;
 mod rules;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod sandbox_clauses;
 #[cfg(target_os = "linux")]
 mod selftest;
 #[cfg(target_os = "linux")]
@@ -75,6 +77,8 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod setup;
 mod signals;
+#[cfg(target_os = "linux")]
+mod statement;
 mod terminal;
 #[cfg(target_os = "linux")]
 mod workspace;
@@ -89,12 +93,11 @@ use self::machine::Call;
 use self::machine::redact::Secrets;
 use self::machine::stream::Stream;
 use crate::exit;
-use crate::report::aoi::Category;
+use agentproto_report::aoi::Category;
 #[cfg(unix)]
-use crate::runtime::fault::Fault;
+use agentproto_runtime::fault::Fault;
 pub use args::Cli;
 use args::Command;
-pub use coverage::{Statement, register};
 
 /// What a subcommand ends with: an exit code, or an error that is printed once, here.
 pub type Outcome = Result<u8, Failure>;
@@ -167,7 +170,7 @@ impl From<Fault> for Failure {
         Failure {
             hint: fault.hint,
             details: fault.details,
-            ..Failure::new(fault.code.exit(), fault.message).typed(fault.code.as_str())
+            ..Failure::new(exit::of(fault.code), fault.message).typed(fault.code.as_str())
         }
     }
 }
@@ -340,15 +343,4 @@ fn run(cli: &Cli, out: &mut dyn Write) -> Outcome {
         Command::Completions { shell } => completions::run(*shell, out),
         Command::Man => man::run(out),
     }
-}
-
-/// What a walk of one directory finds, without configuration.
-#[doc(hidden)]
-pub fn walk_for_bench(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let targets = discover::targets(&[dir.to_owned()], &config::Config::default(), false, 1);
-    targets
-        .unwrap_or_default()
-        .into_iter()
-        .map(|t| t.path)
-        .collect()
 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::args::Mock;
-use super::mistakes::misread;
-use super::{Failure, Outcome, io_failure, signals};
+use crate::cli::args::Mock;
+use crate::cli::mistakes::misread;
+use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
-use crate::mock::llm::{self, Asked, Script, Server};
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
+use agentproto_mock::llm::{self, Asked, Script, Server};
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
 
 #[derive(Args, Debug)]
 pub struct Model {

@@ -3,11 +3,11 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::{Failure, signals};
+use crate::cli::{Failure, signals};
 use crate::exit;
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
-use crate::runtime::observe::{Observer, Stage};
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::observe::{Observer, Stage};
 
 pub enum Note {
     Stage(Stage, String),

@@ -9,19 +9,19 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::args::Global;
-use super::notes::{self, Note, Notes, Signals};
-use super::{Failure, Outcome, ask, io_failure, signals};
+use crate::cli::args::Global;
+use crate::cli::notes::{self, Note, Notes, Signals};
+use crate::cli::{Failure, Outcome, ask, io_failure, signals};
 use crate::exit;
-use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::event::Event;
-use crate::report::text::speech;
-use crate::runtime::bundle::Bundle;
-use crate::runtime::context::{Context, Sandboxing, Setting};
-use crate::runtime::home::Home;
-use crate::runtime::interact::{Headless, Interact};
-use crate::runtime::observe::Observer;
-use crate::runtime::{Fault, install, version};
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::interact::{Headless, Interact};
+use agentproto_runtime::observe::Observer;
+use agentproto_runtime::{Fault, install, version};
+use agentproto_text::speech;
 
 /// What every one of these commands takes.
 #[derive(Args, Debug)]

@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
-use super::args::Global;
-use crate::harness::run::Progress;
+use crate::cli::args::Global;
+use agentproto_harness::run::Progress;
 
 /// A line that counts, where standard error is a terminal.
 pub fn shown(global: &Global) -> Arc<dyn Progress> {

@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::args::Global;
-use super::{Failure, Outcome, io_failure};
+use crate::cli::args::Global;
+use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::harness::run::process::{Launcher, StartError, exit_value, unconfined};
-use crate::report::text::plain;
-use crate::runtime::spawn::{self, Child, Exit, Options, Stdio};
-use crate::wire::record::Recorder;
-use crate::wire::{Direction, file};
+use agentproto_harness::run::process::{Launcher, StartError, exit_value, unconfined};
+use agentproto_sandbox::spawn::{self, Child, Exit, Options, Stdio};
+use agentproto_text::plain;
+use agentproto_wire::record::Recorder;
+use agentproto_wire::{Direction, file};
 
 /// Chunks that may wait for a slow disk before the agent has to wait too.
 const WAITING: usize = 1024;
@@ -282,7 +282,7 @@ fn forward_output(mut from: File, mut to: File, tape: Tape) -> JoinHandle<()> {
 
 /// Tells when nobody reads our output any more.
 fn watch_output(say: mpsc::UnboundedSender<Gone>) {
-    let closed = super::signals::output_closed();
+    let closed = crate::cli::signals::output_closed();
     tokio::spawn(async move {
         if closed.await.is_ok() {
             let _ = say.send(Gone::Output);

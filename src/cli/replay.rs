@@ -9,18 +9,18 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
-use super::args::Global;
-use super::diff::{self, Side};
-use super::{Failure, Outcome, certify, io_failure, record, signals, terminal};
+use crate::cli::args::Global;
+use crate::cli::diff::{self, Side};
+use crate::cli::{Failure, Outcome, certify, io_failure, record, signals, terminal};
 use crate::exit;
-use crate::harness::model::{RECORDING, Target};
-use crate::harness::run::{Secrets, recording, rerun};
-use crate::harness::suite::Protocol;
-use crate::report::certify as reports;
-use crate::report::text::plain;
-use crate::wire::replay::{Act, Heard, Player};
-use crate::wire::script::processes;
-use crate::wire::{Transcript, file};
+use agentproto_harness::model::{RECORDING, Target};
+use agentproto_harness::render as reports;
+use agentproto_harness::run::{Secrets, recording, rerun};
+use agentproto_harness::suite::Protocol;
+use agentproto_text::plain;
+use agentproto_wire::replay::{Act, Heard, Player};
+use agentproto_wire::script::processes;
+use agentproto_wire::{Transcript, file};
 
 /// A line of a client beyond this is not read to its end.
 const LONGEST: u64 = 64 << 20;
@@ -255,7 +255,7 @@ fn directory(
         })?;
         return Ok(Some(cwd.to_string_lossy().into_owned()));
     }
-    let script = crate::wire::rerun::Rerun::new(recorded, lines.clone());
+    let script = agentproto_wire::rerun::Rerun::new(recorded, lines.clone());
     let is_there = |dir: &String| Path::new(dir).is_dir();
     Ok(match script.directories().iter().all(is_there) {
         true => None,

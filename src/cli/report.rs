@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::args::Global;
-use super::{Failure, Outcome, io_failure, terminal};
+use crate::cli::args::Global;
+use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
-use crate::harness::model::Report;
-use crate::report::certify::index::{self, IndexError};
-use crate::report::certify::{
-    Format, LoadError, Options, WriteError, baseline, load, merge, render, write_all,
-};
-use crate::report::text::{count, plain};
+use agentproto_harness::model::Report;
+use agentproto_harness::render::index::{self, IndexError};
+use agentproto_harness::render::{Format, Options, baseline, load, merge, render, write_all};
+use agentproto_report::files::{LoadError, WriteError};
+use agentproto_text::{count, plain};
 
 #[derive(Subcommand, Debug)]
 pub enum ReportAction {

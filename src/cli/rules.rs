@@ -4,14 +4,14 @@ use std::io::Write;
 
 use clap::Args;
 
-use super::args::Global;
-use super::machine::page::Page;
-use super::{Outcome, io_failure, terminal};
+use crate::cli::args::Global;
+use crate::cli::machine::page::Page;
+use crate::cli::{Outcome, io_failure, terminal};
 use crate::exit;
-use crate::lint::{Rule, registry};
 #[cfg(target_os = "linux")]
-use crate::report::aoi_lint::docs;
-use crate::report::{Meta, rules};
+use agentproto_aoi::render::docs;
+use agentproto_lint::render::{Meta, rules};
+use agentproto_lint::{Rule, registry};
 
 #[derive(Args, Debug)]
 pub struct Rules {
@@ -37,9 +37,9 @@ pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
         let mut all = docs::sorted();
         let cut = args.page.keep("rules aoi", &mut all)?;
         match args.output.as_str() {
-            "json" => docs::list_json(&all, &meta, out),
-            "jsonl" => docs::list_jsonl(&all, &meta, cut.fields(), out),
-            _ => docs::list_human(&all, &meta, out),
+            "json" => docs::list_json(&all, out),
+            "jsonl" => docs::list_jsonl(&all, meta.elapsed, cut.fields(), out),
+            _ => docs::list_human(&all, meta.width, out),
         }
         .map_err(io_failure)?;
         return Ok(exit::CLEAN);

@@ -11,26 +11,26 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::{Global, SandboxAction, SandboxExplain, SandboxRun};
-use super::notes::Signals;
-use super::{Failure, Outcome, io_failure, terminal};
+use crate::cli::args::{Global, SandboxAction, SandboxExplain, SandboxRun};
+use crate::cli::notes::Signals;
+use crate::cli::sandbox_clauses as table;
+use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
-use crate::report::Meta;
-use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::event::Event;
-use crate::report::sandbox as table;
-use crate::report::text::plain;
-use crate::runtime::home::Home;
-use crate::runtime::mask::Masks;
-use crate::runtime::sandbox::backend;
-use crate::runtime::sandbox::confined::{self, Confined, Prepared, StartError};
-use crate::runtime::sandbox::diagnose;
-use crate::runtime::sandbox::egress::audit::Entry;
-use crate::runtime::sandbox::egress::{AuditSink, JsonLines, SystemResolver};
-use crate::runtime::sandbox::policy::{self, Policy, Refusal, Surroundings, Target};
-use crate::runtime::sandbox::{Assessment, Backend, Standing};
-use crate::runtime::secrets::random;
-use crate::runtime::spawn::{Exit, Lines, Options, Piece, Stdio};
+use agentproto_lint::render::Meta;
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::home::Home;
+use agentproto_runtime::mask::Masks;
+use agentproto_runtime::secrets::random;
+use agentproto_sandbox::backend;
+use agentproto_sandbox::confined::{self, Confined, Prepared, StartError};
+use agentproto_sandbox::diagnose;
+use agentproto_sandbox::egress::audit::Entry;
+use agentproto_sandbox::egress::{AuditSink, JsonLines, SystemResolver};
+use agentproto_sandbox::policy::{self, Policy, Refusal, Surroundings, Target};
+use agentproto_sandbox::spawn::{Exit, Lines, Options, Piece, Stdio};
+use agentproto_sandbox::{Assessment, Backend, Standing};
+use agentproto_text::plain;
 
 /// Names of the file in a bundle that declares its sandbox, the first that is there.
 const BUNDLE_FILES: [&str; 3] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md"];
@@ -109,7 +109,7 @@ fn surroundings(target: &Target, cwd: Option<&Path>) -> Result<Surroundings, Fai
 }
 
 fn refused(refusal: Refusal) -> Failure {
-    Failure::new(refusal.exit(), refusal.to_string()).typed(refusal.code())
+    Failure::new(exit::of_refusal(&refusal), refusal.to_string()).typed(refusal.code())
 }
 
 fn choose(name: Option<&str>) -> Result<Backend, String> {
@@ -216,7 +216,7 @@ async fn passed_through(args: &SandboxRun, policy: &Policy, prepared: Prepared) 
     let mut confined = confined::start(prepared, options, Arc::new(SystemResolver), sink)
         .await
         .map_err(not_started)?;
-    let bridge = confined.child.terminal.take().map(super::bridge::join);
+    let bridge = confined.child.terminal.take().map(crate::cli::bridge::join);
     let exit = until_ended(&mut confined).await;
     if let Some(bridge) = bridge {
         bridge.finish().await;
@@ -365,7 +365,8 @@ async fn with_events(args: &SandboxRun, prepared: Prepared, out: &mut dyn Write)
 fn written_down(args: &SandboxRun) -> Result<String, Failure> {
     let id = random::token()?.chars().take(16).collect::<String>();
     let entity = format!("local:{}", args.policy.display());
-    let log = crate::runtime::audit::Audit::open(&Home::from_env()?, &entity, Masks::default())?;
+    let log =
+        agentproto_runtime::audit::Audit::open(&Home::from_env()?, &entity, Masks::default())?;
     log.record("sandbox.run", json!({ "id": id }))?;
     Ok(id)
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::args::Global;
-use super::certify::Certify;
-use super::{Failure, Outcome, io_failure, progress, signals};
+use crate::cli::args::Global;
+use crate::cli::certify::Certify;
+use crate::cli::{Failure, Outcome, io_failure, progress, signals};
 use crate::exit;
-use crate::harness::selftest::{self, Depth, Trial};
-use crate::report::aoi::{Emitter, Fields, object};
-use crate::report::event::Event;
-use crate::report::text::{plain, pretty};
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_selftest::certify as selftest;
+use agentproto_selftest::certify::{Depth, Trial};
+use agentproto_text::{plain, pretty};
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     let formats = ["human", "json", "jsonl"];

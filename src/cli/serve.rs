@@ -12,19 +12,19 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::args::Global;
-use super::notes::Signals;
-use super::{Failure, Outcome, io_failure};
-use crate::daemon::http::server::{self, Limits};
-use crate::daemon::http::{self, Door, Names, tls};
-use crate::daemon::mcp::{self, Offer};
-use crate::daemon::{Config, Registry};
+use crate::cli::args::Global;
+use crate::cli::notes::Signals;
+use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
-use crate::report::text::plain;
-use crate::runtime::home::{Home, Lock};
-use crate::runtime::secrets::random;
+use agentproto_daemon::http::server::{self, Limits};
+use agentproto_daemon::http::{self, Door, Names, tls};
+use agentproto_daemon::mcp::{self, Offer};
+use agentproto_daemon::{Config, Registry};
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::home::{Home, Lock};
+use agentproto_runtime::secrets::random;
+use agentproto_text::plain;
 
 /// Where clients find the host: `{"url","pid","token"}`.
 pub const RUNTIME: &str = "runtime.json";
@@ -136,7 +136,7 @@ fn alone(home: &Home) -> Result<Lock, Failure> {
     if let Some(lock) = home.try_lock(LOCK)? {
         return Ok(lock);
     }
-    let other = super::client::Runtime::read(home).ok().flatten();
+    let other = crate::cli::client::Runtime::read(home).ok().flatten();
     let whose = match other {
         Some(other) => format!(": {} (process {})", other.url, other.pid),
         None => String::new(),
@@ -225,7 +225,7 @@ async fn serve(
         // Whoever reads the events starts and ends it; without a reader it ends, too.
         Ok(()) if face.is_machine() => tokio::select! {
             code = signals.next() => Ok(code),
-            Ok(()) = super::signals::output_closed() => Ok(exit::CLEAN),
+            Ok(()) = crate::cli::signals::output_closed() => Ok(exit::CLEAN),
         },
         Ok(()) => Ok(signals.next().await),
         Err(failure) => Err(failure),

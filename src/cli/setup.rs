@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::args::Global;
-use super::machine::effects::Effects;
-use super::perform::{Common, Told, installed, perform};
-use super::{Failure, Outcome};
+use crate::cli::args::Global;
+use crate::cli::machine::effects::Effects;
+use crate::cli::perform::{Common, Told, installed, perform};
+use crate::cli::{Failure, Outcome};
 use crate::exit;
-use crate::report::event::Event;
-use crate::runtime::Fault;
-use crate::runtime::context::Context;
-use crate::runtime::setup::answers::Answers;
-use crate::runtime::setup::{self, Choices, Redo};
+use agentproto_report::event::Event;
+use agentproto_runtime::Fault;
+use agentproto_runtime::context::Context;
+use agentproto_runtime::setup::answers::Answers;
+use agentproto_runtime::setup::{self, Choices, Redo};
 
 /// No file of answers is longer.
 const LONGEST_ANSWERS: u64 = 1 << 20;

@@ -64,8 +64,8 @@ pub fn hand_over() -> Option<u8> {
 #[cfg(target_os = "linux")]
 pub fn unless_stopped<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, super::Failure> {
-    use super::Failure;
+) -> Result<T, crate::cli::Failure> {
+    use crate::cli::Failure;
     use std::sync::mpsc::RecvTimeoutError;
     let (say, done) = std::sync::mpsc::channel();
     std::thread::spawn(move || say.send(work()));

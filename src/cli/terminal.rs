@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use super::args::{ColorChoice, Global};
+use crate::cli::args::{ColorChoice, Global};
 
 /// Colour on standard output: the flag, then NO_COLOR and CLICOLOR_FORCE, then the terminal.
 pub fn color(global: &Global) -> bool {

@@ -8,16 +8,16 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::machine::effects::Effects;
-use super::machine::page::{Cut, Page};
-use super::{Outcome, io_failure};
-use crate::daemon::workspaces::{Workspace, Workspaces};
+use crate::cli::machine::effects::Effects;
+use crate::cli::machine::page::{Cut, Page};
+use crate::cli::{Outcome, io_failure};
 use crate::exit;
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
-use crate::report::text::plain;
-use crate::runtime::Fault;
-use crate::runtime::home::Home;
+use agentproto_daemon::workspaces::{Workspace, Workspaces};
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::Fault;
+use agentproto_runtime::home::Home;
+use agentproto_text::plain;
 
 #[derive(Subcommand, Debug)]
 pub enum WorkspaceAction {
@@ -152,7 +152,7 @@ impl Change {
         let (workspace, is_active) = &self.done;
         let facts = facts(workspace, *is_active);
         match output {
-            "json" => writeln!(out, "{}", crate::report::text::pretty(&facts)?),
+            "json" => writeln!(out, "{}", agentproto_text::pretty(&facts)?),
             "jsonl" => {
                 let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
                 emitter.meta(command)?;
@@ -211,7 +211,7 @@ impl Part<'_> {
             "json" => {
                 let mut all = object(serde_json::to_value(&self.all).unwrap_or_default());
                 all.extend(self.args.page.told(&self.cut));
-                writeln!(out, "{}", crate::report::text::pretty(&Value::Object(all))?)
+                writeln!(out, "{}", agentproto_text::pretty(&Value::Object(all))?)
             }
             "jsonl" => {
                 let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));

@@ -7,11 +7,11 @@ use std::sync::Once;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agentproto::aoi::model::{Check, Report, Verdict};
-use agentproto::aoi::probe::{self, Probe};
-use agentproto::aoi::run::{self, Costs, Input, Launch, Output, Reader, World};
-use agentproto::aoi::session::Options;
-use agentproto::runtime::helper;
+use agentproto_aoi::model::{Check, Report, Verdict};
+use agentproto_aoi::probe::{self, Probe};
+use agentproto_aoi::run::{self, Costs, Input, Launch, Output, Reader, World};
+use agentproto_aoi::session::Options;
+use agentproto_sandbox::helper;
 use futures::StreamExt;
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -56,7 +56,7 @@ async fn lint(mode: &str, checks: &[u8]) -> Report {
         only: checks.iter().copied().map(Check::Number).collect(),
         ..Options::default()
     };
-    agentproto::aoi::lint(probe(mode, checks.contains(&10)), options, &STOP)
+    agentproto_aoi::lint(probe(mode, checks.contains(&10)), options, &STOP)
         .await
         .expect("a report")
 }
@@ -221,7 +221,7 @@ async fn no_canary_is_in_a_report() {
     for mode in ["token-in-meta", "token-base64", "refusal-quotes"] {
         let report = lint(mode, &[9]).await;
         let text = serde_json::to_string(&report).expect("JSON");
-        assert_eq!(agentproto::aoi::canary::masked(&text), text, "{mode}");
+        assert_eq!(agentproto_aoi::canary::masked(&text), text, "{mode}");
         assert!(text.contains("[canary]"), "{mode}");
     }
 }
@@ -304,7 +304,7 @@ async fn a_command_that_always_fails_keeps_no_secret() {
     use_helper();
     let mut probe = probe::parse(&text, &place()).expect("a probe file");
     probe.file = Some(place().join("aoi-probe.yaml"));
-    let report = agentproto::aoi::lint(probe, options, &STOP)
+    let report = agentproto_aoi::lint(probe, options, &STOP)
         .await
         .expect("a report");
     let of = |rule: &str| {

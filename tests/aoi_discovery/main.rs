@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agentproto::aoi::isolation::{self, Make, Needs};
-use agentproto::aoi::model::{Check, Finding, Report, Verdict};
-use agentproto::aoi::probe::{Command, Credentials, Probe, SchemaVersions};
-use agentproto::aoi::session::Options;
-use agentproto::runtime::helper;
+use agentproto_aoi::isolation::{self, Make, Needs};
+use agentproto_aoi::model::{Check, Finding, Report, Verdict};
+use agentproto_aoi::probe::{Command, Credentials, Probe, SchemaVersions};
+use agentproto_aoi::session::Options;
+use agentproto_sandbox::helper;
 use futures::future::join_all;
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -67,7 +67,7 @@ async fn lint(how: &str) -> Report {
         limit: Duration::from_secs(60),
         ..Options::default()
     };
-    agentproto::aoi::lint(probe(how, &place), options, &STOP)
+    agentproto_aoi::lint(probe(how, &place), options, &STOP)
         .await
         .expect("a report")
 }

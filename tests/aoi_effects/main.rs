@@ -7,11 +7,11 @@ mod mildness;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use agentproto::aoi::model::{Check, Finding, Report};
-use agentproto::aoi::session::Options;
-use agentproto::aoi::{self, probe};
-use agentproto::runtime::helper;
-use agentproto::verdict::Verdict;
+use agentproto_aoi::model::{Check, Finding, Report};
+use agentproto_aoi::session::Options;
+use agentproto_aoi::{self as aoi, probe};
+use agentproto_report::Verdict;
+use agentproto_sandbox::helper;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 

@@ -1,7 +1,7 @@
 //! Where a check is mild on purpose: a tool that deserves it, and one beside it that does not.
 
-use agentproto::aoi::model::{Check, Finding, Report};
-use agentproto::verdict::Verdict;
+use agentproto_aoi::model::{Check, Finding, Report};
+use agentproto_report::Verdict;
 
 use super::{CREATE, DELETE, LIST, OBSERVE, broken, found, lint_by, told, verdict};
 

@@ -334,13 +334,13 @@ fn rules_are_listed_explained_and_counted() {
 
 #[test]
 fn every_rule_is_well_formed_and_the_reference_is_up_to_date() {
-    let known: Vec<&str> = agentproto::cli::register().map(|s| s.id).collect();
+    let known: Vec<&str> = agentproto_suites::register().map(|s| s.id).collect();
     let mut seen = std::collections::BTreeSet::new();
-    for rule in agentproto::aoi::rules::all() {
+    for rule in agentproto_aoi::rules::all() {
         assert!(seen.insert(rule.id), "{} is there twice", rule.id);
         let number = match rule.check {
-            agentproto::aoi::model::Check::Number(n) => format!("AOI-{n:02}."),
-            agentproto::aoi::model::Check::Advisory => "AOI-adv.".to_owned(),
+            agentproto_aoi::model::Check::Number(n) => format!("AOI-{n:02}."),
+            agentproto_aoi::model::Check::Advisory => "AOI-adv.".to_owned(),
         };
         assert!(rule.id.starts_with(&number), "{}", rule.id);
         assert!(rule.section.starts_with('§'), "{}", rule.id);
@@ -357,7 +357,7 @@ fn every_rule_is_well_formed_and_the_reference_is_up_to_date() {
         }
     }
     let path = repository().join("docs/aoi-rules.md");
-    let page = agentproto::report::aoi_lint::docs::reference();
+    let page = agentproto_aoi::render::docs::reference();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &page).expect("written");
     }

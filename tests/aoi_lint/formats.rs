@@ -1,8 +1,8 @@
 //! Every output, as people and programs see it.
 
-use agentproto::aoi::model::{Pair, Report, Verdict};
-use agentproto::report::aoi_lint::{Format, Options, badge, baseline, render, write_all};
-use agentproto::report::text::is_hidden;
+use agentproto_aoi::model::{Pair, Report, Verdict};
+use agentproto_aoi::render::{Format, Options, badge, baseline, render, write_all};
+use agentproto_text::is_hidden;
 use serde_json::Value;
 
 use crate::{assert_valid, events, sample, schema};

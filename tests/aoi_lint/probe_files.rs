@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use agentproto::aoi::probe::{self, KNOWN, Observe};
+use agentproto_aoi::probe::{self, KNOWN, Observe};
 use serde_json::Value;
 
 use crate::{Dir, assert_valid, repository, schema};
@@ -145,7 +145,7 @@ fn the_probe_files_of_this_repository_are_good() {
     let validator = schema("aoi-probe.schema.json");
     for file in [
         "fixtures/aoi/agentproto.yaml",
-        "fixtures/aoi/mock.yaml",
+        "mock-agents/mock-aoi/probe.yaml",
         "fixtures/demo/aoi/aoi-probe.yaml",
     ] {
         let text = std::fs::read_to_string(repository().join(file)).expect("a file");

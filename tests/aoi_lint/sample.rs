@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use agentproto::aoi::model::{
+use agentproto_aoi::model::{
     Assertion, Check, Finding, Report, SCHEMA, Subject, TOOL, Timing, Tool, Verdict,
     characteristics, matrix, summary,
 };
-use agentproto::report::certify::words::word;
+use agentproto_report::words::word;
 use serde_json::json;
 
 /// What a hostile tool may print or be called.

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use agentproto::aoi::rules;
-use agentproto::mock::mutants::aoi::all;
-use agentproto::mock::variants::aoi::VARIANTS;
+use agentproto_aoi::rules;
+use agentproto_mock::mutants::aoi::all;
+use agentproto_mock::variants::aoi::VARIANTS;
 use serde_json::Value;
 
 /// Only against one that hangs.

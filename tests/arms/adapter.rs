@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use agentproto::runtime::arm::Arm;
-use agentproto::runtime::arm::adapter::{Executable, from_manifest};
-use agentproto::runtime::arm::desk::{Answer, Permissions};
-use agentproto::runtime::context::Context;
-use agentproto::runtime::{Code, StopReason, StreamEvent};
+use agentproto_runtime::arm::Arm;
+use agentproto_runtime::arm::adapter::{Executable, from_manifest};
+use agentproto_runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
 
 use crate::stand::{Stand, open, ready, text, thought, turn, watched};

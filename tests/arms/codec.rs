@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agentproto::runtime::arm::{Arm, proprietary};
-use agentproto::runtime::context::Context;
-use agentproto::runtime::{Code, StopReason, StreamEvent};
+use agentproto_runtime::arm::{Arm, proprietary};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
 
 use crate::stand::{Stand, open, ready, text, thought, turn, watched};

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use agentproto::runtime::arm::desk::Permissions;
-use agentproto::runtime::arm::mcp::{Mcp, Turn};
-use agentproto::runtime::arm::{Arm, Spec, proprietary};
-use agentproto::runtime::context::Context;
-use agentproto::runtime::{Code, StopReason, StreamEvent};
+use agentproto_runtime::arm::desk::Permissions;
+use agentproto_runtime::arm::mcp::{Mcp, Turn};
+use agentproto_runtime::arm::{Arm, Spec, proprietary};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::{Code, StopReason, StreamEvent};
 
 use crate::stand::{Stand, ready, turn, watched};
 
@@ -200,7 +200,7 @@ async fn nothing_outlives_a_dropped_arm() {
         ready(&*arm, None).await;
         let marker = stand.path("work").display().to_string();
         let (sink, mut events) = tokio::sync::mpsc::channel(8);
-        let sink = agentproto::runtime::arm::Events::new(sink, Arc::clone(&context.audit));
+        let sink = agentproto_runtime::arm::Events::new(sink, Arc::clone(&context.audit));
         let mut playing = arm.turn("be slow", sink);
         tokio::select! {
             _ = &mut playing => panic!("it is slow"),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentproto::runtime::agent::{Agent, Wishlist};
-use agentproto::runtime::arm::npm::Package;
-use agentproto::runtime::arm::{Arm, proprietary};
-use agentproto::runtime::{Code, StopReason};
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::arm::npm::Package;
+use agentproto_runtime::arm::{Arm, proprietary};
+use agentproto_runtime::{Code, StopReason};
 
 use crate::stand::{Stand, ready, text, turn};
 

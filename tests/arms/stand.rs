@@ -4,14 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use agentproto::runtime::arm::desk::{Desk, Permissions};
-use agentproto::runtime::arm::{Arm, Events, Open, Spec};
-use agentproto::runtime::bundle::Bundle;
-use agentproto::runtime::context::{Context, Sandboxing, Setting};
-use agentproto::runtime::home::Home;
-use agentproto::runtime::interact::Headless;
-use agentproto::runtime::observe::{Observer, Stage};
-use agentproto::runtime::{Fault, StopReason, StreamEvent, helper};
+use agentproto_runtime::arm::desk::{Desk, Permissions};
+use agentproto_runtime::arm::{Arm, Events, Open, Spec};
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::interact::Headless;
+use agentproto_runtime::observe::{Observer, Stage};
+use agentproto_runtime::{Fault, StopReason, StreamEvent};
+use agentproto_sandbox::helper;
 use tokio::sync::mpsc;
 
 /// Warnings, as they came.

@@ -11,13 +11,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use agentproto::runtime::bundle::Bundle;
-use agentproto::runtime::context::{Context, Sandboxing, Setting};
-use agentproto::runtime::helper;
-use agentproto::runtime::home::Home;
-use agentproto::runtime::interact::{Answering, Headless, Interact, Question};
-use agentproto::runtime::observe::{Observer, Stage};
-use agentproto::runtime::{Code, Fault};
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::interact::{Answering, Headless, Interact, Question};
+use agentproto_runtime::observe::{Observer, Stage};
+use agentproto_runtime::{Code, Fault};
+use agentproto_sandbox::helper;
 
 /// Writes to the workspace: `log` what it is told, `spied` every argument of every process
 /// that it sees.

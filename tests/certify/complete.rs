@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use agentproto::harness::lifecycle;
-use agentproto::harness::suite::{Suite, built_in};
-use agentproto::mock::{Kind, mutants};
+use agentproto_harness::suite::{Suite, built_in};
+use agentproto_mock::{Kind, mutants};
+use agentproto_selftest::lifecycle;
 
 use crate::{run, verdicts};
 

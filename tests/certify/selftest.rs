@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use agentproto::harness::{lifecycle, sessions};
+use agentproto_selftest::{lifecycle, sessions};
 use serde_json::Value;
 
 use crate::certify;

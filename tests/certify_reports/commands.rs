@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use agentproto::harness::model::{Report, Verdict};
-use agentproto::report::certify::{Options, write_all};
+use agentproto_harness::model::{Report, Verdict};
+use agentproto_harness::render::{Options, write_all};
 use assert_cmd::Command;
 
 use crate::formats::assert_harmless;
@@ -92,7 +92,7 @@ fn merge_gives_the_verdict_of_the_whole_run() {
     assert_eq!(merged.results.len(), sample::clean().results.len());
 
     let mut second: Report =
-        agentproto::report::certify::load(&dir.path().join("2.json")).expect("a report");
+        agentproto_harness::render::load(&dir.path().join("2.json")).expect("a report");
     second.results[0].verdict = Verdict::Fail;
     save(dir.path(), "2.json", &second);
     let output = report(dir.path(), &["merge", "1.json", "2.json"]);

@@ -1,8 +1,8 @@
 //! Formats for other programs and for the web.
 
-use agentproto::harness::model::{Report, SuiteInfo, Verdict};
-use agentproto::report::certify::{Fixed, Format, Options, baseline, write_all};
-use agentproto::report::text::is_hidden;
+use agentproto_harness::model::{Report, SuiteInfo, Verdict};
+use agentproto_harness::render::{Fixed, Format, Options, baseline, write_all};
+use agentproto_text::is_hidden;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -407,7 +407,7 @@ fn a_directory_gets_every_form() {
         "report.sarif",
     ];
     assert_eq!(names, wanted);
-    let loaded = agentproto::report::certify::load(&place.join("report.json"));
+    let loaded = agentproto_harness::render::load(&place.join("report.json"));
     assert_eq!(loaded.expect("a report"), report);
     let markdown = std::fs::read_to_string(place.join("report.md")).expect("report.md");
     assert!(

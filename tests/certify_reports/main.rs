@@ -10,9 +10,9 @@ mod sample;
 
 use std::path::PathBuf;
 
-use agentproto::harness::model::{Report, Verdict};
-use agentproto::report::certify::{Format, Options, render};
-use agentproto::report::text::is_hidden;
+use agentproto_harness::model::{Report, Verdict};
+use agentproto_harness::render::{Format, Options, render};
+use agentproto_text::is_hidden;
 use serde_json::Value;
 
 fn print(format: Format, report: &Report) -> String {

@@ -1,7 +1,7 @@
 //! Shards and baselines.
 
-use agentproto::harness::model::{CaseResult, Level, Report, Timing, Verdict};
-use agentproto::report::certify::{MergeError, arrange, baseline, merge};
+use agentproto_harness::model::{CaseResult, Level, Report, Timing, Verdict};
+use agentproto_harness::render::{MergeError, arrange, baseline, merge};
 
 use crate::sample;
 

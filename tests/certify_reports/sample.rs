@@ -1,6 +1,6 @@
 //! Reports to render: one as a vendor would get it, one in which every text is an attack.
 
-use agentproto::harness::model::{
+use agentproto_harness::model::{
     CaseResult, Evidence, Level, Report, SCHEMA, SuiteInfo, Summary, Target, Timing, Tool, Verdict,
 };
 use serde_json::{Value, json};
@@ -166,7 +166,7 @@ pub fn vendor() -> Report {
         });
     }
     let mut report = Report { results, ..empty() };
-    agentproto::report::certify::arrange(&mut report);
+    agentproto_harness::render::arrange(&mut report);
     report.sum_up();
     report
 }

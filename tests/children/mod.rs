@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agentproto::runtime::helper;
-use agentproto::runtime::sandbox::bwrap::{self, Bubblewrap, Power};
-use agentproto::runtime::sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, What};
-use agentproto::runtime::sandbox::probe;
-use agentproto::runtime::spawn::{Child, Piece};
+use agentproto_sandbox::bwrap::{self, Bubblewrap, Power};
+use agentproto_sandbox::helper;
+use agentproto_sandbox::plan::{Confinement, Kind, Mount, Plan, Raw, Rights, What};
+use agentproto_sandbox::probe;
+use agentproto_sandbox::spawn::{Child, Piece};
 
 /// Where a second run finds the binary: the build directory may be closed to its user.
 const BINARY: &str = "AGENTPROTO_TEST_BINARY";

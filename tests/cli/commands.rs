@@ -1,6 +1,6 @@
 //! Every subcommand besides `lint`.
 
-use agentproto::lint::registry;
+use agentproto_lint::registry;
 
 use super::support::{Dir, Ran, text};
 
@@ -62,7 +62,7 @@ fn every_rule_is_explained() {
     // A process each would take long; the renderer is the same for all.
     for rule in registry::rules() {
         let mut page = Vec::new();
-        agentproto::report::docs::explain_human(rule, &mut page).expect("written");
+        agentproto_lint::render::docs::explain_human(rule, &mut page).expect("written");
         let page = String::from_utf8(page).expect("UTF-8");
         assert!(
             page.contains(rule.slug) && page.contains(rule.what),

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Once;
 use std::time::Duration;
 
-use agentproto::daemon::model::Principal;
-use agentproto::daemon::ring::{Begin, Follower};
-use agentproto::daemon::{ApiError, Config, Registry, Session, SpawnRequest, Status};
-use agentproto::runtime::helper;
-use agentproto::runtime::home::Home;
+use agentproto_daemon::model::Principal;
+use agentproto_daemon::ring::{Begin, Follower};
+use agentproto_daemon::{ApiError, Config, Registry, Session, SpawnRequest, Status};
+use agentproto_runtime::home::Home;
+use agentproto_sandbox::helper;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -153,7 +153,7 @@ pub fn parse(frame: &[u8]) -> (String, Value) {
 pub fn adapter(dir: &Path, name: &str, change: impl Fn(String) -> String) {
     let bundle = dir.join("home/adapters").join(name);
     std::fs::create_dir_all(&bundle).expect("made");
-    let bundles = agentproto::mock::bundles();
+    let bundles = agentproto_mock_agents::bundles();
     let mock = bundles
         .iter()
         .find(|b| b.name == "mock-acp")

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::near::Near;
 use super::network;
 use super::served::{Answer, Served, command, eventually, work};
-use agentproto::daemon::http::server::Limits;
-use agentproto::daemon::http::{Rate, Rates, Times};
+use agentproto_daemon::http::server::Limits;
+use agentproto_daemon::http::{Rate, Rates, Times};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -10,9 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::host::Host;
 use super::near::Near;
 use super::served::{Stream, eventually};
-use agentproto::daemon::clock::Clock;
-use agentproto::daemon::http::server::Limits;
-use agentproto::daemon::http::{Rates, Times};
+use agentproto_daemon::clock::Clock;
+use agentproto_daemon::http::server::Limits;
+use agentproto_daemon::http::{Rates, Times};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,9 +1,9 @@
 //! From the spawn to the end (A46-STATUS-01 to 09, A46-TURN-01 to 05).
 
 use super::host::{Host, all};
-use agentproto::daemon::Status;
-use agentproto::daemon::ring::Begin;
-use agentproto::runtime::arm::desk::Answer;
+use agentproto_daemon::Status;
+use agentproto_daemon::ring::Begin;
+use agentproto_runtime::arm::desk::Answer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_turns_on_one_process_and_one_at_a_time() {
@@ -179,7 +179,7 @@ async fn what_is_killed_before_it_was_ready_never_ran() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_before_a_process_exists() {
     let host = Host::new();
-    let refused = async |change: &dyn Fn(&mut agentproto::daemon::SpawnRequest)| {
+    let refused = async |change: &dyn Fn(&mut agentproto_daemon::SpawnRequest)| {
         let mut request = host.request("mock-acp");
         change(&mut request);
         let error = host.spawn(request).await.expect_err("refused");
@@ -219,7 +219,7 @@ async fn a_host_without_adapters_says_how_to_get_one() {
     let mut host = Host::new();
     let mut config = super::host::config(&host.dir.path().join("bare"));
     config.bundled = false;
-    (host.registry, host.warnings) = agentproto::daemon::Registry::open(config).expect("opened");
+    (host.registry, host.warnings) = agentproto_daemon::Registry::open(config).expect("opened");
     let error = host
         .spawn(host.request("mock-acp"))
         .await

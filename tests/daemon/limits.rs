@@ -3,7 +3,7 @@
 use super::host::Host;
 use super::near::Near;
 use super::served::Served;
-use agentproto::daemon::http::Rate;
+use agentproto_daemon::http::Rate;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,8 +1,8 @@
 //! What outlives the daemon (A46-REF-02, A46-REF-03).
 
 use super::host::{Host, all};
-use agentproto::daemon::Status;
-use agentproto::daemon::ring::Begin;
+use agentproto_daemon::Status;
+use agentproto_daemon::ring::Begin;
 use serde_json::Value;
 
 /// A life that ends without a word: nothing is shut down, the runtime is dropped.
@@ -73,7 +73,7 @@ fn a_life_that_ended_in_the_middle_leaves_no_ghosts() {
         // The mock is resumable: it goes on where it was.
         let again = host
             .registry
-            .resume(&idle.id, agentproto::daemon::model::Principal::Local)
+            .resume(&idle.id, agentproto_daemon::model::Principal::Local)
             .await
             .expect("resumed");
         assert_eq!(again.resumed_from.as_deref(), Some(idle.id.as_str()));
@@ -145,7 +145,7 @@ fn the_oldest_of_a_long_history_go_first() {
     runtime.block_on(async {
         let mut config = super::host::config(dir.path());
         config.most_ended = 2;
-        let (registry, _) = agentproto::daemon::Registry::open(config).expect("opened");
+        let (registry, _) = agentproto_daemon::Registry::open(config).expect("opened");
         let left: Vec<String> = registry.list(false).into_iter().map(|s| s.id).collect();
         assert_eq!(left, ids[1..]);
     });

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::host::Host;
 use super::served::{Answer, HANG};
-use agentproto::daemon::http::server::{self, Limits};
-use agentproto::daemon::http::{Door, Names, Rates, Times, router};
-use agentproto::daemon::mcp::{self, Offer};
+use agentproto_daemon::http::server::{self, Limits};
+use agentproto_daemon::http::{Door, Names, Rates, Times, router};
+use agentproto_daemon::mcp::{self, Offer};
 use serde_json::Value;
 use tokio::sync::watch;
 

@@ -1,8 +1,8 @@
 //! Readers: replay, gaps, and many of them (A46-SSE-01 to 04, A46-PROJ-01).
 
 use super::host::{Host, all, parse};
-use agentproto::daemon::Status;
-use agentproto::daemon::ring::{Begin, Cursor};
+use agentproto_daemon::Status;
+use agentproto_daemon::ring::{Begin, Cursor};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_goes_on_where_it_was() {

@@ -9,8 +9,8 @@ use super::host::Host;
 use super::near::Near;
 use super::network::{self, HERE, THERE};
 use super::served::eventually;
-use agentproto::daemon::http::server::Limits;
-use agentproto::daemon::http::{Rates, Times};
+use agentproto_daemon::http::server::Limits;
+use agentproto_daemon::http::{Rates, Times};
 use socket2::{Domain, Socket, Type};
 
 /// Whoever is gone is noticed after so long, and a stream with its next sign of life.

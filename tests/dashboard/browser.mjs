@@ -15,7 +15,7 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 /** The parts in the order of `page.rs`, for work on the page without a build after each change. */
 function sources() {
-  const daemon = new URL("../../src/daemon/http/", import.meta.url);
+  const daemon = new URL("../../crates/daemon/src/http/", import.meta.url);
   const read = name => readFileSync(new URL(name, daemon), "utf8");
   const names = [...read("page.rs").matchAll(/include_str!\("(dashboard\/\w+\.js)"\)/g)].map(found => found[1]);
   const script = `"use strict";\n(() => {\n${names.map(read).join("\n")}})();\n`;

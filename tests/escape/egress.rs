@@ -3,12 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 
-use agentproto::runtime::sandbox::build;
-use agentproto::runtime::sandbox::egress::audit::Entry;
-use agentproto::runtime::sandbox::egress::resolve::Answer;
-use agentproto::runtime::sandbox::egress::{HostRules, Proxy, Resolve};
-use agentproto::runtime::sandbox::plan::PROXY_PORT;
-use agentproto::runtime::spawn::{Options, spawn};
+use agentproto_sandbox::build;
+use agentproto_sandbox::egress::audit::Entry;
+use agentproto_sandbox::egress::resolve::Answer;
+use agentproto_sandbox::egress::{HostRules, Proxy, Resolve};
+use agentproto_sandbox::plan::PROXY_PORT;
+use agentproto_sandbox::spawn::{Options, spawn};
 
 use crate::matrix::Control::Escapes;
 use crate::matrix::{Backend, Seen, backends, command, follow, wall};

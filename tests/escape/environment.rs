@@ -19,7 +19,7 @@ async fn nothing_but_what_is_given() {
     assert!(String::from_utf8_lossy(&control.stdout).contains("LEAKED"));
     for policy in [listed, no_exec, visible] {
         let command = command(&world, "environment", "");
-        let plan = agentproto::runtime::sandbox::build::plan(&policy(&world), &command);
+        let plan = agentproto_sandbox::build::plan(&policy(&world), &command);
         let mut plans = vec![unconfined(plan.clone())];
         plans.extend(
             backends()

@@ -372,7 +372,7 @@ async fn an_inherited_descriptor() {
     for (name, backend) in crate::matrix::backends() {
         for policy in [listed, visible] {
             let command = crate::matrix::command(&world, "descriptors", "");
-            let plan = agentproto::runtime::sandbox::build::plan(&policy(&world), &command);
+            let plan = agentproto_sandbox::build::plan(&policy(&world), &command);
             let Ok(confined) = backend(plan.clone()) else {
                 continue;
             };
@@ -406,8 +406,8 @@ async fn replaced_by_the_host() {
 /// A29-SBX-07. Two sessions on the same files: the end of one does not open what both deny.
 #[tokio::test]
 async fn a_place_that_two_sessions_hold() {
-    use agentproto::runtime::sandbox::build;
-    use agentproto::runtime::spawn::{Options, Piece, spawn};
+    use agentproto_sandbox::build;
+    use agentproto_sandbox::spawn::{Options, Piece, spawn};
     let host = crate::world::Host::new();
     let later = "{write}/later";
     let case = wall("write_waiting", later, DENY, Escapes);
@@ -441,8 +441,8 @@ async fn a_place_that_two_sessions_hold() {
 /// the child starts: another session may have put it there.
 #[tokio::test]
 async fn a_source_that_became_a_link() {
-    use agentproto::runtime::sandbox::build;
-    use agentproto::runtime::sandbox::policy::Access;
+    use agentproto_sandbox::build;
+    use agentproto_sandbox::policy::Access;
     let host = crate::world::Host::new();
     let world = crate::world::World::new(&host);
     let source = world.path("write/plain/inner");

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use agentproto::runtime::sandbox::build;
-use agentproto::runtime::sandbox::plan::{Raw, Resource};
+use agentproto_sandbox::build;
+use agentproto_sandbox::plan::{Raw, Resource};
 
 use crate::matrix::Control::Escapes;
 use crate::matrix::{backends, command, observe, unconfined, wall};

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use agentproto::runtime::sandbox::bwrap::{self, Bubblewrap, Power};
-use agentproto::runtime::sandbox::plan::{Kind, Plan};
-use agentproto::runtime::sandbox::policy::Policy;
-use agentproto::runtime::sandbox::{build, probe};
-use agentproto::runtime::spawn::{Child, Options, Piece, Stdio, spawn};
+use agentproto_sandbox::bwrap::{self, Bubblewrap, Power};
+use agentproto_sandbox::plan::{Kind, Plan};
+use agentproto_sandbox::policy::Policy;
+use agentproto_sandbox::spawn::{Child, Options, Piece, Stdio, spawn};
+use agentproto_sandbox::{build, probe};
 
 use crate::policies::clause;
 use crate::world::{self, Host, World, is_root};

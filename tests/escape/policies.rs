@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use agentproto::runtime::sandbox::clause::Clause;
-use agentproto::runtime::sandbox::policy::{
+use agentproto_sandbox::clause::Clause;
+use agentproto_sandbox::policy::{
     Access, Denial, Exec, Grant, Hidden, Policy, Shape, Surroundings, Target, resolve,
 };
 

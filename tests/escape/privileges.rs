@@ -8,7 +8,7 @@ use crate::policies::visible;
 use crate::world::{World, is_root};
 
 /// A program of another user with the set-user-id bit: only root can make one.
-fn with_setuid(world: &World) -> agentproto::runtime::sandbox::Policy {
+fn with_setuid(world: &World) -> agentproto_sandbox::Policy {
     if is_root() {
         let program = world.path("other/unlisted");
         std::os::unix::fs::chown(&program, Some(crate::users::ORDINARY), None).expect("chown");

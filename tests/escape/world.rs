@@ -41,7 +41,7 @@ pub fn is_root() -> bool {
 pub fn use_helper() {
     let staged = std::env::var_os(crate::users::HELPER);
     let helper = staged.unwrap_or_else(|| env!("CARGO_BIN_EXE_agentproto").into());
-    agentproto::runtime::helper::use_binary(helper);
+    agentproto_sandbox::helper::use_binary(helper);
 }
 
 /// A fresh tree of files, so that no attempt helps the next.

@@ -1,7 +1,7 @@
 //! Every mutant whose statement a monitor watches.
 
-use agentproto::mock::Kind;
-use agentproto::mock::mutants;
+use agentproto_mock::Kind;
+use agentproto_mock::mutants;
 
 use crate::scripts::*;
 use crate::talk::{Heard, Talk};

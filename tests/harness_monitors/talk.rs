@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use agentproto::harness::monitor::{Ending, Notes, Watch, acp};
-use agentproto::wire::{Direction, Transcript};
+use agentproto_harness::monitor::{Ending, Notes, Watch, acp};
+use agentproto_wire::{Direction, Transcript};
 use serde_json::{Value, json};
 
 /// Longer than any correct answer takes on a loaded machine; reached only by a defect.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
 
-use agentproto::runtime::install::archive::{self, Content, Limits};
+use agentproto_runtime::install::archive::{self, Content, Limits};
 use tar::{EntryType, Header};
 
 pub fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {

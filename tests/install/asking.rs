@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use agentproto::runtime::bundle::Bundle;
-use agentproto::runtime::context::{Context, Sandboxing, Setting};
-use agentproto::runtime::fault::Code;
-use agentproto::runtime::helper;
-use agentproto::runtime::home::Home;
-use agentproto::runtime::install::{self, Options};
-use agentproto::runtime::interact::{Answering, Interact, Question};
-use agentproto::runtime::observe::Silent;
-use agentproto::runtime::version;
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::fault::Code;
+use agentproto_runtime::home::Home;
+use agentproto_runtime::install::{self, Options};
+use agentproto_runtime::interact::{Answering, Interact, Question};
+use agentproto_runtime::observe::Silent;
+use agentproto_runtime::version;
+use agentproto_sandbox::helper;
 
 use crate::support::World;
 
@@ -148,6 +148,6 @@ async fn a_bundle_of_the_binary_is_run_by_it() {
     let installed = install::ensure(&ctx, Options::default())
         .await
         .expect("there");
-    let own = agentproto::runtime::helper::own_path();
+    let own = agentproto_sandbox::helper::own_path();
     assert_eq!(Some(installed.bin), own.ok());
 }

@@ -1,7 +1,7 @@
 //! What mutants cannot show of the AIP-45 rules: severities per profile, related places.
 
 use crate::common::Bundle;
-use agentproto::lint::{Finding, Profile, Severity};
+use agentproto_lint::{Finding, Profile, Severity};
 
 fn changed(bundle: &str, file: &str, old: &str, new: &str) -> Bundle {
     let mut bundle = Bundle::new(bundle);

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::base_dir;
-use agentproto::lint::{
+use agentproto_lint::{
     Finding, Options, Profile, RuleSet, Severity, fix_documents, lint_document, lint_files,
 };
-use agentproto::manifest::{Disk, Doctype, Document, FileSource, Overlay, Workspace};
+use agentproto_manifest::{Disk, Doctype, Document, FileSource, Overlay, Workspace};
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::common::Bundle;
-use agentproto::lint::{
+use agentproto_lint::{
     Baseline, BaselineError, Matched, Options, Profile, Report, RuleSet, lint_files,
 };
 

@@ -1,11 +1,11 @@
 //! Rules that hold a manifest against its base revision: here the one in `fixtures/base/`.
 
 use crate::common::Bundle;
-use agentproto::lint::rules::registry_wide::{
+use agentproto_lint::rules::registry_wide::{
     RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, compare_with_base,
 };
-use agentproto::lint::{Finding, Profile, Rule, RuleSet};
-use agentproto::manifest::Document;
+use agentproto_lint::{Finding, Profile, Rule, RuleSet};
+use agentproto_manifest::Document;
 
 /// What is found when `file` becomes the text that `change` makes of it.
 fn compared(bundle: &str, file: &str, change: impl Fn(&mut Bundle)) -> Vec<Finding> {
@@ -32,7 +32,7 @@ fn marks(bundle: &str, file: &str, edits: &[(&str, &str)]) -> Vec<String> {
 #[test]
 fn examples_do_what_they_say() {
     for rule in [&RANGE_MAJOR_BUMP, &SHAPE_VERSION_BUMP] as [&'static Rule; 2] {
-        let found = |example: &agentproto::lint::Example| {
+        let found = |example: &agentproto_lint::Example| {
             compared(example.bundle, example.file, |bundle| bundle.apply(example))
                 .iter()
                 .any(|f| f.rule == rule)

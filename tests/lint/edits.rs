@@ -1,9 +1,10 @@
 //! Random frontmatters in mixed styles: every edit must give exactly the tree that was meant
 //! and lose no comment. The expectation is made on JSON, apart from the library's own check.
 
-use agentproto::lint::Edit;
-use agentproto::lint::edits::{self, apply_edits};
-use agentproto::manifest::{Document, Node, Style, Value, comments::comments, to_json};
+use agentproto_lint::Edit;
+use agentproto_lint::edits::{self, apply_edits};
+use agentproto_manifest::comments::comments;
+use agentproto_manifest::{Document, Node, Style, Value, to_json};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 

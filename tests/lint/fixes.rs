@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::common::cases::{Case, cases};
 use crate::common::{Bundle, base_dir, mark};
-use agentproto::lint::edits::apply_edits;
-use agentproto::lint::{
+use agentproto_lint::edits::apply_edits;
+use agentproto_lint::{
     Finding, FixKind, FixOutcome, Options, RuleSet, Safety, Severity, fix_documents, lint_files,
     registry,
 };
-use agentproto::manifest::{Document, comments::comments};
+use agentproto_manifest::Document;
+use agentproto_manifest::comments::comments;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Variant {
@@ -232,7 +233,7 @@ fn conforming_bundles_are_left_alone() {
         .flatten()
     {
         let bundle = Bundle::new(&entry.file_name().to_string_lossy());
-        let rules = RuleSet::profile_defaults(agentproto::lint::Profile::Default);
+        let rules = RuleSet::profile_defaults(agentproto_lint::Profile::Default);
         let options = Options::new(&rules, &bundle.files, &bundle.dir);
         let outcome = fix_documents(&bundle.manifests(), &options, true);
         assert!(outcome.changed.is_empty(), "{:?}", outcome.changed);

@@ -1,10 +1,10 @@
 //! Inline ignores, seen from the report.
 
 use crate::common::Bundle;
-use agentproto::lint::edits::apply_edits;
-use agentproto::lint::rules::registry_wide::compare_with_base;
-use agentproto::lint::{Finding, FixOutcome, Options, Profile, RuleSet, fix_documents};
-use agentproto::manifest::Document;
+use agentproto_lint::edits::apply_edits;
+use agentproto_lint::rules::registry_wide::compare_with_base;
+use agentproto_lint::{Finding, FixOutcome, Options, Profile, RuleSet, fix_documents};
+use agentproto_manifest::Document;
 use proptest::prelude::*;
 
 /// Quill with a line behind `bin`.
@@ -99,7 +99,7 @@ fn rules_that_are_off_are_not_judged() {
     let mut rules = RuleSet::profile_defaults(Profile::Default);
     rules.ignore(&["fm-enum".to_owned()]).expect("known");
     let options = Options::new(&rules, &bundle.files, &bundle.dir);
-    let report = agentproto::lint::lint_files(&bundle.manifests(), &options);
+    let report = agentproto_lint::lint_files(&bundle.manifests(), &options);
     assert!(report.findings.is_empty(), "{:?}", report.findings);
 }
 

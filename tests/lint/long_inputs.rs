@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use crate::common::{Bundle, overlay};
-use agentproto::lint::{Finding, Profile};
+use agentproto_lint::{Finding, Profile};
 
 const MOST: Duration = Duration::from_secs(60);
 

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::reports;
-use agentproto::lint::{Profile, Report, Severity, registry};
-use agentproto::report::{Format, Meta, docs, render, rules};
+use agentproto_lint::render::{Format, Meta, docs, render, rules};
+use agentproto_lint::{Profile, Report, Severity, registry};
 use serde_json::Value;
 
 fn repository() -> PathBuf {
@@ -84,7 +84,7 @@ fn snapshots_of_oddities() {
 #[test]
 fn a_clean_run_is_told_in_one_line() {
     let report = reports::report(
-        vec![agentproto::manifest::Document::parse(
+        vec![agentproto_manifest::Document::parse(
             "CLI.md",
             "---\nname: x\n---\n".to_owned(),
         )],
@@ -186,14 +186,14 @@ fn junit_counts_what_fails() {
 #[test]
 fn fingerprints_survive_moved_lines_and_differ_from_each_other() {
     let (report, meta) = odd();
-    let before = agentproto::report::fingerprint::fingerprints(&report, &meta);
+    let before = agentproto_lint::render::fingerprint::fingerprints(&report, &meta);
     let unique: std::collections::HashSet<_> = before.iter().collect();
     assert_eq!(unique.len(), before.len());
     let mut moved = report;
     for finding in &mut moved.findings {
         finding.start.line += 7;
     }
-    let after = agentproto::report::fingerprint::fingerprints(&moved, &meta);
+    let after = agentproto_lint::render::fingerprint::fingerprints(&moved, &meta);
     assert_eq!(before, after);
 }
 
@@ -280,7 +280,7 @@ fn rules_are_listed_and_explained() {
     assert_valid(&schema("rules.schema.json"), &list);
     assert_eq!(list["rules"].as_array().map(Vec::len), Some(all.len()));
     for rule in &all {
-        for event in lines(&written(|out| docs::explain_jsonl(rule, &meta, out))) {
+        for event in lines(&written(|out| docs::explain_jsonl(rule, out))) {
             assert_valid(&events, &event);
         }
         let json = written(|out| docs::explain_json(rule, out));

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::common::reports::{self, FEATHER, LEASH, WHIM};
-use agentproto::lint::{Edit, Finding, Fix, Report, Rule, Safety};
-use agentproto::manifest::{Document, Span};
-use agentproto::report::text::is_hidden;
-use agentproto::report::{Format, Meta, render};
+use agentproto_lint::render::{Format, Meta, render};
+use agentproto_lint::{Edit, Finding, Fix, Report, Rule, Safety};
+use agentproto_manifest::{Document, Span};
+use agentproto_text::is_hidden;
 use proptest::prelude::*;
 use serde_json::Value;
 

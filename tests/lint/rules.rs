@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::common::cases::cases;
 use crate::common::{Bundle, base_dir, mark};
-use agentproto::lint::{Finding, FixKind, Profile, Rule, Safety, registry};
+use agentproto_lint::{Finding, FixKind, Profile, Rule, Safety, registry};
 
 fn wanted() -> Vec<&'static Rule> {
     let prefix = std::env::var("RULES").unwrap_or_default();

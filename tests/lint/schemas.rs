@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use agentproto::lint::Place;
-use agentproto::lint::shape::{SCHEMAS, shapes_for, violations};
-use agentproto::manifest::{Doctype, Document, Node, to_json};
+use agentproto_lint::Place;
+use agentproto_lint::shape::{SCHEMAS, shapes_for, violations};
+use agentproto_manifest::{Doctype, Document, Node, to_json};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -118,7 +118,7 @@ fn only_known_keywords_stand_in_the_schemas() {
                     for slug in value.as_object().expect("map").values() {
                         let slug = slug.as_str().expect("slug");
                         assert!(
-                            agentproto::lint::registry::find(slug).is_some(),
+                            agentproto_lint::registry::find(slug).is_some(),
                             "{at}: no rule `{slug}`"
                         );
                     }

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{Bundle, markdown_below};
-use agentproto::lint::shape::{shapes_for, violations};
-use agentproto::lint::{Options, Place, Profile, RuleSet, Severity, lint_files};
-use agentproto::manifest::{Disk, Document};
+use agentproto_lint::shape::{shapes_for, violations};
+use agentproto_lint::{Options, Place, Profile, RuleSet, Severity, lint_files};
+use agentproto_manifest::{Disk, Document};
 
 /// A finding that the spec implies.
 struct Implied {

@@ -1,7 +1,7 @@
 //! Typed views read what the bundles say, and nothing where a type is wrong.
 
-use agentproto::manifest::views::View;
-use agentproto::manifest::{Doctype, Document};
+use agentproto_manifest::views::View;
+use agentproto_manifest::{Doctype, Document};
 
 fn base(file: &str) -> Document {
     let path = format!("{}/fixtures/base/{file}", env!("CARGO_MANIFEST_DIR"));

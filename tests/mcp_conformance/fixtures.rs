@@ -10,10 +10,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentproto::daemon::http::server::{self, Limits};
-use agentproto::daemon::http::{self, Door, Names};
-use agentproto::daemon::{Config, Registry, mcp};
-use agentproto::runtime::home::Home;
+use agentproto_daemon::http::server::{self, Limits};
+use agentproto_daemon::http::{self, Door, Names};
+use agentproto_daemon::{Config, Registry, mcp};
+use agentproto_runtime::home::Home;
 use axum::Router;
 use rmcp::ServerHandler;
 use rmcp::model::{

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use agentproto::mock::bundles;
+use agentproto_mock_agents::bundles;
 use serde_json::Value;
 
 fn written(root: &Path) {

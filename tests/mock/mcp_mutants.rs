@@ -1,6 +1,6 @@
 //! How each MCP mutant is seen.
 
-use agentproto::mock::Kind;
+use agentproto_mock::Kind;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Tape};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agentproto::mock::Kind;
-use agentproto::mock::mutants;
+use agentproto_mock::Kind;
+use agentproto_mock::mutants;
 
 use crate::client::{Client, LONG, Tape, start};
 

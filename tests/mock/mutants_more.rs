@@ -1,6 +1,6 @@
 //! Mutants of the process, of places and prompts, of pages: each shows its fault on the wire.
 
-use agentproto::mock::Kind;
+use agentproto_mock::Kind;
 use serde_json::{Value, json};
 
 use crate::client::Client;

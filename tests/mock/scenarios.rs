@@ -1,7 +1,7 @@
 //! Scenario files: the reader and the schema agree, and mistakes are told with their place.
 
-use agentproto::mock::Kind;
-use agentproto::mock::scenario::{default_of, embedded, parse};
+use agentproto_mock::Kind;
+use agentproto_mock::scenario::{default_of, embedded, parse};
 use serde_json::Value;
 
 use crate::client::start;

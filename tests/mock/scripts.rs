@@ -1,6 +1,6 @@
 //! What is sent to see a mutant, and how its tape is looked at.
 
-use agentproto::mock::Kind;
+use agentproto_mock::Kind;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Tape, silent, unable};

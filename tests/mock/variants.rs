@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agentproto::mock::variants;
+use agentproto_mock::variants;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Tape, start};

@@ -1,11 +1,11 @@
-//! What `fixtures/aoi/` says about the tool is true.
+//! What `mock-agents/mock-aoi/` says about the tool is true.
 
 use serde_json::Value;
 
 use crate::runner::{Ground, interrupted};
 
 fn fixture(name: &str) -> Value {
-    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/aoi");
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("mock-agents/mock-aoi");
     let text = std::fs::read_to_string(dir.join(name)).expect("a fixture");
     serde_yaml::from_str(&text).expect("YAML")
 }
@@ -19,7 +19,7 @@ fn words(list: &Value) -> Vec<String> {
 
 #[test]
 fn every_run_of_the_probe_file_goes_as_it_says() {
-    let probe = fixture("mock.yaml");
+    let probe = fixture("probe.yaml");
     assert_eq!(words(&probe["tool"])[..3], ["agentproto", "mock", "aoi"]);
     let ground = Ground::new();
     for (name, command) in probe["commands"].as_object().expect("commands") {
@@ -81,7 +81,7 @@ fn every_run_of_the_probe_file_goes_as_it_says() {
 
 #[test]
 fn the_facts_are_facts() {
-    let facts = fixture("mock.facts.yaml");
+    let facts = fixture("facts.yaml");
     let ground = Ground::new();
     let ran = ground.run(&["search", "x", "--limit", "1000"]);
     let events = ran.ok().events();

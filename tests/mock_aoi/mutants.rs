@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use agentproto::mock::mutants::aoi::{Mutant, Place, all};
+use agentproto_mock::mutants::aoi::{Mutant, Place, all};
 
 use crate::runner::{Ground, LONG, ends_within, feed, send};
 
@@ -104,7 +104,7 @@ fn differs(mutant: &Mutant) -> Result<(), String> {
     if wrong.hangs != mutant.scene.hangs {
         return Err(format!("{}: hangs: {}", mutant.id, wrong.hangs));
     }
-    if wrong.stderr.contains("src/mock/") {
+    if wrong.stderr.contains("crates/mock/") {
         return Err(format!("{}: {}", mutant.id, wrong.stderr));
     }
     match right == wrong {

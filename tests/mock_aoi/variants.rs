@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agentproto::mock::variants::aoi::VARIANTS;
+use agentproto_mock::variants::aoi::VARIANTS;
 use serde_json::Value;
 
 use crate::runner::Ground;

@@ -1,6 +1,6 @@
 //! A raw HTTP client: bytes out, bytes in.
 
-use agentproto::mock::llm::{Script, Server, parse};
+use agentproto_mock::llm::{Script, Server, parse};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,6 +1,6 @@
 //! Answers in one piece, and what is read from each dialect's request.
 
-use agentproto::mock::llm::{Dialect, Role, Said};
+use agentproto_mock::llm::{Dialect, Role, Said};
 use serde_json::{Value, json};
 
 use crate::client::{certify, get, post, serving};

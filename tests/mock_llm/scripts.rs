@@ -1,6 +1,6 @@
 //! Script files: the reader and the schema agree, and mistakes are told with their place.
 
-use agentproto::mock::llm::{Script, parse};
+use agentproto_mock::llm::{Script, parse};
 use serde_json::Value;
 
 use crate::client::HEAD;

@@ -1,6 +1,6 @@
 //! Answers event by event, and clients that hang up.
 
-use agentproto::mock::llm::Dialect;
+use agentproto_mock::llm::Dialect;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

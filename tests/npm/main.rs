@@ -8,10 +8,10 @@ mod stand;
 
 use std::sync::Arc;
 
-use agentproto::runtime::arm::desk::{Answer, Permissions};
-use agentproto::runtime::arm::{Arm, proprietary};
-use agentproto::runtime::context::Context;
-use agentproto::runtime::{Code, StopReason, StreamEvent};
+use agentproto_runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::arm::{Arm, proprietary};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::{Code, StopReason, StreamEvent};
 use serde_json::json;
 
 use stand::{Stand, open, ready, text, thought, turn, watched};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use agentproto::cli::register;
-use agentproto::lint::registry;
+use agentproto_lint::registry;
+use agentproto_suites::register;
 
 /// Rules that need a running host: `doctor` decides them.
 const NEED_A_HOST: [&str; 3] = [
@@ -76,7 +76,7 @@ fn named_tests_are_there() {
 /// Every statement about sessions is decided by something, but those that nothing can decide.
 #[test]
 fn every_statement_about_sessions_has_a_decider() {
-    let suite = agentproto::harness::suite::built_in("sessions");
+    let suite = agentproto_harness::suite::built_in("sessions");
     let suite = suite.expect("there").expect("right");
     let mut open = Vec::new();
     for statement in register().filter(|s| s.spec == "AIP-46") {
@@ -92,7 +92,7 @@ fn every_statement_about_sessions_has_a_decider() {
 
 #[test]
 fn a_level_is_not_louder_than_its_severity() {
-    use agentproto::lint::{Level, Profile, Severity};
+    use agentproto_lint::{Level, Profile, Severity};
     for rule in registry::rules() {
         if rule.level == Level::Derived {
             assert_eq!(rule.severity_in(Profile::Spec), None, "{}", rule.slug);
@@ -112,7 +112,7 @@ fn a_level_is_not_louder_than_its_severity() {
 
 #[test]
 fn every_contradiction_is_told_in_the_reference() {
-    let reference = agentproto::report::docs::reference();
+    let reference = agentproto_lint::render::docs::reference();
     for number in 1..=30 {
         let name = format!("C{number}");
         let told = reference

@@ -10,8 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use agentproto::lint::{matching, registry};
-use clap::CommandFactory;
+use agentproto_lint::{matching, registry};
 
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/ci.md"];
 /// Guides of other tools of the binary: they name no rules.
@@ -194,20 +193,29 @@ fn configuration_examples_are_accepted() {
 
 /// All long options and subcommands of the binary.
 fn words_of_the_command_line() -> (BTreeSet<String>, BTreeSet<String>) {
-    let mut command = agentproto::cli::Cli::command();
-    command.build();
     let mut options = BTreeSet::new();
     let mut subcommands = BTreeSet::new();
-    let nested = command.get_subcommands().flat_map(|c| c.get_subcommands());
-    let all = std::iter::once(&command)
-        .chain(command.get_subcommands())
-        .chain(nested);
-    for each in all {
-        subcommands.insert(each.get_name().to_owned());
-        options.extend(
-            each.get_arguments()
-                .filter_map(|a| Some(format!("--{}", a.get_long()?))),
-        );
+    let mut open: Vec<Vec<String>> = vec![Vec::new()];
+    while let Some(path) = open.pop() {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_agentproto"));
+        let help = command.args(&path).arg("--help").output().expect("help");
+        let help = String::from_utf8(help.stdout).expect("UTF-8");
+        let mut in_commands = false;
+        for line in help.lines() {
+            if !line.starts_with(' ') {
+                in_commands = line == "Commands:";
+            }
+            let mut words = line.split_whitespace();
+            let is_entry = line.starts_with("  ") && !line.starts_with("   ");
+            if let (true, true, Some(name)) = (in_commands, is_entry, words.next()) {
+                subcommands.insert(name.to_owned());
+                if name != "help" {
+                    open.push([path.as_slice(), &[name.to_owned()]].concat());
+                }
+            }
+            let named = line.split([' ', ',', '[', '=', '<']);
+            options.extend(named.filter(|w| w.starts_with("--")).map(str::to_owned));
+        }
     }
     (options, subcommands)
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use super::place::{Place, allowing, collect, with_option};
-use agentproto::runtime::{StopReason, StreamEvent};
+use agentproto_runtime::{StopReason, StreamEvent};
 use serde_json::{Value, json};
 
 const NOBODY: Vec<String> = Vec::new();

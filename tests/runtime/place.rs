@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
-use agentproto::runtime::agent::{Agent, Wishlist};
-use agentproto::runtime::arm::desk::Permissions;
-use agentproto::runtime::bundle::Bundle;
-use agentproto::runtime::context::{Context, Sandboxing, Setting};
-use agentproto::runtime::home::Home;
-use agentproto::runtime::interact::Headless;
-use agentproto::runtime::observe::{Observer, Stage};
-use agentproto::runtime::{Fault, StreamEvent, helper};
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::arm::desk::Permissions;
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::interact::Headless;
+use agentproto_runtime::observe::{Observer, Stage};
+use agentproto_runtime::{Fault, StreamEvent};
+use agentproto_sandbox::helper;
 use serde_json::Value;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_agentproto");
@@ -113,7 +114,7 @@ impl Place {
     pub fn changed(&self, name: &str, file: &str, change: impl Fn(String) -> String) -> PathBuf {
         let dir = self.path("bundles").join(name);
         std::fs::create_dir_all(&dir).expect("made");
-        let bundles = agentproto::mock::bundles();
+        let bundles = agentproto_mock_agents::bundles();
         let bundle = bundles
             .iter()
             .find(|b| b.name == "mock-acp")
@@ -228,13 +229,13 @@ pub fn allowing() -> Wishlist {
 
 pub fn with_option(id: &str, value: &str) -> Wishlist {
     let mut wishes = allowing();
-    let given = agentproto::runtime::choices::Given::Text(value.to_owned());
+    let given = agentproto_runtime::choices::Given::Text(value.to_owned());
     wishes.wanted.options.push((id.to_owned(), given));
     wishes
 }
 
 /// All events of a turn, and its text.
-pub async fn collect(turn: &mut agentproto::runtime::session::Turn) -> (String, Vec<StreamEvent>) {
+pub async fn collect(turn: &mut agentproto_runtime::session::Turn) -> (String, Vec<StreamEvent>) {
     let (mut text, mut events) = (String::new(), Vec::new());
     while let Some(event) = turn.next().await {
         if let StreamEvent::TextDelta { text: more } = &event {

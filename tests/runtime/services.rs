@@ -1,9 +1,9 @@
 //! What the agent asks of us: permissions, files, terminals; within sandbox and workspace.
 
 use super::place::{Place, allowing, collect};
-use agentproto::runtime::StreamEvent;
-use agentproto::runtime::agent::Wishlist;
-use agentproto::runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::StreamEvent;
+use agentproto_runtime::agent::Wishlist;
+use agentproto_runtime::arm::desk::{Answer, Permissions};
 
 #[test]
 fn permissions_by_policy() {

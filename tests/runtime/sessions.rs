@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::place::{Place, allowing, collect, with_option};
-use agentproto::runtime::agent::{Agent, Wishlist};
-use agentproto::runtime::continuation::{Ask, Exchange, Pins, Running};
-use agentproto::runtime::observe::Stage;
-use agentproto::runtime::{Code, StreamEvent};
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::continuation::{Ask, Exchange, Pins, Running};
+use agentproto_runtime::observe::Stage;
+use agentproto_runtime::{Code, StreamEvent};
 
 fn by(strategy: &str) -> Wishlist {
     let mut wishes = allowing();

@@ -5,9 +5,9 @@
 mod bench_bundle;
 mod values;
 
-use agentproto::runtime::Code;
-use agentproto::runtime::setup::answers::Answers;
-use agentproto::runtime::setup::{self, Choices, Outcome, Redo};
+use agentproto_runtime::Code;
+use agentproto_runtime::setup::answers::Answers;
+use agentproto_runtime::setup::{self, Choices, Outcome, Redo};
 use bench_bundle::{Bench, Person, events};
 
 const CANARY: &str = "canary-4711-hunter";
@@ -359,8 +359,8 @@ async fn under_the_sandbox_of_a_cli_md() {
                  setup:\n{steps}---\n"
             ),
         );
-        let bundle = agentproto::runtime::bundle::Bundle::load(&bench.at("bundle/CLI.md"));
-        let interact = std::sync::Arc::new(agentproto::runtime::interact::Headless);
+        let bundle = agentproto_runtime::bundle::Bundle::load(&bench.at("bundle/CLI.md"));
+        let interact = std::sync::Arc::new(agentproto_runtime::interact::Headless);
         bench.context(bundle.expect("a bundle"), interact)
     };
     let bin = std::path::Path::new("/usr/bin/touch");

@@ -1,6 +1,6 @@
 //! Values: how they are asked for, and where they go.
 
-use agentproto::runtime::{Code, auth, setup};
+use agentproto_runtime::{Code, auth, setup};
 
 use crate::bench_bundle::pty::Pty;
 use crate::bench_bundle::{Bench, Person, parts, request};

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use agentproto::cli::register;
-use agentproto::harness::run::prompts;
-use agentproto::harness::suite::{self, Suite, step_names, test_names};
-use agentproto::manifest::{to_json, yaml};
+use agentproto_harness::run::prompts;
+use agentproto_harness::suite::{self, Suite, step_names, test_names};
+use agentproto_manifest::{to_json, yaml};
+use agentproto_suites::register;
 use assert_cmd::Command;
 use serde_json::Value;
 
@@ -150,7 +150,11 @@ fn named_rows_of_the_register_exist() {
 /// Ids of statements in the monitors' own text.
 fn noted() -> BTreeSet<String> {
     let mut sources = Vec::new();
-    files(&root().join("src/harness/monitor"), "rs", &mut sources);
+    files(
+        &root().join("crates/harness/src/monitor"),
+        "rs",
+        &mut sources,
+    );
     let is_id = |text: &str| {
         let mut parts = text.rsplitn(2, '-');
         let number = parts.next().unwrap_or_default();
@@ -232,8 +236,8 @@ fn reader_and_schema_know_the_same_words() {
     let probes = schema.pointer("/$defs/step/properties/probe/enum");
     let probes = probes.and_then(Value::as_array).expect("a list");
     let probes: BTreeSet<&str> = probes.iter().filter_map(Value::as_str).collect();
-    let known = agentproto::harness::lifecycle::names();
-    let known = known.chain(agentproto::harness::sessions::names());
+    let known = agentproto_harness::lifecycle::names();
+    let known = known.chain(agentproto_harness::sessions::names());
     assert_eq!(probes, known.collect());
     let prompts: Value = serde_json::from_str(&read("schemas/prompts.schema.json")).expect("JSON");
     let known = keys(&prompts, "/properties");

@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use agentproto::cli::register;
-use agentproto::harness::lifecycle::{self, Made, Mutant, mutants, trial, variants};
-use agentproto::harness::model::{Report, Verdict};
-use agentproto::harness::suite::{self, What};
-use agentproto::runtime::context::Sandboxing;
-use agentproto::runtime::helper;
+use agentproto_harness::lifecycle;
+use agentproto_harness::model::{Report, Verdict};
+use agentproto_harness::suite::{self, What};
+use agentproto_runtime::context::Sandboxing;
+use agentproto_sandbox::helper;
+use agentproto_selftest::lifecycle::{Made, Mutant, mutants, trial, variants};
+use agentproto_suites::register;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 

@@ -7,11 +7,12 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use agentproto::cli::register;
-use agentproto::harness::model::{Level, Report, Verdict};
-use agentproto::harness::sessions::{self, Mutant, Stage, mutants, variants};
-use agentproto::harness::suite::{self, Suite, What};
-use agentproto::runtime::helper;
+use agentproto_harness::model::{Level, Report, Verdict};
+use agentproto_harness::sessions;
+use agentproto_harness::suite::{self, Suite, What};
+use agentproto_sandbox::helper;
+use agentproto_selftest::sessions::{Mutant, Stage, mutants, variants};
+use agentproto_suites::register;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Cli;
-use crate::report::event::Event;
+use agentproto_report::event::Event;
 
 /// A command with machine mode.
 pub struct Entry {

@@ -8,8 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalogue::{self, Entry};
 use super::stream::kind;
-use crate::cli::discovery;
-use crate::report::event::Event;
+use agentproto_report::event::Event;
 
 pub struct Contract {
     entry: &'static Entry,
@@ -23,7 +22,7 @@ impl Contract {
     pub fn of(command: &str) -> Option<Contract> {
         Some(Contract {
             entry: catalogue::find(command)?,
-            schema: serde_json::from_str(discovery::EVENTS).ok()?,
+            schema: serde_json::from_str(agentproto_schemas::EVENTS).ok()?,
             shapes: BTreeMap::new(),
         })
     }
@@ -138,7 +137,7 @@ mod tests {
     /// Nothing is held against a shape that cannot be read.
     #[test]
     fn every_event_that_is_declared_has_a_shape() {
-        let schema: Value = serde_json::from_str(discovery::EVENTS).expect("JSON");
+        let schema: Value = serde_json::from_str(agentproto_schemas::EVENTS).expect("JSON");
         for event in Event::ALL {
             let shape = validator(&schema, event.as_str());
             let shape = shape.unwrap_or_else(|| panic!("{event:?} has no shape"));

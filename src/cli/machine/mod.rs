@@ -21,11 +21,11 @@ use serde_json::json;
 
 use self::redact::Secrets;
 use self::stream::{Frame, Stream};
-use super::args::Global;
-use super::{Failure, signals};
+use crate::cli::args::Global;
+use crate::cli::{Failure, signals};
 use crate::exit;
-use crate::report::aoi::{self, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
-use crate::report::text;
+use agentproto_report::aoi::{self, Emitter, Fields, SCHEMA_NAME, SCHEMA_VERSION, object};
+use agentproto_text as text;
 
 /// A command line, as far as all commands are alike.
 #[derive(Clone, Debug, Default)]

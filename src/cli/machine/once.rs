@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::stream::Kept;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::runtime::home::{self, Home};
+use agentproto_runtime::home::{self, Home};
 
 const DIR: &str = "idempotency";
 /// No more results are kept, and none longer.

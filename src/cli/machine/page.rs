@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cli::Failure;
 use crate::exit;
-use crate::report::aoi::{Fields, object};
+use agentproto_report::aoi::{Fields, object};
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Page {

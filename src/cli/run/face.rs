@@ -9,10 +9,10 @@ use super::Ended;
 use crate::cli::notes::Note;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use crate::report::aoi::{self, Emitter, object};
-use crate::report::event::Event;
-use crate::report::text::{plain, speech};
-use crate::runtime::{Code, Fault, StopReason, StreamEvent};
+use agentproto_report::aoi::{self, Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::{Code, Fault, StopReason, StreamEvent};
+use agentproto_text::{plain, speech};
 
 impl Ended {
     /// An interrupt is told before whatever came of it.
@@ -74,7 +74,7 @@ impl Face for Machine<'_> {
         } = event
         {
             let known = Code::ALL.iter().find(|c| c.as_str() == code);
-            let failure = Failure::new(known.map_or(exit::FINDINGS, |c| c.exit()), "");
+            let failure = Failure::new(known.map_or(exit::FINDINGS, |code| exit::of(*code)), "");
             let category = Failure {
                 slug: known.map(|c| c.as_str()),
                 ..failure

@@ -14,24 +14,24 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::face::{Face, Human, Machine};
 use self::questions::{Questions, ask};
-use super::args::Global;
-use super::machine::effects::Keyed;
-use super::notes::{self, Note, Notes, Signals};
-use super::{Outcome, input, io_failure, signals};
+use crate::cli::args::Global;
+use crate::cli::machine::effects::Keyed;
+use crate::cli::notes::{self, Note, Notes, Signals};
+use crate::cli::{Outcome, input, io_failure, signals};
 use crate::exit;
-use crate::report::aoi::Emitter;
-use crate::runtime::agent::{Agent, Wishlist};
-use crate::runtime::arm::desk::{Answer, Decision, Permissions, Rule};
-use crate::runtime::bundle::Bundle;
-use crate::runtime::choices::{Given, Strategy, Wanted};
-use crate::runtime::context::{Context, Sandboxing, Setting};
-use crate::runtime::continuation::{Exchange, with_history};
-use crate::runtime::home::Home;
-use crate::runtime::install;
-use crate::runtime::interact::{Headless, Interact};
-use crate::runtime::observe::Observer;
-use crate::runtime::session::Session;
-use crate::runtime::{Code, Fault, StopReason, StreamEvent};
+use agentproto_report::aoi::Emitter;
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::arm::desk::{Answer, Decision, Permissions, Rule};
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::choices::{Given, Strategy, Wanted};
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::continuation::{Exchange, with_history};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::install;
+use agentproto_runtime::interact::{Headless, Interact};
+use agentproto_runtime::observe::Observer;
+use agentproto_runtime::session::Session;
+use agentproto_runtime::{Code, Fault, StopReason, StreamEvent};
 
 /// No prompt is longer.
 pub const LONGEST_PROMPT: u64 = 64 << 20;
@@ -88,10 +88,10 @@ pub struct Run {
     #[arg(long)]
     pub allow_unverified: bool,
     /// Seconds that the agent has for its handshake
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = super::args::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = crate::cli::args::seconds)]
     pub handshake_timeout: f64,
     /// Cancel the turn after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = super::args::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::cli::args::seconds)]
     pub turn_timeout: Option<f64>,
     /// Look for slugs here, too
     #[arg(long, value_name = "DIR")]
@@ -320,7 +320,7 @@ async fn turn(
                     StreamEvent::TurnEnd { reason } => ended.reason = Some(*reason),
                     StreamEvent::Error { code, .. } => {
                         let known = Code::ALL.iter().find(|c| c.as_str() == code);
-                        ended.told = Some(known.map_or(exit::FINDINGS, |c| c.exit()));
+                        ended.told = Some(known.map_or(exit::FINDINGS, |code| exit::of(*code)));
                     }
                     _ => {}
                 }
@@ -438,7 +438,7 @@ fn at_terminal(args: &Run) -> bool {
 
 fn interact(args: &Run) -> Arc<dyn Interact> {
     match at_terminal(args) {
-        true => Arc::new(super::ask::Terminal),
+        true => Arc::new(crate::cli::ask::Terminal),
         false => Arc::new(Headless),
     }
 }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 
-use crate::report::text::plain;
-use crate::runtime::arm::desk::Answer;
-use crate::runtime::{Choice, StreamEvent};
+use agentproto_runtime::arm::desk::Answer;
+use agentproto_runtime::{Choice, StreamEvent};
+use agentproto_text::plain;
 
 /// Those that wait until the one before is answered.
 #[derive(Default)]

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::super::args::Global;
-use super::super::client::{Client, Frame, escaped};
-use super::super::{Failure, Outcome, io_failure, signals, terminal};
 use super::Sessions;
+use crate::cli::args::Global;
+use crate::cli::client::{Client, Frame, escaped};
+use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
-use crate::report::text::speech;
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_text::speech;
 
 /// A stream that breaks off is taken up again, so often, with a pause.
 const TRIES: usize = 10;

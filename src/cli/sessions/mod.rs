@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::args::Global;
-use super::client::{Client, Which};
-use super::machine::page::Page;
-use super::{Failure, Outcome, io_failure, signals, terminal};
+use crate::cli::args::Global;
+use crate::cli::client::{Client, Which};
+use crate::cli::machine::page::Page;
+use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
-use crate::report::aoi::{Emitter, object};
-use crate::report::event::Event;
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
 
 /// Between two looks of `--watch`.
 const LOOK: Duration = Duration::from_secs(1);
@@ -97,7 +97,7 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
         let mut all = object(json!({ "sessions": sessions }));
         all.extend(args.page.told(&cut));
         let all = Value::Object(all);
-        let text = crate::report::text::pretty(&all).map_err(io_failure)?;
+        let text = agentproto_text::pretty(&all).map_err(io_failure)?;
         writeln!(out, "{text}").map_err(io_failure)?;
     } else if args.output == "jsonl" {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));

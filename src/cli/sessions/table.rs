@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::report::text::{clip, plain};
+use agentproto_text::{clip, plain};
 
 const HEAD: [&str; 7] = [
     "SESSION",

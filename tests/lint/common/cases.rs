@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use agentproto::lint::Profile;
+use agentproto_lint::Profile;
 use serde::Deserialize;
 
 use super::{Bundle, Odd, base_dir};

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use agentproto::lint::{Example, Finding, Options, Profile, RuleSet, lint_files};
-use agentproto::manifest::{
+use agentproto_lint::{Example, Finding, Options, Profile, RuleSet, lint_files};
+use agentproto_manifest::{
     Disk, Document, FileSource, MAX_FILE_BYTES, Overlay, PathKind, ReadError, Workspace,
 };
 use serde::Deserialize;

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentproto::lint::{
+use agentproto_lint::render::Meta;
+use agentproto_lint::{
     Edit, Example, Finding, Fix, FixKind, Level, Options, Profile, Related, Report, Rule, RuleSet,
     Safety, Scope, Severity, Source, lint_files,
 };
-use agentproto::manifest::{Disk, Doctype, Document, Span};
-use agentproto::report::Meta;
+use agentproto_manifest::{Disk, Doctype, Document, Span};
 
 pub static LEASH: Rule = Rule {
     slug: "leash-length",

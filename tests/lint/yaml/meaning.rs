@@ -1,7 +1,7 @@
 //! What YAML means beyond plain text: anchors, merges, tags, and the limits.
 
-use agentproto::manifest::yaml::{MAX_DEPTH, MAX_NODES, parse, parse_quick, parse_with_library};
-use agentproto::manifest::{OddityKind, ProblemKind, to_json};
+use agentproto_manifest::yaml::{MAX_DEPTH, MAX_NODES, parse, parse_quick, parse_with_library};
+use agentproto_manifest::{OddityKind, ProblemKind, to_json};
 use serde_json::{Value as Json, json};
 
 fn value(source: &str) -> Json {
@@ -11,7 +11,7 @@ fn value(source: &str) -> Json {
 }
 
 fn problems(source: &str) -> Vec<ProblemKind> {
-    let kinds = |parsed: agentproto::manifest::yaml::Parsed| -> Vec<ProblemKind> {
+    let kinds = |parsed: agentproto_manifest::yaml::Parsed| -> Vec<ProblemKind> {
         parsed.problems.iter().map(|p| p.kind).collect()
     };
     let found = kinds(parse(source, 0));

@@ -3,8 +3,8 @@
 mod meaning;
 mod spans;
 
-use agentproto::manifest::yaml::{parse, parse_quick, parse_with_library};
-use agentproto::manifest::{Node, Value, to_json};
+use agentproto_manifest::yaml::{parse, parse_quick, parse_with_library};
+use agentproto_manifest::{Node, Value, to_json};
 use proptest::prelude::*;
 
 /// Where the quick reader speaks, it says what the library says: tree, spans, oddities.

@@ -1,7 +1,7 @@
 //! Where keys and values stand, style by style: each span is shown as the text it covers.
 
-use agentproto::manifest::yaml::{Parsed, parse_quick, parse_with_library};
-use agentproto::manifest::{Document, Entry, Node, Style, Value};
+use agentproto_manifest::yaml::{Parsed, parse_quick, parse_with_library};
+use agentproto_manifest::{Document, Entry, Node, Style, Value};
 
 /// One line per node: pointer, style, key and value as they are written.
 fn listing(source: &str, parsed: &Parsed) -> Vec<String> {

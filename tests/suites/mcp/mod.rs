@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use agentproto::harness::suite::{Suite, built_in};
+use agentproto_harness::suite::{Suite, built_in};
 use serde_json::Value;
 
 fn suite() -> Suite {
@@ -191,12 +191,12 @@ fn statements_are_whole_and_known_by_name() {
     }
     // What the monitors note is a statement that says that it is watched, and the other way round.
     let sources = [
-        include_str!("../../../src/harness/monitor/mcp/mod.rs"),
-        include_str!("../../../src/harness/monitor/mcp/session.rs"),
-        include_str!("../../../src/harness/monitor/mcp/work.rs"),
-        include_str!("../../../src/harness/monitor/mcp/tools.rs"),
-        include_str!("../../../src/harness/monitor/mcp/logging.rs"),
-        include_str!("../../../src/harness/monitor/mcp/asking.rs"),
+        include_str!("../../../crates/harness/src/monitor/mcp/mod.rs"),
+        include_str!("../../../crates/harness/src/monitor/mcp/session.rs"),
+        include_str!("../../../crates/harness/src/monitor/mcp/work.rs"),
+        include_str!("../../../crates/harness/src/monitor/mcp/tools.rs"),
+        include_str!("../../../crates/harness/src/monitor/mcp/logging.rs"),
+        include_str!("../../../crates/harness/src/monitor/mcp/asking.rs"),
     ];
     let noted: BTreeSet<&str> = sources
         .iter()

@@ -1,0 +1,238 @@
+//! What shows in the events of any run.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::rules::{EXIT, HEARTBEAT, HIT, RETRY, TIMESTAMP, TRACE_ID};
+use crate::capture::{Capture, End};
+use crate::checks::tally::Tally;
+use crate::model::TOOL;
+use crate::run::Reader;
+use crate::session::Session;
+use crate::stream::{Line, Stream};
+
+pub fn conclude(session: &Session) {
+    let captures = session.captures();
+    let [mut timestamp, mut trace, mut exit, mut retry, mut hit] =
+        std::array::from_fn::<Tally, 5, _>(|_| Tally::default());
+    let read = captures
+        .iter()
+        .filter(|run| run.is_machine && run.was_read());
+    for run in read {
+        let stream = Stream::read(&run.stdout);
+        for line in &stream.lines {
+            timestamps(run, line, &mut timestamp);
+            // Older versions may have other names for the same.
+            if run.version.is_none() {
+                hits(run, line, &mut hit);
+            }
+            retries(run, line, &mut retry);
+        }
+        traces(run, &stream, &mut trace);
+        exits(run, &stream, &mut exit);
+    }
+    let judge = session.judge(TOOL);
+    for (tally, rule, none) in [
+        (timestamp, &TIMESTAMP, "no event has a timestamp"),
+        (trace, &TRACE_ID, "no two events of a run have a trace_id"),
+        (
+            exit,
+            &EXIT,
+            "no run failed with one error of such a category",
+        ),
+        (retry, &RETRY, "no error was of category rate_limited"),
+        (hit, &HIT, "there are neither hits nor matches"),
+    ] {
+        tally.settle(judge, rule, |judge, rule| judge.not_applicable(rule, none));
+    }
+    heartbeats(session, &captures);
+}
+
+fn timestamps(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
+    let Some(value) = line.get("timestamp") else {
+        return;
+    };
+    let fits = value.as_str().is_some_and(is_iso_8601);
+    let wrong = (!fits).then(|| format!("`{}`, line {}: {value}", run.probe, line.number));
+    tally.see(run, wrong, "every timestamp is a date and time of ISO 8601");
+}
+
+/// A date, or a date and time: 2026-01-31, 2026-01-31T12:00:00.5+01:00, 20260131T120000Z.
+fn is_iso_8601(text: &str) -> bool {
+    let (date, time) = match text.split_once(['T', 't', ' ']) {
+        Some((date, time)) => (date, Some(time)),
+        None => (text, None),
+    };
+    let digits = |text: &str, length: usize| {
+        text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let parts: Vec<&str> = date.split('-').collect();
+    let dated = match parts.as_slice() {
+        [whole] => digits(whole, 8),
+        [year, month, day] => {
+            let within = |text: &str, most: u8| {
+                digits(text, 2) && text.parse().is_ok_and(|n: u8| (1..=most).contains(&n))
+            };
+            digits(year, 4) && within(month, 12) && within(day, 31)
+        }
+        _ => false,
+    };
+    dated && time.is_none_or(is_time)
+}
+
+fn is_time(text: &str) -> bool {
+    let zone = text.find(['Z', 'z', '+', '-']).unwrap_or(text.len());
+    let (clock, zone) = text.split_at(zone);
+    let whole = clock.split(['.', ',']).next().unwrap_or_default();
+    let shaped = |text: &str| {
+        let plain: String = text.chars().filter(|c| *c != ':').collect();
+        matches!(plain.len(), 2 | 4 | 6) && plain.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let fraction = clock.get(whole.len()..).unwrap_or_default();
+    let in_numbers = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let zoned = match zone {
+        "" | "Z" | "z" => true,
+        other => other.get(1..).is_some_and(shaped),
+    };
+    shaped(whole) && fraction.get(1..).is_none_or(in_numbers) && zoned
+}
+
+fn traces(run: &Arc<Capture>, stream: &Stream, tally: &mut Tally) {
+    let ids: Vec<&Value> = stream
+        .lines
+        .iter()
+        .filter_map(|line| line.get("trace_id"))
+        .collect();
+    let Some((first, rest)) = ids.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return;
+    };
+    let other = rest.iter().find(|id| *id != first);
+    let wrong = other.map(|other| format!("`{}`: {first}, then {other}", run.probe));
+    tally.see(run, wrong, "one run, one trace_id");
+}
+
+/// What `sysexits` has for a category, where the text names it.
+fn statuses(category: &str) -> &'static [i32] {
+    match category {
+        "usage" => &[64],
+        "validation" => &[65],
+        "internal" => &[70],
+        "io" => &[73, 74],
+        "authz" => &[77],
+        "config" => &[78],
+        "timeout" => &[75, 124],
+        "temporary" | "rate_limited" => &[69, 75],
+        _ => &[],
+    }
+}
+
+fn exits(run: &Arc<Capture>, stream: &Stream, tally: &mut Tally) {
+    let errors: Vec<&Line> = stream.errors().collect();
+    let ([error], End::Code(code)) = (errors.as_slice(), run.end) else {
+        return;
+    };
+    let category = error.get("category").and_then(Value::as_str);
+    let fitting = category.map(statuses).unwrap_or_default();
+    if fitting.is_empty() || code == 0 || run.was_cut() {
+        return;
+    }
+    let wrong = (!fitting.contains(&code)).then(|| {
+        let category = category.unwrap_or_default();
+        format!("`{}`: exit {code} for category {category}", run.probe)
+    });
+    tally.see(run, wrong, "statuses and categories agree");
+}
+
+fn retries(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
+    let is_one = line.kind() == Some("aoi:error")
+        && line.get("category").and_then(Value::as_str) == Some("rate_limited");
+    if !is_one {
+        return;
+    }
+    let fields = line.json.as_ref().and_then(Value::as_object);
+    let told = fields.is_some_and(|fields| fields.keys().any(|name| name.contains("retry_")));
+    let hinted = line.get("hint").is_some_and(Value::is_string);
+    let wrong =
+        (!told && !hinted).then(|| format!("`{}`: neither retry_after_ms nor a hint", run.probe));
+    tally.see(run, wrong, "it says when to try again");
+}
+
+fn hits(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
+    let groups: &[&[&str]] = match line.kind() {
+        Some("hit") => &[
+            &["id", "path", "url"],
+            &["rank", "score"],
+            &["snippet", "text"],
+        ],
+        Some("match") => &[&["path"], &["line_number"], &["text"]],
+        _ => return,
+    };
+    let lacks = |names: &&&[&str]| !names.iter().any(|name| line.get(name).is_some());
+    let wrong = groups.iter().find(lacks).map(|names| {
+        let kind = line.kind().unwrap_or_default();
+        format!("`{}`: a {kind} without {}", run.probe, names.join(" or "))
+    });
+    tally.see(run, wrong, "results can be looked up and compared");
+}
+
+fn heartbeats(session: &Session, captures: &[Arc<Capture>]) {
+    for command in session.commands().iter().filter(|c| c.unbounded) {
+        let judge = session.judge(&command.name);
+        let entry = session
+            .declared
+            .get()
+            .and_then(|declared| declared.command(&command.name));
+        let kinds = entry.and_then(|entry| entry.get("event_types")?.as_array());
+        if !kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "aoi:heartbeat")) {
+            judge.not_applicable(&HEARTBEAT, "it declares none");
+            continue;
+        }
+        // The last: it was watched again where nothing came the first time.
+        let watched = captures
+            .iter()
+            .rfind(|run| run.command == command.name && is_watched(run));
+        let Some(run) = watched else {
+            judge.not_verified(&HEARTBEAT, "it was not watched for two seconds");
+            continue;
+        };
+        let count = Stream::read(&run.stdout).of("aoi:heartbeat").count();
+        let wrong = (count == 0).then(|| "none came in two seconds".to_owned());
+        judge.held(&HEARTBEAT, &format!("{count} in two seconds"), wrong, run);
+    }
+}
+
+fn is_watched(run: &Capture) -> bool {
+    matches!(run.reader, Reader::Watch { .. }) && run.acted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_iso_8601() {
+        for good in [
+            "2026-01-31",
+            "2026-01-31T12:00:00Z",
+            "2026-01-31T12:00:00.123+01:00",
+            "20260131T120000Z",
+            "2026-01-31T12:00",
+            "2026-01-31t12:00:00,5z",
+        ] {
+            assert!(is_iso_8601(good), "{good}");
+        }
+        for bad in [
+            "last Tuesday",
+            "31.01.2026",
+            "1738324800",
+            "2026-13-01",
+            "2026-01-31Tnoon",
+            "2026-01-31T12:00:00 CET",
+            "",
+            "Tue, 31 Jan 2026 12:00:00 GMT",
+        ] {
+            assert!(!is_iso_8601(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! The ways to ask a tool about itself, and why none of them worked.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::document::{self, Document};
+use crate::capture::{Capture, End};
+use crate::isolation::{self, Make, Needs, Walls};
+use crate::model::TOOL;
+use crate::rules::Rule;
+use crate::run::World;
+use crate::session::{How, Session};
+
+/// What is asked for, and what is demanded of it.
+#[derive(Clone, Copy)]
+pub struct Topic {
+    pub word: &'static str,
+    pub fails: &'static Rule,
+    pub hangs: &'static Rule,
+    pub network: &'static Rule,
+    pub credentials: &'static Rule,
+    pub forms: &'static Rule,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Command,
+    /// With `aoi-` before its name (§16.4).
+    Alias,
+    Flag,
+}
+
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub kind: Kind,
+    pub words: Vec<String>,
+    pub capture: Arc<Capture>,
+    pub document: Document,
+    pub coloured: bool,
+}
+
+impl Answer {
+    pub fn json(&self) -> Option<&Value> {
+        match &self.document {
+            Document::Json(value) if self.capture.end.is_success() => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// How to ask for JSON, the tool's own way first.
+fn json_words(session: &Session) -> Vec<Vec<String>> {
+    let own: Vec<String> = session
+        .probe
+        .machine_args
+        .iter()
+        .map(|word| word.replace("jsonl", "json"))
+        .collect();
+    let usual = vec!["--output".to_owned(), "json".to_owned()];
+    match own == usual || own == session.probe.machine_args {
+        true => vec![usual],
+        false => vec![own, usual],
+    }
+}
+
+fn candidates(session: &Session, word: &str, kind: Kind) -> Vec<Vec<String>> {
+    let first = match kind {
+        Kind::Command => word.to_owned(),
+        Kind::Alias => format!("aoi-{word}"),
+        Kind::Flag => format!("--{word}"),
+    };
+    let mut all: Vec<Vec<String>> = json_words(session)
+        .into_iter()
+        .map(|json| [vec![first.clone()], json].concat())
+        .collect();
+    if kind == Kind::Flag {
+        all.push(vec![first]);
+    }
+    all
+}
+
+/// Runs the tool behind the walls, in a world of its own where one can be made.
+pub async fn ask(session: &Session, words: &[String], world: Option<World>) -> Arc<Capture> {
+    let how = How {
+        isolated: true,
+        human: true,
+        limit: Some(session.options.discovery_limit),
+        world: world.or_else(|| session.world().ok()),
+        ..How::default()
+    };
+    session.run(TOOL, "discovery", words, how).await
+}
+
+async fn answer(session: &Session, kind: Kind, words: Vec<String>) -> Answer {
+    let capture = ask(session, &words, None).await;
+    let (document, coloured) = document::read(&capture.stdout);
+    Answer {
+        kind,
+        words,
+        capture,
+        document,
+        coloured,
+    }
+}
+
+/// The first way that leads to a document; else the first that at least ended well; else the
+/// first.
+pub async fn find(session: &Session, topic: &Topic) -> Option<Answer> {
+    let mut best: Option<Answer> = None;
+    for kind in [Kind::Command, Kind::Alias, Kind::Flag] {
+        for words in candidates(session, topic.word, kind) {
+            let found = answer(session, kind, words).await;
+            if found.json().is_some() {
+                return Some(found);
+            }
+            let hangs = found.capture.end == End::TimedOut;
+            let better = match &best {
+                None => true,
+                Some(best) => !best.capture.end.is_success() && found.capture.end.is_success(),
+            };
+            if better && !(hangs && best.is_some()) {
+                best = Some(found);
+            }
+            if hangs || session.is_stopped() {
+                return best;
+            }
+        }
+    }
+    best
+}
+
+/// The flag beside the command, where the tool has both: what it prints, and in which run.
+pub async fn by_flag(session: &Session, topic: &Topic) -> Option<Answer> {
+    for words in candidates(session, topic.word, Kind::Flag) {
+        let found = answer(session, Kind::Flag, words).await;
+        if found.json().is_some() {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// The subcommand where the tool has it, though it does not work: it fails otherwise than one
+/// that surely does not exist.
+pub async fn failing_command(session: &Session, topic: &Topic) -> Option<Arc<Capture>> {
+    let words = candidates(session, topic.word, Kind::Command)
+        .into_iter()
+        .next()?;
+    let mut odd = words.clone();
+    if let Some(first) = odd.first_mut() {
+        *first = format!("aoi-lint-{}", session.uniq());
+    }
+    let (own, unknown) = tokio::join!(ask(session, &words, None), ask(session, &odd, None));
+    let is_known = own.end != unknown.end && !mentions(&first_lines(&own), &UNKNOWN);
+    is_known.then_some(own)
+}
+
+/// Whether the tool answers to any flag as to this one: then it does not know it.
+pub async fn ignores_flags(session: &Session, flag: &Answer) -> bool {
+    let mut words = flag.words.clone();
+    if let Some(first) = words.first_mut() {
+        *first = format!("--aoi-lint-{}", session.uniq());
+    }
+    let other = answer(session, Kind::Flag, words).await;
+    other.json().is_some() && other.json() == flag.json()
+}
+
+/// Words by which a program says that it wants to know who asks.
+const LOGIN: [&str; 11] = [
+    "log in",
+    "login",
+    "logged in",
+    "sign in",
+    "credential",
+    "authenticat",
+    "unauthorized",
+    "unauthorised",
+    "api key",
+    "access token",
+    "api token",
+];
+/// Words by which it says that it wanted to ask somebody elsewhere.
+const NETWORK: [&str; 9] = [
+    "network",
+    "unreachable",
+    "connection refused",
+    "econnrefused",
+    "could not resolve",
+    "name resolution",
+    "enotfound",
+    "no route",
+    "offline",
+];
+/// Words by which it says that there is no such command; then it may go on with a list of
+/// those that there are.
+const UNKNOWN: [&str; 6] = [
+    "unknown",
+    "unrecognized",
+    "unrecognised",
+    "invalid",
+    "no such",
+    "usage",
+];
+/// Programs that start others, and lose them without a home.
+const SHIMS: [&str; 12] = [
+    "nvm", "asdf", "pyenv", "rbenv", "nodenv", "goenv", "jenv", "mise", "rtx", "volta", "fnm",
+    "proto",
+];
+
+/// Says of a command that did not end well what it lacked.
+pub async fn diagnose(session: &Session, topic: &Topic, failed: &Answer) {
+    let judge = session.judge(TOOL);
+    let run = &failed.capture;
+    let line = failed.words.join(" ");
+    let said = first_words(run);
+    if run.end == End::TimedOut {
+        let limit = session.options.discovery_limit.as_secs();
+        return judge.broken(
+            topic.hangs,
+            format!("`{line}` did not end within {limit} s"),
+            run,
+        );
+    }
+    let told = format!("`{line}`: {}{said}", run.end.told());
+    if wants_login(run) {
+        let message = format!("{told}; it asks for credentials");
+        return judge.broken(topic.credentials, message, run);
+    }
+    // The walls go first and the credentials stay away: else nobody knows which of them it was.
+    let variables = no_variables(session);
+    let outside = again(session, failed, set(variables.clone())).await;
+    if session.isolation.walls.is_some() && outside.is_some() {
+        judge.pass(topic.fails, "outside of the walls it exits 0");
+        let offline = How {
+            walls: only_offline(session).await,
+            env: variables,
+            ..How::default()
+        };
+        if offline.walls.is_some() && again(session, failed, offline).await.is_some() {
+            let message = format!("{told}; without a network it works, if no file is hidden");
+            return judge.broken(topic.credentials, message, run);
+        }
+        let message = format!("{told}; outside of the walls it works");
+        return judge.broken(topic.network, message, run);
+    }
+    if !no_variables(session).is_empty() && again(session, failed, How::default()).await.is_some() {
+        let message = format!("{told}; it works only with the variables that are credentials");
+        return judge.broken(topic.credentials, message, run);
+    }
+    let at_home = match outside {
+        None => again(session, failed, set(real_home())).await,
+        found => found,
+    };
+    match at_home {
+        Some(_) if mentions(&run.stderr_text(), &SHIMS) => {
+            let message = format!("{told}; the program that starts it needs its home");
+            for rule in [topic.fails, topic.network, topic.credentials] {
+                judge.not_verified(rule, message.clone());
+            }
+        }
+        Some(_) => {
+            let message = format!("{told}; it works only with what is in the home of the user");
+            judge.broken(topic.credentials, message, run);
+        }
+        // This machine may have no network either.
+        None if wants_network(run) => {
+            let message = format!("{told}; it asks for a network");
+            judge.broken(topic.network, message, run);
+        }
+        None => judge.broken(topic.fails, told, run),
+    }
+}
+
+/// The credentials of the probe file that are variables, without their values.
+fn no_variables(session: &Session) -> Vec<(String, String)> {
+    let names = session.probe.env.iter().map(|(name, _)| name);
+    let secret = names.filter(|name| session.probe.credentials.env.contains(name));
+    secret.map(|name| (name.clone(), String::new())).collect()
+}
+
+fn wants_network(run: &Capture) -> bool {
+    let first = first_lines(run);
+    mentions(&first, &NETWORK) && !mentions(&first, &UNKNOWN)
+}
+
+/// What its first lines say, or the code for a lack of permission.
+fn wants_login(run: &Capture) -> bool {
+    let first = first_lines(run);
+    run.end == End::Code(77) || (mentions(&first, &LOGIN) && !mentions(&first, &UNKNOWN))
+}
+
+fn first_lines(run: &Capture) -> String {
+    let text = run.stderr_text() + &String::from_utf8_lossy(&run.stdout);
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines.take(3).collect::<Vec<_>>().join("\n")
+}
+
+fn mentions(text: &str, words: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    words.iter().any(|word| text.contains(word))
+}
+
+/// Without walls, with these variables.
+fn set(env: Vec<(String, String)>) -> How {
+    How {
+        env,
+        ..How::default()
+    }
+}
+
+/// Walls that take away the network and hide no file, where they hold on this machine.
+async fn only_offline(session: &Session) -> Option<Walls> {
+    let world = session.world().ok()?;
+    let needs = Needs {
+        argv: &session.argv,
+        credentials: &session.probe.credentials.files,
+    };
+    let proven = isolation::prove(Make::Filter, &needs, &world.root).await;
+    proven.ok()?.walls
+}
+
+/// The same once more, in another way: only its success counts.
+async fn again(session: &Session, failed: &Answer, how: How) -> Option<Value> {
+    let how = How {
+        human: true,
+        limit: Some(session.options.discovery_limit),
+        world: session.world().ok(),
+        ..how
+    };
+    let run = session
+        .run(TOOL, "discovery without walls", &failed.words, how)
+        .await;
+    match (run.end.is_success(), document::read(&run.stdout).0) {
+        (true, Document::Json(value)) => Some(value),
+        _ => None,
+    }
+}
+
+fn real_home() -> Vec<(String, String)> {
+    let Ok(home) = std::env::var("HOME") else {
+        return Vec::new();
+    };
+    let below = [
+        ("XDG_CONFIG_HOME", "/.config"),
+        ("XDG_CACHE_HOME", "/.cache"),
+        ("XDG_DATA_HOME", "/.local/share"),
+        ("XDG_STATE_HOME", "/.local/state"),
+        ("HOME", ""),
+    ];
+    let set = |(name, rest): (&str, &str)| (name.to_owned(), format!("{home}{rest}"));
+    below.map(set).into()
+}
+
+/// What it said first, for a message.
+pub fn first_words(run: &Capture) -> String {
+    let text = run.stderr_text();
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    let masked = first.map(|line| crate::canary::masked(line.trim()));
+    let shown = masked.map(|line| crate::schema::shortened(&line));
+    shown.map_or_else(String::new, |line| format!(", `{line}`"))
+}

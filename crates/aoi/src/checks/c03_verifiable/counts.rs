@@ -1,0 +1,180 @@
+//! Whether the numbers of a summary are those of the stream.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::rules::{COUNT, COUNT_ALL, ERRORS};
+use crate::capture::Capture;
+use crate::checks::tally::Tally;
+use crate::probe::Command;
+use crate::session::Judge;
+use crate::stream::Stream;
+
+/// What a `count` can mean.
+#[derive(Debug, PartialEq, Eq)]
+enum Reading {
+    /// Domain events and checks: the examples' own.
+    Results,
+    /// Every event, as an SDK counts.
+    Everything,
+    None,
+}
+
+pub fn judge(judge: Judge, command: &Command, all: &[(&Arc<Capture>, Stream)]) {
+    let (mut count, mut narrow, mut errors) =
+        (Tally::default(), Tally::default(), Tally::default());
+    for (run, stream) in all {
+        let Some(summary) = stream.summary() else {
+            continue;
+        };
+        // Further faults would make every number wrong.
+        if stream.lines.iter().any(|line| line.kind().is_none())
+            || stream.of("aoi:summary").count() > 1
+        {
+            continue;
+        }
+        let at = |what: String| format!("`{}`: {what}", run.probe);
+        match (
+            summary.get("count"),
+            summary.get("count").and_then(Value::as_u64),
+        ) {
+            (None | Some(Value::Null), _) => {}
+            (Some(other), None) => count.wrong(run, || at(format!("count is {other}, no number"))),
+            (_, Some(said)) => match reading(stream, said) {
+                Reading::Results => {
+                    count.held(format!("count is {said}, as many as came"));
+                    narrow.held("count leaves the framework's events out");
+                }
+                Reading::Everything => {
+                    count.held(format!("count is {said}, with the framework's events"));
+                    narrow.wrong(run, || {
+                        at(format!("count is {said}: every event, as the public SDK counts, not only the {} results", results(stream)))
+                    });
+                }
+                // Of a command with input it may be the number of lines that were taken.
+                Reading::None if command.input.is_some() => {}
+                Reading::None => count.wrong(run, || {
+                    at(format!(
+                        "count is {said}, but {} results came",
+                        results(stream)
+                    ))
+                }),
+            },
+        }
+        match problems(
+            stream,
+            summary.get("error_count"),
+            summary.get("warning_count"),
+        ) {
+            Problems::Unsaid => {}
+            Problems::Fit => errors.held("as many errors and warnings as came"),
+            Problems::Wrong(what) => errors.wrong(run, || at(what)),
+        }
+    }
+    for (tally, rule) in [(count, &COUNT), (narrow, &COUNT_ALL)] {
+        tally.settle(judge, rule, |judge, rule| {
+            judge.not_applicable(rule, "no summary of it has a `count` to compare");
+        });
+    }
+    errors.settle(judge, &ERRORS, |judge, rule| {
+        judge.not_applicable(rule, "no summary of it counts errors or warnings");
+    });
+}
+
+fn number(stream: &Stream, kind: &str) -> u64 {
+    stream.of(kind).count() as u64
+}
+
+fn results(stream: &Stream) -> u64 {
+    stream.domain().count() as u64 + number(stream, "aoi:check")
+}
+
+fn reading(stream: &Stream, said: u64) -> Reading {
+    let results = results(stream);
+    let plans = number(stream, "aoi:plan");
+    if said == results || said == results + plans {
+        return Reading::Results;
+    }
+    let signs = number(stream, "aoi:progress") + number(stream, "aoi:heartbeat");
+    let every = stream.lines.len() as u64;
+    let known = [every, every.saturating_sub(1)];
+    let known = known
+        .iter()
+        .flat_map(|all| [*all, all.saturating_sub(signs)]);
+    match known.into_iter().any(|all| all == said) {
+        true => Reading::Everything,
+        false => Reading::None,
+    }
+}
+
+enum Problems {
+    Unsaid,
+    Fit,
+    Wrong(String),
+}
+
+/// A failed check may be counted as an error or as a warning, whatever its severity.
+fn problems(stream: &Stream, errors: Option<&Value>, warnings: Option<&Value>) -> Problems {
+    let failed = stream.of("aoi:check").filter(|line| {
+        let is_bad = line.get("ok") == Some(&Value::Bool(false));
+        is_bad || line.get("severity").and_then(Value::as_str) == Some("warning")
+    });
+    let failed = failed.count() as u64;
+    let mut seen = Problems::Unsaid;
+    for (name, said, kind) in [
+        ("error_count", errors, "aoi:error"),
+        ("warning_count", warnings, "aoi:warning"),
+    ] {
+        let Some(said) = said.filter(|said| !said.is_null()) else {
+            continue;
+        };
+        let came = number(stream, kind);
+        match said.as_u64() {
+            Some(said) if (came..=came + failed).contains(&said) => seen = Problems::Fit,
+            _ => return Problems::Wrong(format!("{name} is {said}, but {came} {kind} came")),
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(kinds: &[&str]) -> Stream {
+        let lines = kinds
+            .iter()
+            .map(|kind| format!("{{\"type\":\"{kind}\"}}\n"));
+        Stream::read(lines.collect::<String>().as_bytes())
+    }
+
+    #[test]
+    fn three_readings_of_count() {
+        let plain = stream(&[
+            "aoi:meta",
+            "hit",
+            "hit",
+            "aoi:warning",
+            "aoi:check",
+            "aoi:summary",
+        ]);
+        assert_eq!(reading(&plain, 3), Reading::Results);
+        assert_eq!(reading(&plain, 6), Reading::Everything);
+        assert_eq!(reading(&plain, 5), Reading::Everything);
+        assert_eq!(reading(&plain, 4), Reading::None);
+        assert_eq!(reading(&plain, 0), Reading::None);
+        let planned = stream(&["aoi:meta", "aoi:plan", "aoi:plan", "aoi:summary"]);
+        assert_eq!(reading(&planned, 0), Reading::Results);
+        assert_eq!(reading(&planned, 2), Reading::Results);
+    }
+
+    #[test]
+    fn a_stream_that_breaks_off_has_no_summary() {
+        let whole = "{\"type\":\"aoi:meta\"}\n{\"type\":\"aoi:summary\",\"ok\":true}\n";
+        assert_eq!(Stream::read(whole.as_bytes()).ok(), Some(true));
+        for cut in 1..whole.len() - 2 {
+            assert_eq!(Stream::read(&whole.as_bytes()[..cut]).ok(), None, "{cut}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The aoi:error events of every run.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::rules::{CATEGORY, CODE, FIELDS, RETRY, STRUCTURED};
+use crate::capture::{Capture, End};
+use crate::checks::tally::Tally;
+use crate::session::Judge;
+use crate::stream::{Line, Stream};
+
+/// The categories, and whether the same again may help; `None` where that depends.
+const CATEGORIES: [(&str, Option<bool>); 14] = [
+    ("usage", Some(false)),
+    ("validation", Some(false)),
+    ("authn", None),
+    ("authz", Some(false)),
+    ("not_found", Some(false)),
+    ("conflict", None),
+    ("rate_limited", Some(true)),
+    ("temporary", Some(true)),
+    ("timeout", Some(true)),
+    ("cancelled", None),
+    ("partial", None),
+    ("internal", None),
+    ("config", Some(false)),
+    ("io", None),
+];
+
+pub fn judge(judge: Judge, runs: &[&Arc<Capture>]) {
+    let [
+        mut fields,
+        mut category,
+        mut code,
+        mut retry,
+        mut structured,
+    ] = std::array::from_fn::<Tally, 5, _>(|_| Tally::default());
+    for run in runs.iter().filter(|run| run.is_machine) {
+        let stream = Stream::read(&run.stdout);
+        for error in stream.errors() {
+            let at = |what: String| format!("`{}`, line {}: {what}", run.probe, error.number);
+            fields.see(
+                run,
+                missing(error).map(at),
+                "an aoi:error has its four fields",
+            );
+            if let Some(said) = text(error, "category") {
+                let known = CATEGORIES.iter().find(|(name, _)| *name == said);
+                let wrong = known
+                    .is_none()
+                    .then(|| at(format!("the category {said:?} is none of the 14")));
+                category.see(run, wrong, "a category of the 14");
+                let expected = known.and_then(|(_, retryable)| *retryable);
+                let told = error.get("retryable").and_then(Value::as_bool);
+                if let (Some(expected), Some(told)) = (expected, told) {
+                    let wrong = (told != expected).then(|| {
+                        at(format!(
+                            "retryable is {told} for {said:?}, where it is {expected}"
+                        ))
+                    });
+                    retry.see(run, wrong, "retryable agrees with the category");
+                }
+            }
+            if let Some(said) = text(error, "code") {
+                let wrong = (!is_upper_snake(said))
+                    .then(|| at(format!("the code {said:?} is not in UPPER_SNAKE_CASE")));
+                code.see(run, wrong, "a code in UPPER_SNAKE_CASE");
+            }
+        }
+        let failed = matches!(run.end, End::Code(1..)) && !run.was_cut() && run.was_read();
+        if failed && stream.meta().is_some() {
+            let bad_check = stream
+                .of("aoi:check")
+                .any(|line| line.get("ok") == Some(&false.into()));
+            let told = stream.errors().next().is_some() || bad_check;
+            let wrong = (!told).then(|| {
+                format!(
+                    "`{}`: {}, and no aoi:error says why",
+                    run.probe,
+                    run.end.told()
+                )
+            });
+            structured.see(run, wrong, "a failure has its aoi:error");
+        }
+    }
+    for (tally, rule) in [
+        (fields, &FIELDS),
+        (category, &CATEGORY),
+        (code, &CODE),
+        (retry, &RETRY),
+    ] {
+        tally.settle(judge, rule, |judge, rule| {
+            judge.not_applicable(rule, "no run of it has an aoi:error that says so");
+        });
+    }
+    structured.settle(judge, &STRUCTURED, |judge, rule| {
+        judge.not_applicable(rule, "no run of it failed after its stream had begun");
+    });
+}
+
+fn text<'l>(error: &'l Line, key: &str) -> Option<&'l str> {
+    error.get(key)?.as_str()
+}
+
+/// What an error lacks.
+fn missing(error: &Line) -> Option<String> {
+    for key in ["category", "code", "message"] {
+        match error.get(key) {
+            Some(Value::String(_)) => {}
+            Some(other) => return Some(format!("`{key}` is {other}, no text")),
+            None => return Some(format!("the aoi:error has no `{key}`")),
+        }
+    }
+    match error.get("retryable") {
+        Some(Value::Bool(_)) => None,
+        Some(other) => Some(format!("`retryable` is {other}, no boolean")),
+        None => Some("the aoi:error has no `retryable`".to_owned()),
+    }
+}
+
+fn is_upper_snake(code: &str) -> bool {
+    let mut parts = code.split('_');
+    code.starts_with(|c: char| c.is_ascii_uppercase())
+        && parts.all(|part| {
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> Line {
+        Stream::read(text.as_bytes()).lines.remove(0)
+    }
+
+    #[test]
+    fn an_error_has_four_fields() {
+        let whole = r#"{"type":"aoi:error","category":"usage","code":"A_1","message":"m","retryable":false}"#;
+        assert_eq!(missing(&error(whole)), None);
+        for (part, other) in [
+            (r#""category":"usage","#, ""),
+            (r#""category":"usage""#, r#""category":7"#),
+            (r#""code":"A_1""#, r#""code":64"#),
+            (r#""message":"m""#, r#""message":{}"#),
+            (r#""retryable":false"#, r#""retryable":"false""#),
+            (r#","retryable":false"#, ""),
+        ] {
+            let bent = whole.replace(part, other);
+            assert!(missing(&error(&bent)).is_some(), "{bent}");
+        }
+    }
+
+    #[test]
+    fn codes_in_capitals() {
+        for good in ["A", "FILE_NOT_FOUND", "E2BIG", "HTTP_404"] {
+            assert!(is_upper_snake(good), "{good}");
+        }
+        for bad in ["", "file", "File_Not", "_A", "A_", "A__B", "4XX", "A-B"] {
+            assert!(!is_upper_snake(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Check 5: malformed usage fails, and errors have their four fields.
+
+mod errors;
+mod rules;
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+
+use super::tally::Tally;
+use super::{MALFORMED, is_read_only, plain, unknown_flag};
+use crate::capture::{Capture, End};
+use crate::model::TOOL;
+use crate::probe::Command;
+use crate::rules::Rule;
+use crate::session::{How, Judge, Session, with_options};
+use crate::stream::Stream;
+use crate::trace;
+use rules::*;
+
+pub const RULES: &[&Rule] = rules::ALL;
+
+const UNKNOWN_FLAG: &str = "malformed: an unknown flag";
+const UNKNOWN_COMMAND: &str = "malformed: an unknown command";
+const LISTED: &str = "malformed: of the probe file";
+const BAD_LIMIT: &str = "malformed: a limit that is no number";
+const NO_LIMIT: &str = "malformed: a limit without its value";
+const BAD_OUTPUT: &str = "malformed: a format that is none";
+
+pub async fn check(session: &Session) {
+    let commands = join_all(
+        session
+            .commands()
+            .iter()
+            .map(|command| bend(session, command)),
+    );
+    tokio::join!(commands, bend_tool(session), bend_changes(session));
+}
+
+/// Words that a command cannot mean. Never on one that may change something: a tool that ignores
+/// unknown flags would do it.
+async fn bend(session: &Session, command: &Command) {
+    if !is_read_only(session, command) {
+        return;
+    }
+    let name = &command.name;
+    let (words, how) = plain(session, command);
+    let with = |more: &[&str]| {
+        let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
+        with_options(&words, &more)
+    };
+    let mut runs = vec![(UNKNOWN_FLAG, with(&[&unknown_flag(session)]), how.clone())];
+    for listed in &command.malformed {
+        let words = session.fill(listed, &[], session.common());
+        runs.push((LISTED, words, how.clone()));
+    }
+    // The machine mode's own words are put in here, where they must not stand at the end.
+    let human = How {
+        human: true,
+        ..how.clone()
+    };
+    if let Some(limit) = &command.limit {
+        runs.push((BAD_LIMIT, with(&[&limit.flag, "abc"]), how.clone()));
+        let mut last = session.probe.machine_args.clone();
+        last.push(limit.flag.clone());
+        let last = with_options(&words, &last);
+        runs.push((NO_LIMIT, last, human.clone()));
+    }
+    if let Some(mode) = nonsense(&session.probe.machine_args) {
+        let words = with_options(&words, &mode);
+        runs.push((BAD_OUTPUT, words, human));
+    }
+    let runs = runs
+        .iter()
+        .map(|(probe, words, how)| session.run(name, probe, words, how.clone()));
+    join_all(runs).await;
+}
+
+/// The words for machine mode, with a format that is none.
+fn nonsense(machine_args: &[String]) -> Option<Vec<String>> {
+    let place = machine_args
+        .iter()
+        .position(|word| word.ends_with("jsonl"))?;
+    let word = machine_args.get(place)?;
+    let other = match word.split_once('=') {
+        Some((flag, _)) => format!("{flag}=aoi-lint-nonsense"),
+        None if place > 0 => "aoi-lint-nonsense".to_owned(),
+        None => return None,
+    };
+    let mut words = machine_args.to_vec();
+    *words.get_mut(place)? = other;
+    Some(words)
+}
+
+/// What belongs to no command.
+async fn bend_tool(session: &Session) {
+    let unknown = async {
+        if has_commands(session) {
+            let words = [format!("aoi-lint-{}", session.uniq())];
+            session
+                .run(TOOL, UNKNOWN_COMMAND, &words, How::default())
+                .await;
+        }
+    };
+    let flag = async {
+        let declared = session.declared.get();
+        if declared.is_some_and(|declared| declared.capabilities.is_some()) {
+            let words = ["capabilities", "--output", "json", &unknown_flag(session)];
+            let how = How {
+                human: true,
+                ..How::default()
+            };
+            session
+                .run(TOOL, UNKNOWN_FLAG, &words.map(str::to_owned), how)
+                .await;
+        }
+    };
+    tokio::join!(unknown, flag);
+}
+
+/// Somebody says that the first word is a command; else it may be an operand, and any will do.
+fn has_commands(session: &Session) -> bool {
+    let declared = session.declared.get();
+    session.commands().iter().any(|command| {
+        let is_named = command.ok.first() == Some(&command.name);
+        let is_declared =
+            declared.is_some_and(|declared| declared.command(&command.name).is_some());
+        is_named && (is_declared || session.probe.file.is_some())
+    })
+}
+
+/// Malformed usage of commands that change something, as the author gave it, where that is
+/// allowed.
+async fn bend_changes(session: &Session) {
+    let listed = session.commands().iter();
+    let listed = listed.filter(|command| command.mutating && !command.malformed.is_empty());
+    for command in listed {
+        if !session.probe.sandbox {
+            return;
+        }
+        let _turn = session.mutations.lock().await;
+        for words in &command.malformed {
+            let Ok(world) = session.world() else {
+                continue;
+            };
+            let words = session.fill(words, &[], &world);
+            let how = How {
+                world: Some(world),
+                ..How::default()
+            };
+            session.run(&command.name, LISTED, &words, how).await;
+        }
+    }
+}
+
+/// Looks at every run of the session.
+pub fn conclude(session: &Session) {
+    let captures = session.captures();
+    let names = session
+        .commands()
+        .iter()
+        .map(|command| command.name.as_str());
+    for name in std::iter::once(TOOL).chain(names) {
+        let own = captures.iter().filter(|run| run.command == name);
+        let runs: Vec<&Arc<Capture>> = own.collect();
+        let command = session
+            .commands()
+            .iter()
+            .find(|command| command.name == name);
+        judge(session, name, command, &runs);
+    }
+}
+
+fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<Capture>]) {
+    let judge = session.judge(name);
+    let none = |judge: Judge, rule: &'static Rule| match command {
+        None => judge.not_applicable(rule, "the tool as a whole was not asked"),
+        Some(command) if command.mutating => {
+            judge.not_applicable(rule, "not tried on a command that changes something");
+        }
+        Some(command) if !is_read_only(session, command) => {
+            judge.skip(
+                rule,
+                "nobody says that it is read-only: its words are not changed",
+            );
+        }
+        Some(_) => judge.not_verified(rule, "no malformed usage of it was tried"),
+    };
+    // An unbounded stream that had to be stopped has begun well.
+    let succeeds = runs
+        .iter()
+        .any(|run| (run.end.is_success() || run.acted) && !super::is_bent(run));
+    for (rule, probes) in [
+        (&FLAG, &[UNKNOWN_FLAG][..]),
+        (&COMMAND, &[UNKNOWN_COMMAND]),
+        (&USAGE, &[LISTED]),
+        (&VALUE, &[BAD_LIMIT, NO_LIMIT, BAD_OUTPUT]),
+    ] {
+        let mut tally = Tally::default();
+        for run in runs
+            .iter()
+            .filter(|run| probes.contains(&run.probe.as_str()))
+        {
+            refused(run, succeeds || command.is_none(), &mut tally);
+        }
+        let optional = rule != &FLAG;
+        tally.settle(judge, rule, |judge, rule| match optional {
+            true => judge.not_applicable(rule, "there is no such usage of it"),
+            false => none(judge, rule),
+        });
+    }
+    let malformed: Vec<&Arc<Capture>> = runs
+        .iter()
+        .filter(|run| run.probe.starts_with(MALFORMED))
+        .copied()
+        .collect();
+    manners(judge, &malformed, &none);
+    errors::judge(judge, runs);
+}
+
+/// Whether a run that was wrong on purpose failed.
+fn refused(run: &Arc<Capture>, succeeds: bool, tally: &mut Tally) {
+    let what = run.probe.trim_start_matches(MALFORMED);
+    match run.end {
+        End::Code(0) => tally.wrong(run, || format!("{what}, and it exits 0")),
+        End::TimedOut => tally.wrong(run, || format!("{what}, and it goes on without end")),
+        End::Code(code) if succeeds || blames_usage(run) => tally.held(format!("exit {code}")),
+        // A rule of its own.
+        End::Signal(_) => tally.doubt("it died of a signal (AOI-05.signal)"),
+        End::Code(_) => tally.doubt("no run of it succeeds: any usage would fail"),
+    }
+}
+
+fn blames_usage(run: &Capture) -> bool {
+    Stream::read(&run.stdout).errors().any(|error| {
+        let category = error.get("category").and_then(|category| category.as_str());
+        matches!(category, Some("usage" | "validation"))
+    })
+}
+
+/// How it failed.
+fn manners(judge: Judge, malformed: &[&Arc<Capture>], none: &dyn Fn(Judge, &'static Rule)) {
+    let [mut signal, mut prose, mut traces, mut crash, mut ok] =
+        std::array::from_fn::<Tally, 5, _>(|_| Tally::default());
+    for run in malformed {
+        let what = run.probe.trim_start_matches(MALFORMED);
+        let died = match run.end {
+            End::Signal(number) => Some(format!("{what}: killed by signal {number}")),
+            _ => None,
+        };
+        signal.see(run, died, "it exits by itself");
+        let found = trace::find(&run.stderr).or_else(|| trace::find(&run.stdout));
+        let wrong = found.map(|trace| {
+            format!(
+                "{what}: a stack trace ({}): {:?}",
+                trace.language, trace.line
+            )
+        });
+        traces.see(run, wrong, "no stack trace");
+        if let End::Code(code @ 1..) = run.end {
+            let crashed =
+                (code > 128 || code == 101).then(|| format!("{what}: exit {code}, as of a crash"));
+            crash.see(run, crashed, &format!("exit {code}"));
+        }
+        if !run.is_machine {
+            continue;
+        }
+        let stream = Stream::read(&run.stdout);
+        let odd = stream
+            .lines
+            .iter()
+            .find(|line| line.kind().is_none() && !line.bytes.is_empty());
+        let wrong = odd.map(|line| format!("{what}: line {} of stdout is no event", line.number));
+        prose.see(run, wrong, "stdout has events or nothing");
+        let says_ok = stream
+            .of("aoi:summary")
+            .any(|line| line.get("ok") == Some(&true.into()));
+        let wrong = (says_ok && !run.end.is_success())
+            .then(|| format!("{what}: {}, and ok is true", run.end.told()));
+        ok.see(run, wrong, "no ok: true");
+    }
+    for (tally, rule) in [
+        (signal, &SIGNAL),
+        (prose, &PROSE),
+        (traces, &TRACE),
+        (crash, &CRASH),
+        (ok, &OK_TRUE),
+    ] {
+        tally.settle(judge, rule, none);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_that_is_none() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let odd = |text: &str| nonsense(&words(text)).map(|words| words.join(" "));
+        assert_eq!(
+            odd("--output jsonl").as_deref(),
+            Some("--output aoi-lint-nonsense")
+        );
+        assert_eq!(
+            odd("--format=jsonl -q").as_deref(),
+            Some("--format=aoi-lint-nonsense -q")
+        );
+        assert_eq!(odd("--json"), None);
+        assert_eq!(odd("jsonl"), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! What is declared read-only must not be seen to change anything.
+
+use std::sync::Arc;
+
+use super::rules::{READ_ONLY, READ_ONLY_STRAYS};
+use crate::capture::Capture;
+use crate::observe::{Effect, Sequence, State, declares, is_mutating, unseen, within};
+use crate::probe::Command;
+use crate::rules::Rule;
+use crate::session::{How, Session};
+use crate::sheet::Sheet;
+
+const RULES: [&Rule; 2] = [&READ_ONLY, &READ_ONLY_STRAYS];
+
+pub async fn check(session: &Session) {
+    for command in session.commands() {
+        let said = declares(session, command, "read_only") || command.read_only == Some(true);
+        // What only the probe file calls mutating runs as such; what nobody vouches for, not.
+        if !said || command.unbounded || command.needs_auth {
+            continue;
+        }
+        let mut sheet = Sheet::new(session.judge(&command.name));
+        let looked = within(session, command, &READ_ONLY, async |sequence| {
+            look(sequence, command, &mut sheet).await
+        });
+        match looked.await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => sheet.doubt(&RULES, &why),
+            Err(blocked) => blocked.tell(&mut sheet, &RULES),
+        }
+        sheet.settle(&RULES, "the probe did not come that far");
+    }
+}
+
+async fn look(
+    sequence: &Sequence<'_>,
+    command: &Command,
+    sheet: &mut Sheet<'_>,
+) -> Result<(), String> {
+    let id = sequence.target().await?;
+    let before = sequence.observe().await?;
+    let call = match is_mutating(sequence.session, command) {
+        true => sequence.confirmed(id.as_deref()),
+        false => sequence.bare(id.as_deref()),
+    };
+    let run = sequence.run("read-only", &call, How::default()).await;
+    // By itself: `observe` may be a run of the tool, too.
+    let left = before.left(&sequence.files());
+    let after = sequence.observe().await?;
+    match before.effect(&after) {
+        Effect::Some { told, .. } => {
+            sheet.broken(&READ_ONLY, format!("declared read-only, but {told}"), &run);
+            // What was changed was changed somewhere.
+            sheet.not_applicable(&READ_ONLY_STRAYS, "it is not read-only");
+            return Ok(());
+        }
+        Effect::None => sheet.pass(
+            &READ_ONLY,
+            "what `observe` shows is the same before and after",
+        ),
+        Effect::Unseen => {
+            sheet.not_verified(&READ_ONLY, unseen(sequence.session, super::UNSEEN));
+        }
+    }
+    strays(sequence, left, sheet, &run).await
+}
+
+/// Files that it leaves in its home or working directory. What asking for help leaves there, too,
+/// every run does: it is not this command's.
+async fn strays(
+    sequence: &Sequence<'_>,
+    mut left: Vec<String>,
+    sheet: &mut Sheet<'_>,
+    run: &Arc<Capture>,
+) -> Result<(), String> {
+    if !left.is_empty() {
+        let usual = usual(sequence).await?;
+        left.retain(|path| !usual.contains(path));
+    }
+    let wrong = (!left.is_empty()).then(|| {
+        let paths = State::shown(&left);
+        format!("declared read-only, but it leaves files behind: {paths}")
+    });
+    let proof = "its home and its working directory are the same before and after";
+    sheet.held(&READ_ONLY_STRAYS, proof, wrong, run);
+    Ok(())
+}
+
+/// What runs leave behind that are asked for nothing but help, in a place where none was before.
+async fn usual(sequence: &Sequence<'_>) -> Result<Vec<String>, String> {
+    let session = sequence.session;
+    let world = session
+        .world()
+        .map_err(|error| format!("no world for the run: {error}"))?;
+    let fresh = Sequence {
+        session,
+        command: sequence.command,
+        world,
+    };
+    let before = fresh.files();
+    for line in [&["--help"][..], &["capabilities", "--output", "json"]] {
+        let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+        let how = How {
+            human: true,
+            world: Some(fresh.world.clone()),
+            ..How::default()
+        };
+        session
+            .run(crate::model::TOOL, "what every run leaves", &words, how)
+            .await;
+    }
+    Ok(State::blind(before).left(&fresh.files()))
+}

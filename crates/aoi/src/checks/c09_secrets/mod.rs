@@ -1,0 +1,481 @@
+//! Check 9: what looks like a secret is not printed, however it is passed and however the run ends.
+
+mod plant;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::tally::Tally;
+use super::{is_harmless, is_read_only, plain, unknown_flag};
+use crate::canary;
+use crate::capture::Capture;
+use crate::observe::{Blocked, within};
+use crate::probe::Command;
+use crate::rules::Rule;
+use crate::run::{Input, Output, Reader, World};
+use crate::session::{How, Session, with_options};
+use crate::stream::Stream;
+use plant::{Bait, Planted};
+use rules::*;
+
+pub const RULES: &[&Rule] = rules::ALL;
+
+/// One run with canaries in it.
+struct Probe {
+    name: &'static str,
+    words: Vec<String>,
+    planted: Vec<Planted>,
+    /// Only a refusal is judged: what is accepted may be shown.
+    only_refused: bool,
+    how: How,
+    own: Vec<PathBuf>,
+}
+
+/// What came of one.
+struct Result {
+    probe: Probe,
+    run: Arc<Capture>,
+    world: World,
+}
+
+pub async fn check(session: &Session) {
+    let numbers = AtomicU64::new(0);
+    let numbers = &numbers;
+    join_all(
+        session
+            .commands()
+            .iter()
+            .map(|command| judge(session, command, numbers)),
+    )
+    .await;
+}
+
+async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
+    let judge = session.judge(&command.name);
+    let mut tallies: BTreeMap<&str, Tally> = RULES
+        .iter()
+        .map(|rule| (rule.id, Tally::default()))
+        .collect();
+    let mut accepted: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut blocked = None;
+    let results = match is_harmless(session, command) {
+        true => all(session, command, numbers).await,
+        false => changes(session, command, numbers)
+            .await
+            .unwrap_or_else(|why| {
+                blocked = Some(why);
+                Vec::new()
+            }),
+    };
+    let vain = fails_anyway(session, command, &results).await;
+    for result in &results {
+        for (rule, wrong) in leaks(result) {
+            let Some(tally) = tallies.get_mut(rule.id) else {
+                continue;
+            };
+            let fine = result.run.end.is_success();
+            *accepted.entry(rule.id).or_default() |= fine;
+            match wrong {
+                Some(message) => tally.wrong(&result.run, || message),
+                None => tally.held("nothing of it is printed"),
+            }
+        }
+    }
+    for rule in RULES.iter().copied().filter(|rule| *rule != &ARGV) {
+        let mut tally = tallies.remove(rule.id).unwrap_or_default();
+        if accepted.get(rule.id) == Some(&false) && !tally.is_broken() {
+            tally = Tally::default();
+            match vain {
+                true => tally.doubt("its plain run fails as well: nothing came to the secrets"),
+                false => {
+                    tally.held("nothing of it is printed where it is refused; no run accepts it")
+                }
+            }
+        }
+        tally.settle(judge, rule, |judge, rule| match &blocked {
+            Some(Blocked::Skip(why)) => judge.skip(rule, why),
+            Some(Blocked::NotVerified(why)) => judge.not_verified(rule, why),
+            None => judge.not_applicable(rule, "it has no place for such a secret"),
+        });
+    }
+}
+
+/// Whether the command is refused for another reason than what was put to it. One that wants a
+/// login is refused by everybody's right.
+async fn fails_anyway(session: &Session, command: &Command, results: &[Result]) -> bool {
+    let accepted = results.iter().any(|result| result.run.end.is_success());
+    if accepted || command.needs_auth || command.unbounded || results.is_empty() {
+        return false;
+    }
+    if !is_harmless(session, command) {
+        // The run with secrets in its environment has the plain words.
+        return true;
+    }
+    let (words, how) = plain(session, command);
+    let run = session.run(&command.name, "ok, for comparison", &words, how);
+    !run.await.end.is_success()
+}
+
+async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<Result> {
+    let (words, how) = plain(session, command);
+    let number = || numbers.fetch_add(1, Ordering::Relaxed);
+    let with = |more: &[String]| with_options(&words, more);
+    let probe = |name, bait: Bait, how: &How| Probe {
+        name,
+        words: bait.words,
+        planted: bait.planted,
+        only_refused: false,
+        how: how.clone(),
+        own: Vec::new(),
+    };
+    let bait = |more: &[String]| plant::bait(&with(more), &mut number());
+    let debug = "--debug".to_owned();
+    let mut probes = Vec::new();
+    let may_bend = is_read_only(session, command);
+    if may_bend {
+        for more in plant::usual() {
+            probes.push(probe("a secret in a usual flag", bait(&more), &how));
+        }
+        let operand = [&words[..], &["password={canary}".to_owned()]].concat();
+        let operand = plant::bait(&operand, &mut number());
+        probes.push(Probe {
+            only_refused: true,
+            ..probe("a secret in an operand", operand, &how)
+        });
+    }
+    for secret in &command.secrets {
+        probes.push(probe("a secret", bait(secret), &how));
+        if may_bend {
+            let refused = [&secret[..], &[unknown_flag(session)]].concat();
+            probes.push(probe(
+                "malformed: a secret and an unknown flag",
+                bait(&refused),
+                &how,
+            ));
+            let loud = [&secret[..], std::slice::from_ref(&debug)].concat();
+            probes.push(probe("a secret with --debug", bait(&loud), &how));
+        }
+        if let Some(slow) = command
+            .slow
+            .as_ref()
+            .or(command.unbounded.then_some(&command.ok))
+        {
+            let slow = session.fill(slow, &[], session.common());
+            let cancelled = How {
+                reader: Reader::Signal {
+                    number: libc::SIGINT,
+                    group: false,
+                },
+                output: Output::Pipe,
+                ..how.clone()
+            };
+            let mut bait = plant::bait(&with_options(&slow, secret), &mut number());
+            for planted in &mut bait.planted {
+                planted.rule = &INTERRUPTED;
+            }
+            probes.push(probe("a secret and SIGINT", bait, &cancelled));
+        }
+    }
+    if !command.unbounded {
+        probes.push(environment(session, &words, &how, &number));
+        if may_bend {
+            probes.push(environment(session, &with(&[debug]), &how, &number));
+        }
+    }
+    let runs = probes
+        .into_iter()
+        .map(|probe| start(session, command, probe));
+    let mut results: Vec<Result> = join_all(runs).await.into_iter().flatten().collect();
+    results.extend(in_config(session, command, &words, &how, number()).await);
+    if command.input.is_some() {
+        results.extend(start(session, command, bad_line(&words, number())).await);
+    }
+    results
+}
+
+/// Names of variables that hold secrets, some of them everywhere.
+fn environment(session: &Session, words: &[String], how: &How, number: &dyn Fn() -> u64) -> Probe {
+    let program = session.argv.first().map(std::path::Path::new);
+    let name = program
+        .and_then(|path| path.file_stem())
+        .unwrap_or_default();
+    let prefix: String = name
+        .to_string_lossy()
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let mut names = vec![
+        "AOI_CANARY_ENV".to_owned(),
+        "AWS_SECRET_ACCESS_KEY".to_owned(),
+        format!("{prefix}_TOKEN"),
+    ];
+    names.extend(session.probe.credentials.env.iter().cloned());
+    names.dedup();
+    let mut how = how.clone();
+    let mut planted = Vec::new();
+    for name in names {
+        let canary = canary::new(number());
+        how.env.push((name.clone(), canary.clone()));
+        planted.push(Planted {
+            rule: &ENVIRONMENT,
+            canary,
+            place: name,
+        });
+    }
+    Probe {
+        name: "secrets in the environment",
+        words: words.to_vec(),
+        planted,
+        only_refused: false,
+        how,
+        own: Vec::new(),
+    }
+}
+
+/// A line of input that is no JSON and looks like a secret.
+fn bad_line(words: &[String], number: u64) -> Probe {
+    let canary = canary::new(number);
+    Probe {
+        name: "malformed: a secret in a line of input",
+        words: words.to_vec(),
+        how: How {
+            input: Input::Bytes(format!("password={canary}\n").into_bytes()),
+            ..How::default()
+        },
+        planted: vec![Planted {
+            rule: &STDIN,
+            canary,
+            place: "a line of input".to_owned(),
+        }],
+        only_refused: true,
+        own: Vec::new(),
+    }
+}
+
+/// A canary where the tool keeps credentials.
+async fn in_config(
+    session: &Session,
+    command: &Command,
+    words: &[String],
+    how: &How,
+    number: u64,
+) -> Option<Result> {
+    let files = &session.probe.credentials.files;
+    if files.is_empty() || command.unbounded {
+        return None;
+    }
+    let world = session.world().ok()?;
+    let canary = canary::new(number);
+    let own = plant::in_files(&world, files, &canary);
+    let probe = Probe {
+        name: "a secret in a credential file",
+        words: words.to_vec(),
+        planted: vec![Planted {
+            rule: &CONFIG,
+            canary,
+            place: "a credential file".to_owned(),
+        }],
+        only_refused: false,
+        how: How {
+            world: Some(world),
+            ..how.clone()
+        },
+        own,
+    };
+    match probe.own.is_empty() {
+        true => None,
+        false => start(session, command, probe).await,
+    }
+}
+
+/// A command that changes something, in a world of its own: a tool that does not know a flag may
+/// act all the same.
+async fn changes(
+    session: &Session,
+    command: &Command,
+    numbers: &AtomicU64,
+) -> std::result::Result<Vec<Result>, Blocked> {
+    let done = within(session, command, &FLAG, async |sequence| {
+        let number = || numbers.fetch_add(1, Ordering::Relaxed);
+        let target = sequence.target().await?;
+        let call = sequence.confirmed(target.as_deref());
+        let how = How {
+            input: call.input.clone(),
+            world: Some(sequence.world.clone()),
+            ..How::default()
+        };
+        let bait = |more: &[String]| plant::bait(&with_options(&call.words, more), &mut number());
+        let mut probes: Vec<Probe> = Vec::new();
+        for more in plant::few().iter().chain(&command.secrets) {
+            let bait = bait(more);
+            probes.push(Probe {
+                name: "a secret in a flag of a change",
+                words: bait.words,
+                planted: bait.planted,
+                only_refused: false,
+                how: how.clone(),
+                own: Vec::new(),
+            });
+        }
+        probes.push(environment(session, &call.words, &how, &number));
+        if command.input.is_some() {
+            let mut probe = bad_line(&call.words, number());
+            probe.how.world = Some(sequence.world.clone());
+            probes.push(probe);
+        }
+        let mut results = Vec::new();
+        for probe in probes {
+            results.extend(start(session, command, probe).await);
+        }
+        Ok::<_, String>(results)
+    });
+    done.await?.map_err(Blocked::NotVerified)
+}
+
+async fn start(session: &Session, command: &Command, mut probe: Probe) -> Option<Result> {
+    let world = match probe.how.world.take() {
+        Some(world) => world,
+        None => session.world().ok()?,
+    };
+    let how = How {
+        world: Some(world.clone()),
+        canaries: true,
+        ..probe.how.clone()
+    };
+    let run = session
+        .run(&command.name, probe.name, &probe.words, how)
+        .await;
+    Some(Result { probe, run, world })
+}
+
+/// What a run says about each rule that it bears on: broken, or held.
+fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {
+    let (probe, run) = (&result.probe, &result.run);
+    let mut found = Vec::new();
+    if probe.only_refused && run.end.is_success() {
+        return found;
+    }
+    if run.probe.ends_with("SIGINT") && !run.acted {
+        return found;
+    }
+    for planted in &probe.planted {
+        let rule = if probe.name.ends_with("operand") {
+            &OPERAND
+        } else {
+            planted.rule
+        };
+        let shown = [("stdout", &run.stdout), ("stderr", &run.stderr)]
+            .into_iter()
+            .find_map(|(stream, bytes)| {
+                canary::found(&planted.canary, bytes).map(|how| (stream, how))
+            });
+        let message = shown.map(|(stream, how)| {
+            format!(
+                "`{}`: the secret in {} stands on {stream} {how}",
+                run.probe, planted.place
+            )
+        });
+        found.push((rule, message));
+    }
+    let left = plant::left_in(&result.world, &probe.planted, &probe.own);
+    let message = left.map(|(path, which)| {
+        let place = probe
+            .planted
+            .get(which)
+            .map_or("", |planted| &planted.place);
+        format!(
+            "`{}`: the secret in {place} stands in the file {}",
+            run.probe,
+            path.display()
+        )
+    });
+    found.push((&WRITTEN, message));
+    found
+}
+
+/// Whether aoi:meta repeats the words of its run.
+pub fn conclude(session: &Session) {
+    let captures = session.captures();
+    for command in session.commands() {
+        let mut tally = Tally::default();
+        let own = captures
+            .iter()
+            .filter(|run| run.command == command.name && run.is_machine);
+        for run in own {
+            let words: Vec<String> = run
+                .argv
+                .iter()
+                .skip(session.argv.len())
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            let stream = Stream::read(&run.stdout);
+            let Some(meta) = stream.meta().and_then(|line| line.json.as_ref()) else {
+                continue;
+            };
+            if words.len() > 1 {
+                let wrong = repeats(meta, &words).then(|| {
+                    format!(
+                        "`{}`: aoi:meta has the words of the command line",
+                        run.probe
+                    )
+                });
+                tally.see(run, wrong, "aoi:meta does not repeat the command line");
+            }
+        }
+        tally.settle(session.judge(&command.name), &ARGV, |judge, rule| {
+            judge.not_applicable(rule, "no run of it has an aoi:meta");
+        });
+    }
+}
+
+/// All words in a row, as a list or as a text.
+fn repeats(value: &Value, words: &[String]) -> bool {
+    match value {
+        Value::String(text) => text.contains(&words.join(" ")),
+        Value::Array(items) => {
+            let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            let is_row = texts
+                .windows(words.len())
+                .any(|row| row.iter().zip(words).all(|(a, b)| a == b));
+            is_row || items.iter().any(|item| repeats(item, words))
+        }
+        Value::Object(members) => members.values().any(|member| repeats(member, words)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_recognised() {
+        let words: Vec<String> = ["search", "x", "--output", "jsonl"]
+            .map(str::to_owned)
+            .to_vec();
+        for meta in [
+            serde_json::json!({"args": ["tool", "search", "x", "--output", "jsonl"]}),
+            serde_json::json!({"run": {"argv": "tool search x --output jsonl"}}),
+        ] {
+            assert!(repeats(&meta, &words), "{meta}");
+        }
+        for meta in [
+            serde_json::json!({"command": "search", "args_redacted": true}),
+            serde_json::json!({"flags": ["--output"], "query": "x"}),
+        ] {
+            assert!(!repeats(&meta, &words), "{meta}");
+        }
+    }
+}

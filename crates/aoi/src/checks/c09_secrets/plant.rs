@@ -1,0 +1,211 @@
+//! Where canaries are planted.
+
+use std::path::{Path, PathBuf};
+
+use super::rules::{FLAG, HEADER, QUERY, USERINFO};
+use crate::canary;
+use crate::rules::Rule;
+use crate::run::World;
+
+/// A canary, the rule that it is about, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Planted {
+    pub rule: &'static Rule,
+    pub canary: String,
+    pub place: String,
+}
+
+/// Words with canaries in them.
+#[derive(Clone, Debug)]
+pub struct Bait {
+    pub words: Vec<String>,
+    pub planted: Vec<Planted>,
+}
+
+const FLAGS: [&str; 5] = [
+    "--token",
+    "--password",
+    "--api-key",
+    "--secret",
+    "--client-secret",
+];
+
+/// Words that look like secrets to every tool, whether it knows them or not.
+pub fn usual() -> Vec<Vec<String>> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for flag in FLAGS {
+        all.push(words(&[flag, "{canary}"]));
+        all.push(words(&[&format!("{flag}={{canary}}")]));
+    }
+    all.push(words(&["--header", "Authorization: Bearer {canary}"]));
+    all.push(words(&["--url", "https://user:{canary}@host.example/"]));
+    let query = "https://host.example/?sig={canary}&token={canary}&access_token={canary}&code={canary}&key={canary}";
+    all.push(words(&["--url", query]));
+    all
+}
+
+/// Some of them, one of each kind, for commands whose every run costs something.
+pub fn few() -> Vec<Vec<String>> {
+    let mut kinds = Vec::new();
+    let mut few = usual();
+    few.retain(|words| {
+        let number = &mut 0;
+        let kind: Vec<&str> = bait(words, number)
+            .planted
+            .iter()
+            .map(|planted| planted.rule.id)
+            .collect();
+        let is_first = !kinds.contains(&kind);
+        kinds.push(kind);
+        is_first
+    });
+    few
+}
+
+/// Puts a canary of its own in every place that the words have for one.
+pub fn bait(words: &[String], number: &mut u64) -> Bait {
+    let mut bait = Bait {
+        words: Vec::new(),
+        planted: Vec::new(),
+    };
+    let mut before = "";
+    for word in words {
+        let mut filled = String::new();
+        let mut rest = word.as_str();
+        while let Some((head, tail)) = rest.split_once("{canary}") {
+            filled.push_str(head);
+            *number += 1;
+            let canary = canary::new(*number);
+            let flag = word
+                .split(['=', ' '])
+                .next()
+                .filter(|flag| flag.starts_with('-'));
+            let owner = flag.or(Some(before).filter(|word| word.starts_with('-')));
+            let place = owner.unwrap_or("an operand").to_owned();
+            bait.planted.push(Planted {
+                rule: kind(&filled, tail, before),
+                canary: canary.clone(),
+                place,
+            });
+            filled.push_str(&canary);
+            rest = tail;
+        }
+        filled.push_str(rest);
+        bait.words.push(filled);
+        before = word;
+    }
+    bait
+}
+
+/// What a place is, by what stands around it.
+fn kind(head: &str, tail: &str, flag: &str) -> &'static Rule {
+    match head.split_once("://") {
+        Some((_, rest)) if rest.contains('?') => &QUERY,
+        Some((_, rest)) if !rest.contains('/') && tail.contains('@') => &USERINFO,
+        Some(_) => &QUERY,
+        None if matches!(flag, "--header" | "-H") || head.starts_with("--header=") => &HEADER,
+        None => &FLAG,
+    }
+}
+
+/// Puts a canary where the tool keeps credentials; the files that were written.
+pub fn in_files(world: &World, files: &[String], canary: &str) -> Vec<PathBuf> {
+    let mut written = Vec::new();
+    for file in files {
+        let Some(inside) = file.strip_prefix("~/") else {
+            continue;
+        };
+        // The world is not left.
+        if Path::new(inside)
+            .components()
+            .any(|part| part.as_os_str() == "..")
+        {
+            continue;
+        }
+        let path = world.home().join(inside.trim_end_matches('/'));
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let is_file = name.contains('.') || ["token", "credentials", "config"].contains(&&*name);
+        let paths = match is_file {
+            true => vec![path],
+            false => ["token", "credentials"]
+                .map(|name| path.join(name))
+                .to_vec(),
+        };
+        for path in paths {
+            let made = path
+                .parent()
+                .is_some_and(|dir| std::fs::create_dir_all(dir).is_ok());
+            if made && std::fs::write(&path, format!("{canary}\n")).is_ok() {
+                written.push(path);
+            }
+        }
+    }
+    written
+}
+
+/// Files of a world in which a canary stands, but those that were written on purpose.
+pub fn left_in(world: &World, planted: &[Planted], own: &[PathBuf]) -> Option<(PathBuf, usize)> {
+    let mut pending = vec![world.root.clone()];
+    let mut looked_at = 0;
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(about) = std::fs::symlink_metadata(&path) else {
+                continue;
+            };
+            looked_at += 1;
+            if looked_at > MOST_FILES {
+                return None;
+            }
+            if about.is_dir() {
+                pending.push(path);
+            } else if about.is_file() && about.len() <= MOST_BYTES && !own.contains(&path) {
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                let found = planted
+                    .iter()
+                    .position(|one| canary::found(&one.canary, &bytes).is_some());
+                if let Some(which) = found {
+                    let inside = path.strip_prefix(&world.root).unwrap_or(&path);
+                    return Some((inside.to_owned(), which));
+                }
+            }
+        }
+    }
+    None
+}
+
+const MOST_FILES: usize = 20_000;
+const MOST_BYTES: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_has_its_own_canary_and_rule() {
+        let rules = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let bait = bait(&words, &mut 0);
+            assert!(
+                bait.planted
+                    .iter()
+                    .all(|one| bait.words.iter().any(|word| word.contains(&one.canary)))
+            );
+            let ids = bait.planted.iter().map(|one| one.rule.id);
+            ids.collect::<Vec<_>>()
+        };
+        assert_eq!(rules(&["--token", "{canary}"]), ["AOI-09.flag-value"]);
+        assert_eq!(rules(&["--token={canary}"]), ["AOI-09.flag-value"]);
+        assert_eq!(rules(&["-H", "X-Key: {canary}"]), ["AOI-09.header"]);
+        assert_eq!(
+            rules(&["--url", "https://u:{canary}@h.example/?sig={canary}"]),
+            ["AOI-09.url-userinfo", "AOI-09.url-query"]
+        );
+        assert_eq!(rules(&["plain"]), [""; 0]);
+    }
+}

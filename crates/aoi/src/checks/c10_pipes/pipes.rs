@@ -1,0 +1,154 @@
+//! Readers that go away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::rules::{PIPE_EXIT, PIPE_HANGS, PIPE_MESSAGE, PIPE_TRACE, STDERR};
+use super::{Plain, TRIES};
+use crate::capture::{Capture, End};
+use crate::checks::tally::Tally;
+use crate::checks::{is_read_only, unknown_flag};
+use crate::run::{Output, Reader};
+use crate::session::{How, with_options};
+use crate::trace;
+
+/// From the close to the end.
+const PROMPT: Duration = Duration::from_secs(2);
+
+pub async fn stdout(plain: &Plain<'_>) {
+    let gone = How {
+        output: Output::Closed,
+        ..plain.how.clone()
+    };
+    let (before, within) = tokio::join!(
+        plain.start_fairly("stdout closed before it starts", gone, is_late),
+        one_line(plain),
+    );
+    let [mut traces, mut hangs, mut exit, mut message] =
+        std::array::from_fn::<Tally, 4, _>(|_| Tally::default());
+    for run in [Some(before), within].into_iter().flatten() {
+        let at = |what: String| format!("`{}`: {what}", run.probe);
+        let found = trace::find(&run.stderr);
+        let wrong = found.as_ref().map(|trace| {
+            at(format!(
+                "a stack trace ({}): {:?}",
+                trace.language, trace.line
+            ))
+        });
+        traces.see(&run, wrong, "no stack trace");
+        let late = is_late(&run);
+        let wrong = late.then(|| at(format!("{} after its reader had gone", told(&run))));
+        hangs.see(&run, wrong, "it ends when its reader has gone");
+        if late {
+            continue;
+        }
+        let wrong = (!is_quiet(run.end))
+            .then(|| at(format!("{} after its reader had gone", run.end.told())));
+        exit.see(&run, wrong, &run.end.told());
+        let line = trace::broken_pipe(&run.stderr).filter(|_| found.is_none());
+        message.see(
+            &run,
+            line.map(|line| at(format!("stderr says {line:?}"))),
+            "stderr says nothing of it",
+        );
+    }
+    let judge = plain.session.judge(&plain.command.name);
+    for (tally, rule) in [
+        (traces, &PIPE_TRACE),
+        (hangs, &PIPE_HANGS),
+        (exit, &PIPE_EXIT),
+        (message, &PIPE_MESSAGE),
+    ] {
+        tally.settle(judge, rule, |judge, rule| {
+            judge.not_verified(rule, "it does not end when its reader has gone");
+        });
+    }
+}
+
+fn is_late(run: &Capture) -> bool {
+    run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT)
+}
+
+fn told(run: &Capture) -> String {
+    match run.after_act {
+        Some(time) => format!("it went on for {} ms", time.as_millis()),
+        None => run.end.told(),
+    }
+}
+
+/// How a tool ends that has nobody to talk to.
+fn is_quiet(end: End) -> bool {
+    matches!(end, End::Code(0 | 141) | End::Signal(libc::SIGPIPE))
+}
+
+/// The reader takes a line and goes; `None` where the tool had written everything before.
+async fn one_line(plain: &Plain<'_>) -> Option<Arc<Capture>> {
+    let mut slowest = None;
+    for _ in 0..TRIES {
+        let how = How {
+            output: Output::Small,
+            reader: Reader::OneLine,
+            ..plain.how.clone()
+        };
+        let name = "stdout closed after a line";
+        let run = plain.start_fairly(name, how, is_late).await;
+        if !run.acted {
+            continue;
+        }
+        // A machine under load may be slow once.
+        if run.after_act.is_none_or(|time| time <= PROMPT) || run.end == End::TimedOut {
+            return Some(run);
+        }
+        slowest = Some(run);
+    }
+    slowest
+}
+
+/// Nobody reads stderr: the tool ends as it does otherwise.
+pub async fn stderr(plain: &Plain<'_>) {
+    let judge = plain.session.judge(&plain.command.name);
+    let Some(open) = &plain.run else {
+        return judge.not_applicable(&STDERR, "the stream has no end of its own");
+    };
+    let closed = How {
+        stderr_closed: true,
+        ..plain.how.clone()
+    };
+    let mut tally = Tally::default();
+    if !open.stderr.is_empty() {
+        let run = plain.start("stderr closed", closed.clone()).await;
+        compare(&run, open, &mut tally);
+    }
+    if is_read_only(plain.session, plain.command) {
+        let words = with_options(&plain.words, &[unknown_flag(plain.session)]);
+        let name = &plain.command.name;
+        let refused =
+            plain
+                .session
+                .run(name, "refused, with stderr open", &words, plain.how.clone());
+        let refused = refused.await;
+        if !refused.stderr.is_empty() {
+            let unheard = plain
+                .session
+                .run(name, "refused, with stderr closed", &words, closed);
+            compare(&unheard.await, &refused, &mut tally);
+        }
+    }
+    tally.settle(judge, &STDERR, |judge, rule| {
+        judge.not_applicable(rule, "it writes nothing to stderr");
+    });
+}
+
+fn compare(closed: &Arc<Capture>, open: &Capture, tally: &mut Tally) {
+    let fits =
+        closed.end == open.end || matches!(closed.end, End::Code(141) | End::Signal(libc::SIGPIPE));
+    let wrong = (!fits).then(|| {
+        format!(
+            "`{}`: {}, where it is {} otherwise",
+            closed.probe,
+            closed.end.told(),
+            open.end.told()
+        )
+    });
+    tally.see(closed, wrong, &closed.end.told());
+}

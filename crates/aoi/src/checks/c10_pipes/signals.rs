@@ -1,0 +1,425 @@
+//! SIGINT and SIGTERM, to the process and to its group.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use super::rules::{
+    ENDS, EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SIGNAL, SILENT, SUMMARY, TORN, TRACE,
+    UNBOUNDED, ZERO,
+};
+use super::{Plain, TRIES};
+use crate::capture::{Capture, End};
+use crate::checks::tally::Tally;
+use crate::run::{Output, Reader, line_feeds};
+use crate::session::How;
+use crate::stream::{Line, Stream};
+use crate::streams::small_pipe;
+use crate::trace;
+
+/// From the signal to the end.
+const PROMPT: Duration = Duration::from_secs(5);
+/// How long an unbounded stream is watched.
+const WATCHED: Duration = Duration::from_secs(2);
+
+const SIGNALS: [(i32, &str, bool); 4] = [
+    (libc::SIGINT, "SIGINT", false),
+    (libc::SIGTERM, "SIGTERM", false),
+    (libc::SIGINT, "SIGINT to the group", true),
+    (libc::SIGTERM, "SIGTERM to the group", true),
+];
+
+/// How the target is kept from ending before the signal comes.
+#[derive(Clone, Debug)]
+struct Way {
+    words: Vec<String>,
+    /// Tried one after another.
+    outputs: Vec<Output>,
+}
+
+pub async fn check(plain: &Plain<'_>) {
+    let judge = plain.session.judge(&plain.command.name);
+    if !plain.command.unbounded {
+        for rule in UNBOUNDED.iter().copied() {
+            judge.not_applicable(rule, "the stream has an end of its own");
+        }
+    }
+    let Some(way) = way(plain) else {
+        for rule in SIGNAL.iter().copied() {
+            judge.not_verified(
+                rule,
+                "it ends too soon for a signal; give a `slow` run of it",
+            );
+        }
+        return;
+    };
+    let runs = join_all(SIGNALS.map(|signal| reach(plain, &way, signal)));
+    let (runs, watched) = tokio::join!(runs, watch(plain));
+    let mut marks = Marks::default();
+    for (run, (number, name, _)) in runs.iter().zip(SIGNALS) {
+        match run {
+            Some(run) => marks.look(run, number),
+            None => marks.missed(&format!(
+                "{name} did not meet it while it ran, in any of its tries; give a `slow` run of it"
+            )),
+        }
+    }
+    if let Some(run) = &watched {
+        marks.look(run, libc::SIGINT);
+    }
+    marks.settle(plain);
+}
+
+fn way(plain: &Plain) -> Option<Way> {
+    let (words, outputs) = match (&plain.command.slow, &plain.run) {
+        (Some(slow), _) => {
+            let words = plain.session.fill(slow, &[], plain.session.common());
+            (words, vec![Output::Pipe; TRIES])
+        }
+        (None, None) => (plain.words.clone(), vec![Output::Pipe; TRIES]),
+        (None, Some(run)) => (plain.words.clone(), backpressure(&run.stdout)),
+    };
+    (!outputs.is_empty()).then_some(Way { words, outputs })
+}
+
+/// Pipes that are full before the target has written everything, but not before its first line.
+fn backpressure(stdout: &[u8]) -> Vec<Output> {
+    let mut lines = stdout
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::len);
+    let (Some(first), Some(second)) = (lines.next(), lines.next()) else {
+        return Vec::new();
+    };
+    if first > small_pipe() / 2 {
+        return Vec::new();
+    }
+    if stdout.len() > 2 * small_pipe() {
+        return vec![Output::Small; TRIES];
+    }
+    // Some wait until a pipe has a free page, others write into what is left of one.
+    let room = u16::try_from(first + second / 2).unwrap_or(u16::MAX);
+    vec![Output::Slot, Output::Tight(room)]
+}
+
+/// A run that a signal met; `None` where that did not come about. One that seems to be deaf is
+/// tried again: a machine under load may be slow once.
+async fn reach(
+    plain: &Plain<'_>,
+    way: &Way,
+    (number, name, group): (i32, &str, bool),
+) -> Option<Arc<Capture>> {
+    let mut deaf = None;
+    for output in &way.outputs {
+        let how = How {
+            output: *output,
+            reader: Reader::Signal { number, group },
+            ..plain.how.clone()
+        };
+        let session = plain.session;
+        let whole = plain.run.as_deref();
+        // What a tool shows that had no time to hear the signal, or to be there for it.
+        let odd = |run: &Capture| {
+            is_late(run) || looks_untouched(run, whole) || !has_summary(run) || !run.acted
+        };
+        let run = session
+            .run_fairly(&plain.command.name, name, &way.words, how, odd)
+            .await;
+        if !was_met(&run, whole) {
+            // What says nothing in all its time will not do so next time.
+            match run.end {
+                End::TimedOut => break,
+                _ => continue,
+            }
+        }
+        let slow = run.end != End::TimedOut && is_late(&run);
+        if !slow && !looks_untouched(&run, whole) {
+            return Some(run);
+        }
+        deaf = Some(run);
+    }
+    deaf
+}
+
+/// The signal came before the end of the work, beyond doubt. A run that looks untouched may have
+/// ended by itself in that moment; one that prints little may have had nothing left to do but to
+/// print it. A tool without a summary looks untouched where all is as in `whole`, its run to the
+/// end.
+fn was_met(run: &Capture, whole: Option<&Capture>) -> bool {
+    let prints_little = matches!(run.output, Output::Slot | Output::Tight(_));
+    run.acted && (!looks_untouched(run, whole) || (run.outlived && !prints_little))
+}
+
+fn looks_untouched(run: &Capture, whole: Option<&Capture>) -> bool {
+    let as_ever = whole.is_some_and(|whole| whole.end == run.end && whole.stdout == run.stdout);
+    as_ever || looks_done(run) || died_behind_the_end(run, whole)
+}
+
+/// Killed by the signal with everything said, to the last line: interpreters that shut down let go
+/// of their handlers, and there was nothing left to interrupt.
+fn died_behind_the_end(run: &Capture, whole: Option<&Capture>) -> bool {
+    let said = |run: &Capture| line_feeds(&run.stdout);
+    let stream = Stream::read(&run.stdout);
+    matches!(run.end, End::Signal(_))
+        && whole.is_some_and(|whole| whole.end.is_success() && said(whole) == said(run))
+        && stream.ok() == Some(true)
+        && !is_interrupted(&stream)
+}
+
+fn is_late(run: &Capture) -> bool {
+    run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT)
+}
+
+fn has_summary(run: &Capture) -> bool {
+    Stream::read(&run.stdout).of("aoi:summary").next().is_some()
+}
+
+fn looks_done(run: &Capture) -> bool {
+    let stream = Stream::read(&run.stdout);
+    run.end.is_success() && stream.ok() == Some(true) && !is_interrupted(&stream)
+}
+
+fn is_interrupted(stream: &Stream) -> bool {
+    let reason = stream.summary().and_then(|line| line.get("reason"));
+    reason.and_then(Value::as_str) == Some("interrupted")
+}
+
+/// An unbounded stream, read for a while and then cancelled.
+async fn watch(plain: &Plain<'_>) -> Option<Arc<Capture>> {
+    if !plain.command.unbounded {
+        return None;
+    }
+    let judge = plain.session.judge(&plain.command.name);
+    let how = How {
+        reader: Reader::Watch {
+            time: WATCHED,
+            number: libc::SIGINT,
+        },
+        limit: Some(plain.session.options.limit + WATCHED),
+        ..plain.how.clone()
+    };
+    let name = "watched for two seconds";
+    // A signal that meets it before it was ready may end it without a word.
+    let odd = |run: &Capture| is_late(run) || !has_summary(run);
+    let mut run = plain.start_fairly(name, how.clone(), odd).await;
+    for _ in 1..TRIES {
+        if !run.acted || lines_said(&run) > 0 {
+            break;
+        }
+        run = plain.start(name, how.clone()).await;
+    }
+    if !run.acted {
+        let text = format!("it ended by itself within two seconds: {}", run.end.told());
+        judge.broken(&ENDS, text, &run);
+        judge.not_verified(&SILENT, "it did not go on for two seconds");
+        return None;
+    }
+    judge.pass(&ENDS, "it went on until it was stopped");
+    let said = lines_said(&run);
+    let wrong = (said == 0).then(|| "nothing came in two seconds, not even aoi:meta".to_owned());
+    judge.held(
+        &SILENT,
+        &format!("{said} lines in two seconds"),
+        wrong,
+        &run,
+    );
+    // A signal that came before the first line may have come before anybody was there to hear it.
+    (said > 0).then_some(run)
+}
+
+/// Lines that the signal has not brought about.
+fn lines_said(run: &Capture) -> usize {
+    let stream = Stream::read(&run.stdout);
+    let is_end = |line: &&Line| line.kind() == Some("aoi:summary");
+    stream.lines.iter().filter(|line| !is_end(line)).count()
+}
+
+/// What the runs show, rule by rule.
+#[derive(Default)]
+struct Marks {
+    ignored: Tally,
+    hangs: Tally,
+    trace: Tally,
+    zero: Tally,
+    exit: Tally,
+    ok: Tally,
+    torn: Tally,
+    last: Tally,
+    summary: Tally,
+    reason: Tally,
+}
+
+impl Marks {
+    fn all(self) -> [(Tally, &'static crate::rules::Rule); 10] {
+        [
+            (self.ignored, &IGNORED),
+            (self.hangs, &HANGS),
+            (self.trace, &TRACE),
+            (self.zero, &ZERO),
+            (self.exit, &EXIT),
+            (self.ok, &OK_TRUE),
+            (self.torn, &TORN),
+            (self.last, &LAST),
+            (self.summary, &SUMMARY),
+            (self.reason, &REASON),
+        ]
+    }
+
+    fn missed(&mut self, why: &str) {
+        for tally in [
+            &mut self.ignored,
+            &mut self.hangs,
+            &mut self.trace,
+            &mut self.zero,
+            &mut self.exit,
+            &mut self.ok,
+            &mut self.torn,
+            &mut self.last,
+            &mut self.summary,
+            &mut self.reason,
+        ] {
+            tally.doubt(why);
+        }
+    }
+
+    fn look(&mut self, run: &Arc<Capture>, number: i32) {
+        let at = |what: &str| format!("`{}`: {what}", run.probe);
+        let found = trace::find(&run.stderr);
+        let wrong = found.map(|trace| {
+            at(&format!(
+                "a stack trace ({}): {:?}",
+                trace.language, trace.line
+            ))
+        });
+        self.trace.see(run, wrong, "no stack trace");
+        let late = is_late(run);
+        let ms = run.after_act.unwrap_or_default().as_millis();
+        let wrong = late.then(|| at(&format!("it was still there {ms} ms after the signal")));
+        self.hangs.see(run, wrong, "it ends soon after the signal");
+        if run.end == End::TimedOut {
+            return;
+        }
+        let ignored = looks_done(run);
+        let wrong = ignored.then(|| at("it went on to its end as if nothing had come"));
+        self.ignored.see(run, wrong, "the signal stops it");
+        if ignored {
+            return;
+        }
+        let stream = Stream::read(&run.stdout);
+        self.look_at_end(run, number, &stream);
+        self.look_at_lines(run, &stream);
+    }
+
+    fn look_at_end(&mut self, run: &Arc<Capture>, number: i32, stream: &Stream) {
+        let at = |what: &str| format!("`{}`: {what}", run.probe);
+        let wrong = run.end.is_success().then(|| at("it exits 0"));
+        self.zero.see(run, wrong, &run.end.told());
+        if !run.end.is_success() {
+            let usual = matches!(run.end, End::Code(130 | 143)) || run.end == End::Signal(number);
+            let wrong = (!usual).then(|| at(&run.end.told()));
+            self.exit.see(run, wrong, &run.end.told());
+        }
+        let mut summaries = stream.of("aoi:summary");
+        let says_ok = summaries.any(|line| line.get("ok") == Some(&Value::Bool(true)));
+        let wrong = says_ok.then(|| at("its summary says ok: true"));
+        self.ok.see(run, wrong, "it does not say ok: true");
+        let count = stream.of("aoi:summary").count();
+        let wrong = (count == 0).then(|| at(&format!("no summary, {}", run.end.told())));
+        self.summary.see(run, wrong, "a summary comes");
+        if count == 0 {
+            return;
+        }
+        let wrong = match (count, stream.summary()) {
+            (1, Some(_)) => None,
+            (1, None) => Some(at("something follows the summary")),
+            (more, _) => Some(at(&format!("there are {more} summaries"))),
+        };
+        self.last.see(run, wrong, "one summary, and it is last");
+        let reason = stream
+            .of("aoi:summary")
+            .last()
+            .and_then(|line| line.get("reason"));
+        let wrong = (reason.and_then(Value::as_str) != Some("interrupted")).then(|| match reason {
+            Some(other) => at(&format!("the summary's reason is {other}")),
+            None => at("the summary has no reason"),
+        });
+        self.reason.see(run, wrong, "the reason is \"interrupted\"");
+    }
+
+    fn look_at_lines(&mut self, run: &Arc<Capture>, stream: &Stream) {
+        let is_odd = |line: &&Line| line.json.is_none() && !line.bytes.is_empty();
+        let last = stream.lines.len();
+        // A process that was killed cannot finish its last line.
+        let killed = matches!(run.end, End::Signal(_));
+        let odd = stream
+            .lines
+            .iter()
+            .filter(|line| !(killed && line.number == last))
+            .find(|line| is_odd(line) || !line.complete);
+        let wrong = odd.map(|line| {
+            let after = if line.number == last {
+                ""
+            } else {
+                ", and more follows"
+            };
+            format!("`{}`: line {} is cut{after}", run.probe, line.number)
+        });
+        self.torn.see(run, wrong, "every line is whole");
+    }
+
+    fn settle(self, plain: &Plain) {
+        let judge = plain.session.judge(&plain.command.name);
+        for (tally, rule) in self.all() {
+            tally.settle(judge, rule, |judge, rule| {
+                judge.not_applicable(rule, "no interrupted run of it bears on this");
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Killed when all was said: nothing was interrupted. Killed before: something was, and who
+    /// says that all is well then is wrong.
+    #[test]
+    fn a_death_behind_the_end_is_no_interruption() {
+        let hit = "{\"type\":\"hit\"}\n";
+        let good = "{\"type\":\"aoi:summary\",\"ok\":true}\n";
+        let said = "{\"type\":\"aoi:summary\",\"ok\":false,\"reason\":\"interrupted\"}\n";
+        let run = |end, lines: &[&str]| Capture {
+            stdout: lines.concat().into_bytes(),
+            acted: true,
+            ..crate::session::tests::run(0, end)
+        };
+        let whole = run(End::Code(0), &[hit, hit, good]);
+        let killed = End::Signal(libc::SIGINT);
+        for (end, lines, met) in [
+            (killed, &[hit, hit, good][..], false),
+            (killed, &[hit, good], true),
+            (killed, &[hit, hit, said], true),
+            (killed, &[hit, hit], true),
+            (End::Code(130), &[hit, hit, good], true),
+            (End::Code(0), &[hit, hit, good], false),
+        ] {
+            let run = run(end, lines);
+            assert_eq!(was_met(&run, Some(&whole)), met, "{end:?} {lines:?}");
+        }
+        assert!(was_met(&run(killed, &[hit, hit, good]), None));
+    }
+
+    #[test]
+    fn a_pipe_that_fits_the_output() {
+        let lines =
+            |count: usize| "x".repeat(99) + &("\n".to_owned() + &"x".repeat(99)).repeat(count);
+        assert_eq!(backpressure(b"one line\n"), []);
+        assert_eq!(backpressure(b""), []);
+        assert_eq!(backpressure(lines(200).as_bytes()), [Output::Small; TRIES]);
+        let small = [Output::Slot, Output::Tight(10)];
+        assert_eq!(backpressure(b"1234567\n123\n"), small);
+        let long = format!("{}\n{{}}\n", "x".repeat(small_pipe()));
+        assert_eq!(backpressure(long.as_bytes()), []);
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether results can be used as they come.
+
+use std::time::Duration;
+
+use super::rules::STREAMS;
+use crate::checks::plain;
+use crate::probe::Command;
+use crate::session::{How, Session};
+use crate::sheet::Sheet;
+use crate::stream::{Line, Stream};
+
+/// What takes no longer needs no stream.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+/// Results come while the command still works, seen on a slow run.
+pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
+    let Some(slow) = &command.slow else {
+        let why = "the probe file has no `slow` run of it, which would show that";
+        return sheet.not_applicable(&STREAMS, why);
+    };
+    let words = session.fill(slow, &[], session.common());
+    let mut wrong = None;
+    // A machine that was busy at the wrong moment gets a second chance.
+    for alone in [false, true, true] {
+        let how = How {
+            alone,
+            slow: true,
+            ..How::default()
+        };
+        let run = session.run(&command.name, "slow", &words, how).await;
+        let stream = Stream::read(&run.stdout);
+        let is_result = |line: &&Line| match line.kind() {
+            Some("aoi:check") => true,
+            Some(kind) => !kind.starts_with("aoi:"),
+            None => false,
+        };
+        let results: Vec<&Line> = stream.lines.iter().filter(is_result).collect();
+        let arrived = |line: &Line| run.arrived(line.offset + 1);
+        let times = (
+            // To start up is no result's fault.
+            stream.lines.first().and_then(arrived),
+            results.first().and_then(|line| arrived(line)),
+            stream.summary().and_then(arrived),
+        );
+        let (Some(begun), Some(first), Some(last)) = times else {
+            let why = "the slow run has no results, or no summary";
+            return sheet.not_verified(&STREAMS, why);
+        };
+        if results.len() < 2 {
+            return sheet.not_applicable(&STREAMS, "the slow run has one result");
+        }
+        if last <= AT_ONCE {
+            let why = "the slow run takes less than half a second";
+            return sheet.not_applicable(&STREAMS, why);
+        }
+        let told = format!(
+            "the first result comes after {} ms, the summary after {} ms",
+            first.as_millis(),
+            last.as_millis()
+        );
+        let worked = last.saturating_sub(begun);
+        match worked > AT_ONCE {
+            true if 2 * first.saturating_sub(begun) < worked => {
+                return sheet.pass(&STREAMS, "the first result comes long before the summary");
+            }
+            // All of it came at once: held back, or after a start that takes its time?
+            false if begun.saturating_sub(start(session, command).await) <= AT_ONCE => {
+                let why = "apart from its start the slow run takes less than half a second";
+                return sheet.not_applicable(&STREAMS, why);
+            }
+            _ => {
+                let is_last = wrong.is_some() && !run.is_starved();
+                wrong = Some((told, run));
+                if is_last {
+                    break;
+                }
+            }
+        }
+    }
+    if let Some((message, run)) = wrong {
+        sheet.broken(&STREAMS, message, &run);
+    }
+}
+
+/// How long the tool needs for its first line where nothing slows it.
+async fn start(session: &Session, command: &Command) -> Duration {
+    let (words, how) = plain(session, command);
+    let run = session.run(&command.name, "its start", &words, how).await;
+    run.arrived(1).unwrap_or_default()
+}

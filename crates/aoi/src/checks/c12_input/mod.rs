@@ -1,0 +1,320 @@
+//! Check 12: malformed lines on standard input are handled as it is declared.
+
+mod feed;
+mod modes;
+mod rules;
+mod verdicts;
+
+use std::time::Duration;
+
+use feed::{Case, Feed, Out};
+use futures::future::join_all;
+use modes::Modes;
+use rules::{
+    AFTER, BEFORE, BOM, BUSY, CATEGORY, CRLF, DECLARED_MODE, DEFAULT, ENDS, ERROR, FAIL_FAST,
+    GOES_ON, GOOD, LAST_LINE, LINE, LINE_TOLD, LONG, MODE, MODE_MANIFEST, ONE_EACH, PARTIAL,
+    SILENT, TOLERANT_OK, UNKNOWN_FIELD, UNKNOWN_TYPE, UPSTREAM,
+};
+use serde_json::{Value, json};
+use verdicts::{ends, one_form, silence};
+
+use crate::observe::{Blocked, is_mutating};
+use crate::probe::{Command, Input, Mode};
+use crate::rules::Rule;
+use crate::session::Session;
+use crate::sheet::Sheet;
+
+pub const RULES: &[&Rule] = &[
+    &MODE,
+    &MODE_MANIFEST,
+    &DECLARED_MODE,
+    &GOOD,
+    &FAIL_FAST,
+    &ERROR,
+    &CATEGORY,
+    &LINE,
+    &LINE_TOLD,
+    &AFTER,
+    &BEFORE,
+    &ONE_EACH,
+    &GOES_ON,
+    &PARTIAL,
+    &TOLERANT_OK,
+    &SILENT,
+    &DEFAULT,
+    &LAST_LINE,
+    &CRLF,
+    &BOM,
+    &LONG,
+    &ENDS,
+    &UPSTREAM,
+    &UNKNOWN_TYPE,
+    &UNKNOWN_FIELD,
+    &BUSY,
+];
+const OF_FAIL_FAST: [&Rule; 3] = [&FAIL_FAST, &AFTER, &BEFORE];
+const OF_TOLERANT: [&Rule; 4] = [&ONE_EACH, &GOES_ON, &PARTIAL, &TOLERANT_OK];
+const OF_ERRORS: [&Rule; 5] = [&ERROR, &CATEGORY, &LINE, &LINE_TOLD, &SILENT];
+/// So long the input stays silent.
+const SILENCE: Duration = Duration::from_millis(1200);
+/// JSON that breaks off.
+const CUT: &str = "{\"aoi_lint\":";
+
+pub async fn check(session: &Session) {
+    let readers = session.commands().iter();
+    let readers = readers.filter_map(|command| Some((command, command.input.as_ref()?)));
+    join_all(readers.map(|(command, input)| one(session, command, input))).await;
+}
+
+async fn one(session: &Session, command: &Command, input: &Input) {
+    let mut sheet = Sheet::new(session.judge(&command.name));
+    if input.good.is_empty() {
+        for rule in RULES {
+            sheet.skip(rule, "the probe file has no `good` lines for its input");
+        }
+        return sheet.settle(&[], "");
+    }
+    let modes = Modes::of(session, command, input);
+    modes.judge(session, command, &mut sheet).await;
+    let feed = Feed::new(session, command);
+    let check = Lines {
+        session,
+        feed,
+        command,
+        input,
+        modes,
+    };
+    check.all(&mut sheet).await;
+    sheet.settle(RULES, "the probe did not come that far");
+}
+
+/// Runs that went side by side.
+type Runs = Vec<(Case, Result<Out, Blocked>)>;
+
+struct Lines<'c> {
+    session: &'c Session,
+    feed: Feed<'c>,
+    command: &'c Command,
+    input: &'c Input,
+    modes: Modes,
+}
+
+impl Lines<'_> {
+    async fn all(&self, sheet: &mut Sheet<'_>) {
+        let case = Case::new("good lines", &self.input.good);
+        let good = self.feed.run(&case, self.modes.usual());
+        let (good, silent) = tokio::join!(good, self.feed.wait(SILENCE, self.modes.usual()));
+        silence(silent, sheet);
+        let good = match good {
+            Ok(good) => good,
+            Err(blocked) => return blocked.tell(sheet, &self.without_mode()),
+        };
+        ends(&good, sheet);
+        if !good.is_clean() {
+            let how = good.run.end.told();
+            let errors = good.stream.errors().count();
+            let message = format!("good lines are not taken: {how}, {errors} aoi:error");
+            sheet.broken(&GOOD, message, &good.run);
+            let rest: Vec<&'static Rule> = self.without_mode();
+            let rest: Vec<_> = rest.into_iter().filter(|rule| rule.id != GOOD.id).collect();
+            return sheet.doubt(&rest, "good lines are not taken, so bad ones show nothing");
+        }
+        sheet.pass(&GOOD, "good lines are taken");
+        let (fast, tolerant, forms) = tokio::join!(self.fail_fast(), self.tolerant(), self.forms());
+        self.judge_default(&good, fast.as_ref(), tolerant.as_ref(), sheet);
+        self.judge_fail_fast(fast, sheet);
+        self.judge_tolerant(tolerant, &good, sheet);
+        for (rule, run) in forms {
+            match run {
+                Ok(out) => one_form(rule, &out, &good, sheet),
+                Err(blocked) => blocked.tell(sheet, &[rule]),
+            }
+        }
+        self.special(&good, sheet).await;
+    }
+
+    fn without_mode(&self) -> Vec<&'static Rule> {
+        let all = RULES.iter().copied();
+        all.filter(|rule| rule.id != MODE.id && rule.id != DEFAULT.id)
+            .collect()
+    }
+
+    /// Lines that are no input, each once.
+    fn bad(&self) -> Vec<String> {
+        let is_object = |line: &String| {
+            serde_json::from_str::<Value>(line).is_ok_and(|value| value.is_object())
+        };
+        let mut bad = vec![CUT.to_owned()];
+        if self.input.good.iter().all(is_object) {
+            bad.push("[1]".to_owned());
+        }
+        for line in &self.input.bad {
+            if !bad.contains(line) {
+                bad.push(line.clone());
+            }
+        }
+        bad
+    }
+
+    async fn fail_fast(&self) -> Option<Runs> {
+        let words = self.modes.words(Mode::FailFast)?;
+        let good = &self.input.good;
+        let middle = good.len().div_ceil(2);
+        let mut cases = vec![
+            Case::with_bad("a bad line first", good, CUT, 0),
+            Case::with_bad("a bad line last", good, CUT, good.len()),
+        ];
+        for bad in self.bad() {
+            let shown: String = bad.chars().take(40).collect();
+            let what = format!("the bad line `{shown}` in the middle");
+            cases.push(Case::with_bad(&what, good, &bad, middle));
+        }
+        let mut runs = self
+            .feed
+            .run_all(&cases.iter().collect::<Vec<_>>(), words)
+            .await;
+        if !words.is_empty() && self.modes.default == Some(Mode::FailFast) {
+            let case = Case::with_bad("a bad line, no mode asked for", good, CUT, middle);
+            runs.push(self.feed.run(&case, &[]).await);
+            cases.push(case);
+        }
+        Some(cases.into_iter().zip(runs).collect())
+    }
+
+    /// Every bad line at once, good ones between them.
+    async fn tolerant(&self) -> Option<Runs> {
+        let words = self.modes.words(Mode::Tolerant)?;
+        let case = Case::mixed("bad lines among good ones", &self.input.good, &self.bad());
+        let run = self.feed.run(&case, words).await;
+        let mut runs = vec![(case, run)];
+        if !words.is_empty() && self.modes.default == Some(Mode::Tolerant) {
+            let what = "bad lines among good ones, no mode asked for";
+            let case = Case::mixed(what, &self.input.good, &self.bad());
+            let run = self.feed.run(&case, &[]).await;
+            runs.push((case, run));
+        }
+        Some(runs)
+    }
+
+    /// Good lines in other forms: all of them are to give the same.
+    async fn forms(&self) -> Vec<(&'static Rule, Result<Out, Blocked>)> {
+        let words = self.modes.usual();
+        let good = &self.input.good;
+        let mut long = good.clone();
+        if let Some(first) = long.first_mut() {
+            *first = feed::padded(first, 1 << 20);
+        }
+        let cases = [
+            (
+                &LAST_LINE,
+                Case::new("no line feed at the end", good).shaped(feed::unended),
+            ),
+            (
+                &CRLF,
+                Case::new("lines that end in CR LF", good).shaped(feed::crlf),
+            ),
+            (
+                &BOM,
+                Case::new("a byte order mark", good).shaped(feed::marked),
+            ),
+            (&LONG, Case::new("a line of a mebibyte", &long)),
+        ];
+        let runs = join_all(cases.iter().map(|(_, case)| self.feed.run(case, words))).await;
+        let rules = cases.iter().map(|(rule, _)| *rule as &'static Rule);
+        rules.zip(runs).collect()
+    }
+
+    /// Lines of other tools, fields that nobody knows, and no line at all.
+    async fn special(&self, good: &Out, sheet: &mut Sheet<'_>) {
+        let words = self.modes.usual();
+        let empty = self
+            .feed
+            .run(&Case::new("no line at all", &[]), words)
+            .await;
+        if let Ok(out) = &empty {
+            ends(out, sheet);
+        }
+        if self.input.upstream {
+            self.upstream(good, sheet).await;
+        } else {
+            let why = "the probe file does not say that it reads streams of other tools";
+            sheet.not_applicable(&UPSTREAM, why);
+            sheet.not_applicable(&UNKNOWN_TYPE, why);
+        }
+        if !is_mutating(self.session, self.command) {
+            let why = "events of an upstream may have more fields";
+            return sheet.not_applicable(&UNKNOWN_FIELD, why);
+        }
+        let with_field = self
+            .input
+            .good
+            .first()
+            .and_then(|line| feed::with_field(line));
+        let Some(line) = with_field else {
+            return sheet.not_applicable(&UNKNOWN_FIELD, "the first good line is no JSON object");
+        };
+        match self
+            .feed
+            .run(&Case::new("an unknown field", &[line]), words)
+            .await
+        {
+            Ok(out) => {
+                ends(&out, sheet);
+                let taken = out.is_clean();
+                let wrong = taken.then(|| "a line with an unknown field is taken".to_owned());
+                sheet.held(&UNKNOWN_FIELD, "it is refused", wrong, &out.run);
+            }
+            Err(blocked) => blocked.tell(sheet, &[&UNKNOWN_FIELD]),
+        }
+    }
+
+    async fn upstream(&self, good: &Out, sheet: &mut Sheet<'_>) {
+        let meta = json!({
+            "type": "aoi:meta", "tool": "upstream", "tool_version": "1.0.0", "aoi_version": "0.2",
+            "schema_name": "com.example.upstream.events", "schema_version": "1.0.0",
+            "command": "list",
+        });
+        let summary = json!({
+            "type": "aoi:summary", "ok": true, "count": self.input.good.len(),
+            "warning_count": 0, "error_count": 0, "partial": false, "truncated": false,
+        });
+        let unknown = json!({ "type": "aoi_lint_unknown_event", "id": "x-1" });
+        let framed = |extra: Option<String>| {
+            let mut lines = vec![meta.to_string()];
+            lines.extend(self.input.good.iter().cloned());
+            lines.extend(extra);
+            lines.push(summary.to_string());
+            lines
+        };
+        let cases: [(&'static Rule, Case); 2] = [
+            (
+                &UPSTREAM,
+                Case::new("a stream of another tool", &framed(None)),
+            ),
+            (
+                &UNKNOWN_TYPE,
+                Case::new(
+                    "an event of unknown type",
+                    &framed(Some(unknown.to_string())),
+                ),
+            ),
+        ];
+        let words = self.modes.usual();
+        let runs = join_all(cases.iter().map(|(_, case)| self.feed.run(case, words))).await;
+        for ((rule, case), run) in cases.iter().zip(runs) {
+            match run {
+                Ok(out) => {
+                    ends(&out, sheet);
+                    let wrong = out.differs(good).map(|how| format!("{}: {how}", case.what));
+                    sheet.held(
+                        rule,
+                        "the good lines are taken all the same",
+                        wrong,
+                        &out.run,
+                    );
+                }
+                Err(blocked) => blocked.tell(sheet, &[*rule]),
+            }
+        }
+    }
+}

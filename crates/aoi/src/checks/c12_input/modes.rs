@@ -1,0 +1,196 @@
+//! Which modes a command has for malformed lines, by the probe file and by what the tool says.
+
+use serde_json::Value;
+
+use super::rules::{DEFAULT, MODE, MODE_MANIFEST};
+use crate::observe::{is_mutating, manifest_run};
+use crate::probe::{Command, Input, Mode};
+use crate::session::{How, Session};
+use crate::sheet::Sheet;
+
+pub struct Modes {
+    fail_fast: Option<Vec<String>>,
+    tolerant: Option<Vec<String>>,
+    pub default: Option<Mode>,
+    /// The default by capabilities.
+    pub declared: Option<Mode>,
+    none: Vec<String>,
+}
+
+impl Modes {
+    pub fn of(session: &Session, command: &Command, input: &Input) -> Modes {
+        let declared = session.declared.get();
+        let entry = declared.and_then(|declared| declared.command(&command.name));
+        let said = entry.map_or_else(Said::default, said);
+        let mut modes = Modes {
+            fail_fast: input.fail_fast.clone(),
+            tolerant: input.tolerant.clone(),
+            default: input.default.or(said.default),
+            declared: said.default,
+            none: Vec::new(),
+        };
+        // What it does by default needs no words.
+        match modes.default {
+            Some(Mode::FailFast) => modes.fail_fast.get_or_insert_default(),
+            Some(Mode::Tolerant) => modes.tolerant.get_or_insert_default(),
+            None => &mut modes.none,
+        };
+        if let (None, Some(flag)) = (&modes.tolerant, said.continue_flag) {
+            modes.tolerant = Some(vec![flag]);
+        }
+        modes
+    }
+
+    pub fn words(&self, mode: Mode) -> Option<&[String]> {
+        match mode {
+            Mode::FailFast => self.fail_fast.as_deref(),
+            Mode::Tolerant => self.tolerant.as_deref(),
+        }
+    }
+
+    /// The words for runs in which no mode is asked for.
+    pub fn usual(&self) -> &[String] {
+        &self.none
+    }
+
+    pub async fn judge(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
+        self.manifest(session, command, sheet);
+        let both = self.fail_fast.is_some() && self.tolerant.is_some();
+        if self.fail_fast.is_some() || self.tolerant.is_some() {
+            sheet.pass(&MODE, "the mode is declared");
+        } else {
+            let name = command.ok.first().unwrap_or(&command.name).clone();
+            let how = How {
+                human: true,
+                ..How::default()
+            };
+            let words = [name, "--help".to_owned()];
+            let help = session.run(&command.name, "--help", &words, how).await;
+            let text = String::from_utf8_lossy(&help.stdout).to_lowercase();
+            let known = ["fail-fast", "fail fast", "continue-on-error", "malformed"];
+            match known.iter().find(|word| text.contains(**word)) {
+                Some(word) => {
+                    let why = format!(
+                        "--help speaks of `{word}`; say in the probe file which `modes` there are"
+                    );
+                    sheet.skip(&MODE, why);
+                }
+                None => {
+                    let message = "neither capabilities nor --help nor the probe file say what happens to malformed lines";
+                    sheet.broken(&MODE, message, &help);
+                }
+            }
+        }
+        if !both {
+            return sheet.not_applicable(&DEFAULT, "there is only one mode");
+        }
+        let kind = match is_mutating(session, command) {
+            true => "a command that changes something",
+            false => "a transform",
+        };
+        match self.default {
+            Some(Mode::FailFast) => sheet.pass(&DEFAULT, "it is fail-fast unless told"),
+            None => sheet.skip(
+                &DEFAULT,
+                "the probe file does not say which mode is the default",
+            ),
+            Some(Mode::Tolerant) => {
+                let captures = session.captures();
+                let run = captures.iter().find(|run| run.command == command.name);
+                let message = format!("{kind} goes on after errors without being told to");
+                match run {
+                    Some(run) => sheet.broken(&DEFAULT, message, run),
+                    None => sheet.not_verified(&DEFAULT, message),
+                }
+            }
+        }
+    }
+}
+
+impl Modes {
+    fn manifest(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {
+        let declared = session.declared.get();
+        let Some(entry) = declared.and_then(|declared| declared.command(&command.name)) else {
+            let why = "capabilities have no entry for the command";
+            return sheet.not_applicable(&MODE_MANIFEST, why);
+        };
+        let said = said(entry);
+        let source = manifest_run(session);
+        match (said.is_any, source) {
+            (true, _) => sheet.pass(&MODE_MANIFEST, "capabilities speak of it"),
+            (false, Some(run)) => {
+                let name = &command.name;
+                let message = format!("the entry of `{name}` does not speak of malformed lines");
+                sheet.broken(&MODE_MANIFEST, message, &run);
+            }
+            (false, None) => sheet.not_verified(&MODE_MANIFEST, "capabilities were not seen"),
+        }
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    default: Option<Mode>,
+    continue_flag: Option<String>,
+    /// Anything about it at all.
+    is_any: bool,
+}
+
+/// What an entry of capabilities says; the text fixes no names for it.
+fn said(entry: &Value) -> Said {
+    let places = [Some(entry), entry.get("input")];
+    let text = |keys: &[&str]| {
+        let mut found = places
+            .iter()
+            .flatten()
+            .flat_map(|place| keys.iter().filter_map(|key| place.get(key)?.as_str()));
+        found.next().map(str::to_owned)
+    };
+    let mode = |word: &str| {
+        let word = word.to_lowercase().replace('-', "_");
+        match word.as_str() {
+            "fail_fast" | "failfast" | "whole_input" => Some(Mode::FailFast),
+            "tolerant" | "per_line" | "continue" | "continue_on_error" => Some(Mode::Tolerant),
+            _ => None,
+        }
+    };
+    let names = [
+        "malformed",
+        "malformed_input",
+        "malformed_mode",
+        "on_malformed",
+        "error_mode",
+    ];
+    let named = text(&names);
+    let is_any = named.is_some();
+    let fixed = named.and_then(|word| mode(&word));
+    let default = text(&["default", "default_mode", "malformed_default"]);
+    Said {
+        default: fixed.or_else(|| default.and_then(|word| mode(&word))),
+        continue_flag: text(&["continue_flag"]),
+        is_any,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn capabilities_may_name_the_mode() {
+        let entry = json!({ "input": {
+            "malformed": "configurable", "default": "fail_fast", "continue_flag": "--go-on",
+        } });
+        let expected = Said {
+            default: Some(Mode::FailFast),
+            continue_flag: Some("--go-on".to_owned()),
+            is_any: true,
+        };
+        assert_eq!(said(&entry), expected);
+        let entry = json!({ "malformed_input": "per-line" });
+        assert_eq!(said(&entry).default, Some(Mode::Tolerant));
+        assert_eq!(said(&json!({ "name": "import" })), Said::default());
+    }
+}

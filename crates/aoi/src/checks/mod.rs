@@ -1,0 +1,175 @@
+//! The 13 checks of §18.2, a file each, and what the text asks for beyond them.
+
+mod advisory;
+mod c01_discoverable;
+mod c02_typed;
+mod c03_verifiable;
+mod c04_declared;
+mod c05_usage;
+mod c06_safe;
+mod c07_idempotent;
+mod c08_auditable;
+mod c09_secrets;
+mod c10_pipes;
+mod c11_bounded;
+mod c12_input;
+mod c13_versioned;
+mod tally;
+
+use crate::probe::Command;
+use crate::rules::Rule;
+use crate::run::Input;
+use crate::session::{How, Session};
+use crate::{LintError, misfit};
+
+/// The rules of every check.
+pub const RULES: &[&[&Rule]] = &[
+    c01_discoverable::RULES,
+    c02_typed::RULES,
+    c03_verifiable::RULES,
+    c04_declared::RULES,
+    c05_usage::RULES,
+    c06_safe::RULES,
+    c07_idempotent::RULES,
+    c08_auditable::RULES,
+    c09_secrets::RULES,
+    c10_pipes::RULES,
+    c11_bounded::RULES,
+    c12_input::RULES,
+    c13_versioned::RULES,
+    advisory::RULES,
+];
+
+/// Looks at every run of a session.
+type Conclusion = fn(&Session);
+
+/// Runs all checks. Those that start the tool go side by side; those that look at every run come
+/// last. Nothing is judged by a probe file that does not fit the tool.
+pub async fn all(session: &Session) -> Result<(), LintError> {
+    let wants = |check| session.wants(check);
+    crate::observe::prepare(session)
+        .await
+        .map_err(LintError::Setup)?;
+    c01_discoverable::check(session).await;
+    match misfit::mistakes(session) {
+        mistakes if mistakes.is_empty() => {}
+        mistakes => return Err(LintError::Misfit(mistakes)),
+    }
+    // These judge what the runs of others printed.
+    let judges_runs = [2, 3, 4, 5, 13].into_iter().any(wants);
+    // Some of what is asked for beyond the 13 shows in the course of theirs.
+    let advisory = session.wants_advisory();
+    tokio::join!(
+        when(wants(2), c02_typed::tempt(session)),
+        when(judges_runs, c03_verifiable::check(session)),
+        when(judges_runs, c05_usage::check(session)),
+        when(wants(6) || advisory, c06_safe::check(session)),
+        when(wants(7) || advisory, c07_idempotent::check(session)),
+        when(judges_runs || wants(8), c08_auditable::check(session)),
+        when(wants(9), c09_secrets::check(session)),
+        when(judges_runs || wants(10), c10_pipes::check(session)),
+        when(wants(11) || advisory, c11_bounded::check(session)),
+        when(judges_runs || wants(12), c12_input::check(session)),
+        when(judges_runs, c13_versioned::check(session)),
+        when(advisory, advisory::check(session)),
+    );
+    // To compile schemas and to search for secrets takes longer than some runs.
+    let conclude: [(u8, Conclusion); 6] = [
+        (2, c02_typed::check),
+        (4, c04_declared::check),
+        (13, c13_versioned::reported),
+        (3, c03_verifiable::conclude),
+        (5, c05_usage::conclude),
+        (9, c09_secrets::conclude),
+    ];
+    for (check, conclude) in conclude {
+        if wants(check) || advisory {
+            conclude(session);
+        }
+    }
+    if advisory {
+        advisory::conclude(session);
+    }
+    Ok(())
+}
+
+async fn when(wanted: bool, check: impl Future<Output = ()>) {
+    if wanted {
+        check.await;
+    }
+}
+
+/// How runs are called that are wrong on purpose.
+const MALFORMED: &str = "malformed: ";
+
+/// A run that any tool may refuse, so that it says nothing about success.
+fn is_bent(run: &crate::capture::Capture) -> bool {
+    run.canaries || run.probe.starts_with(MALFORMED)
+}
+
+/// Nobody says that it changes anything: it may be run as it is, again and again.
+pub fn is_harmless(session: &Session, command: &Command) -> bool {
+    let says = |key| {
+        session
+            .declared
+            .get()
+            .and_then(|d| d.flag(&command.name, key))
+    };
+    !command.mutating
+        && command.read_only != Some(false)
+        && says("read_only") != Some(false)
+        && says("destructive") != Some(true)
+}
+
+/// Somebody says that it changes nothing: other words may be put to it.
+fn is_read_only(session: &Session, command: &Command) -> bool {
+    let declared = session.declared.get();
+    let said = declared.and_then(|declared| declared.flag(&command.name, "read_only"));
+    let vouched = session.probe.file.is_some() || command.read_only == Some(true);
+    is_harmless(session, command) && (vouched || said == Some(true))
+}
+
+/// Words and input of a run that is to succeed.
+fn plain(session: &Session, command: &Command) -> (Vec<String>, How) {
+    let mut words = session.fill(&command.ok, &[], session.common());
+    let mut how = How {
+        input: crate::observe::text(command),
+        ..How::default()
+    };
+    if let Some(input) = &command.input {
+        if words.is_empty() {
+            words.push(command.name.clone());
+        }
+        if input.flag.first().is_some_and(|flag| !words.contains(flag)) {
+            words.extend(input.flag.iter().cloned());
+        }
+        how.input = Input::Bytes(upstream(input, true));
+    }
+    (words, how)
+}
+
+/// What the command reads: its good lines, as a stream of AOI where it wants one.
+fn upstream(input: &crate::probe::Input, is_whole: bool) -> Vec<u8> {
+    let meta = r#"{"type":"aoi:meta","tool":"upstream","aoi_version":"0.2"}"#;
+    let mut lines: Vec<String> = Vec::new();
+    if input.upstream {
+        lines.push(meta.to_owned());
+    }
+    lines.extend(input.good.iter().cloned());
+    if input.upstream && is_whole {
+        let count = input.good.len();
+        lines.push(format!(
+            r#"{{"type":"aoi:summary","ok":true,"count":{count}}}"#
+        ));
+    }
+    let mut text = lines.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.into_bytes()
+}
+
+/// A flag that no tool has.
+fn unknown_flag(session: &Session) -> String {
+    format!("--aoi-lint-{}", session.uniq())
+}

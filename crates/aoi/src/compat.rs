@@ -1,0 +1,151 @@
+//! The seven assertions of the reference's linter, by its names, on the run that was to succeed.
+
+use crate::capture::{Capture, End};
+use crate::model::Assertion;
+use crate::session::Session;
+use crate::stream::Stream;
+
+/// In the reference's order.
+pub const NAMES: [&str; 7] = [
+    "command_invocable",
+    "valid_jsonl",
+    "every_event_has_type",
+    "terminal_summary_present",
+    "summary_has_ok",
+    "summary_ok_true",
+    "exit_code_zero",
+];
+
+/// For each command that was run as it should succeed.
+pub fn assertions(session: &Session) -> Vec<Assertion> {
+    let captures = session.captures();
+    let run_of = |name: &str| {
+        captures
+            .iter()
+            .find(|run| run.is_machine && run.command == name && run.probe == "ok")
+    };
+    let commands = session.commands().iter();
+    commands
+        .filter_map(|command| Some((command, run_of(&command.name)?)))
+        .flat_map(|(command, run)| of_run(&command.name, run))
+        .collect()
+}
+
+fn of_run(command: &str, run: &Capture) -> Vec<Assertion> {
+    let stream = Stream::read(&run.stdout);
+    let lines = || stream.lines.iter().filter(|line| !line.bytes.is_empty());
+    let is_object =
+        |line: &&crate::stream::Line| line.json.as_ref().is_some_and(serde_json::Value::is_object);
+    let bad = lines().find(|line| !is_object(line));
+    let untyped = lines().find(|line| is_object(line) && line.kind().is_none());
+    let nothing = lines().next().is_none();
+    let ok = stream.summary().and_then(|summary| summary.get("ok"));
+    let line = |found: Option<&crate::stream::Line>, wrong: &str| match found {
+        Some(line) => format!("line {} {wrong}", line.number),
+        None if nothing => "it printed no line".to_owned(),
+        None => format!("{} lines", lines().count()),
+    };
+    let told = |value: Option<&serde_json::Value>| match value {
+        Some(value) => format!("ok is {value}"),
+        None => "there is no ok in a last summary".to_owned(),
+    };
+    let verdicts = [
+        // 126 and 127 are what a shell says of a program that cannot be run.
+        (
+            !matches!(run.end, End::TimedOut | End::Code(126 | 127)),
+            run.end.told(),
+        ),
+        (bad.is_none() && !nothing, line(bad, "is no JSON object")),
+        (
+            untyped.is_none() && bad.is_none() && !nothing,
+            line(untyped.or(bad), "has no type"),
+        ),
+        (
+            stream.summary().is_some(),
+            match stream.summary() {
+                Some(summary) => format!("line {}", summary.number),
+                None => "the last line is no aoi:summary".to_owned(),
+            },
+        ),
+        (ok.is_some(), told(ok)),
+        (ok.and_then(|ok| ok.as_bool()) == Some(true), told(ok)),
+        (run.end.is_success(), run.end.told()),
+    ];
+    NAMES
+        .into_iter()
+        .zip(verdicts)
+        .map(|(name, (ok, detail))| Assertion {
+            name: name.to_owned(),
+            command: command.to_owned(),
+            ok,
+            detail: crate::canary::masked(&detail),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn run(stdout: &str, end: End) -> Vec<bool> {
+        let capture = Capture {
+            command: "search".to_owned(),
+            probe: "ok".to_owned(),
+            argv: Vec::new(),
+            env: Vec::new(),
+            output: Default::default(),
+            reader: Default::default(),
+            stdout: stdout.as_bytes().to_vec(),
+            stderr: Vec::new(),
+            flooded: false,
+            end,
+            elapsed: Duration::ZERO,
+            starved: Duration::ZERO,
+            started: true,
+            cpu: Duration::ZERO,
+            arrivals: Vec::new(),
+            acted: false,
+            outlived: false,
+            survivors: 0,
+            held: false,
+            after_act: None,
+            is_machine: true,
+            version: None,
+            canaries: false,
+        };
+        of_run("search", &capture).iter().map(|a| a.ok).collect()
+    }
+
+    #[test]
+    fn each_assertion_holds_and_breaks() {
+        let summary = "{\"type\":\"aoi:summary\",\"ok\":true}\n";
+        assert_eq!(run(summary, End::Code(0)), [true; 7]);
+        for (stdout, end, broken) in [
+            (summary, End::TimedOut, &[0, 6][..]),
+            (summary, End::Code(127), &[0, 6]),
+            (summary, End::Code(3), &[6]),
+            (&*format!("hello\n{summary}"), End::Code(0), &[1, 2]),
+            (&*format!("[1]\n{summary}"), End::Code(0), &[1, 2]),
+            (&*format!("{{\"a\":1}}\n{summary}"), End::Code(0), &[2]),
+            (
+                &*format!("{summary}{{\"type\":\"x\"}}\n"),
+                End::Code(0),
+                &[3, 4, 5],
+            ),
+            ("{\"type\":\"aoi:summary\"}\n", End::Code(0), &[4, 5]),
+            (
+                "{\"type\":\"aoi:summary\",\"ok\":\"true\"}\n",
+                End::Code(0),
+                &[5],
+            ),
+            ("", End::Code(0), &[1, 2, 3, 4, 5]),
+        ] {
+            let found = run(stdout, end);
+            for (index, ok) in found.iter().enumerate() {
+                assert_eq!(!ok, broken.contains(&index), "{stdout:?} {end:?}: {index}");
+            }
+        }
+    }
+}

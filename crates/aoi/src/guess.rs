@@ -1,0 +1,306 @@
+//! What can be known of a tool without a probe file: what it says of itself, and which words of
+//! a command line are the tool, which the command and which machine mode.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::capture::{Capture, End};
+use crate::probe::{Command, Probe};
+use crate::run::{self, Costs, Input, Launch, Output, Reader, World};
+use crate::{LintError, argv};
+use agentproto_sandbox::workplace::Workplace;
+
+/// The words after these are a script, which belongs to the tool.
+const INTERPRETERS: [&str; 17] = [
+    "sh", "bash", "dash", "zsh", "python", "python3", "node", "nodejs", "deno", "bun", "tsx",
+    "ruby", "perl", "php", "lua", "java", "Rscript",
+];
+
+/// What a tool says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    pub capabilities: Option<Value>,
+    /// Text of `--help`, from either stream.
+    pub help: String,
+}
+
+impl Said {
+    /// The commands that it lists.
+    pub fn commands(&self) -> Vec<&Value> {
+        let list = self.capabilities.as_ref().and_then(|c| c.get("commands"));
+        let list = list.and_then(Value::as_array).map(Vec::as_slice);
+        let named = |entry: &&Value| name(entry).is_some_and(|name| !name.trim().is_empty());
+        list.unwrap_or_default().iter().filter(named).collect()
+    }
+}
+
+pub fn name(entry: &Value) -> Option<&str> {
+    entry.get("name").and_then(Value::as_str)
+}
+
+/// Asks a tool what it is. Nothing but discovery and help is run.
+pub struct Asker {
+    argv: Vec<OsString>,
+    limit: Duration,
+    world: World,
+    _place: Workplace,
+}
+
+impl Asker {
+    pub fn new(tool: &[String], base: &Path, limit: Duration) -> Result<Asker, LintError> {
+        let probe = Probe {
+            tool: tool.to_vec(),
+            base: base.to_owned(),
+            ..Probe::default()
+        };
+        let argv = argv(&probe)?;
+        let place = Workplace::new("aoi").map_err(LintError::Workplace)?;
+        let world = World::new(place.path().join("ask")).map_err(LintError::Workplace)?;
+        Ok(Asker {
+            argv,
+            limit,
+            world,
+            _place: place,
+        })
+    }
+
+    /// `capabilities`, as a subcommand or as a flag.
+    pub async fn capabilities(&self) -> Option<Value> {
+        for words in [
+            &["capabilities", "--output", "json"][..],
+            &["--capabilities"],
+        ] {
+            let run = self.run(words).await?;
+            let value: Option<Value> = serde_json::from_slice(&run.stdout).ok();
+            if let Some(value) = value.filter(|value| value.is_object() && run.end.is_success()) {
+                return Some(value);
+            }
+            // What hangs once would hang again.
+            if run.end == End::TimedOut {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Help of a command, or of the tool.
+    pub async fn help(&self, command: &[&str]) -> String {
+        let words = [command, &["--help"]].concat();
+        let Some(run) = self.run(&words).await else {
+            return String::new();
+        };
+        let said = match run.stdout.is_empty() {
+            true => run.stderr,
+            false => run.stdout,
+        };
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    async fn run(&self, words: &[&str]) -> Option<Capture> {
+        let mut argv = self.argv.clone();
+        argv.extend(words.iter().map(OsString::from));
+        let launch = Launch {
+            command: crate::model::TOOL.to_owned(),
+            probe: words.join(" "),
+            argv,
+            env: Vec::new(),
+            input: Input::Null,
+            output: Output::Pipe,
+            stderr_closed: false,
+            reader: Reader::All,
+            walls: None,
+            limit: self.limit,
+            is_slow: false,
+            is_machine: false,
+            version: None,
+            canaries: false,
+        };
+        run::run(&launch, &self.world, &Costs::default()).await.ok()
+    }
+}
+
+/// How many words of a command line start the tool: the program, or an interpreter, its flags
+/// and a script.
+pub fn tool_words(words: &[String], base: &Path) -> usize {
+    let Some(first) = words.first() else {
+        return 0;
+    };
+    let program = Path::new(first).file_name().and_then(|name| name.to_str());
+    if !program.is_some_and(|name| INTERPRETERS.contains(&name)) {
+        return 1;
+    }
+    let script = words
+        .iter()
+        .skip(1)
+        .position(|word| !word.starts_with('-'))
+        .filter(|at| words.get(at + 1).is_some_and(|w| base.join(w).is_file()));
+    script.map_or(1, |at| at + 2)
+}
+
+/// A probe for one command line that its author vouches for.
+pub fn probe(words: &[String], base: &Path, said: &Said) -> Probe {
+    let split = tool_words(words, base).min(words.len());
+    let (tool, rest) = words.split_at(split);
+    let mut tool = tool.to_vec();
+    // Runs happen elsewhere: a script is named by its whole path.
+    if let Some(script) = tool.get_mut(1..).and_then(<[String]>::last_mut) {
+        *script = base.join(&*script).to_string_lossy().into_owned();
+    }
+    let (machine_args, rest) = machine_args(rest);
+    let name = command_name(&rest, said)
+        .unwrap_or_else(|| tool.first().map(|word| base_name(word)).unwrap_or_default());
+    let entry = said
+        .commands()
+        .into_iter()
+        .find(|e| self::name(e) == Some(&name));
+    let says = |key: &str| {
+        entry
+            .and_then(|entry| entry.get(key))
+            .and_then(Value::as_bool)
+    };
+    let command = Command {
+        read_only: says("read_only"),
+        unbounded: says("unbounded") == Some(true),
+        name,
+        ok: rest.iter().map(|word| placed(word, base)).collect(),
+        ..Command::default()
+    };
+    Probe {
+        tool,
+        machine_args,
+        commands: vec![command],
+        base: base.to_owned(),
+        ..Probe::default()
+    }
+}
+
+/// The name of a program without its directory.
+pub fn base_name(word: &str) -> String {
+    let name = Path::new(word).file_name().and_then(|name| name.to_str());
+    name.unwrap_or(word).to_owned()
+}
+
+/// A path that is there is named wholly: runs happen in a directory of their own.
+fn placed(word: &str, base: &Path) -> String {
+    let path = base.join(word);
+    match word.contains('/') && path.exists() {
+        true => path.to_string_lossy().into_owned(),
+        false => word.to_owned(),
+    }
+}
+
+/// The words for machine mode, and the others.
+fn machine_args(words: &[String]) -> (Vec<String>, Vec<String>) {
+    const FLAGS: [&str; 3] = ["--output", "--format", "-o"];
+    let one = |word: &str| FLAGS.iter().any(|flag| word == format!("{flag}=jsonl"));
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).map(String::as_str);
+        let length = match next {
+            _ if word == "--" => break,
+            _ if one(word) => 1,
+            Some("jsonl") if FLAGS.contains(&word.as_str()) => 2,
+            _ => continue,
+        };
+        let (before, after) = words.split_at(at);
+        let (taken, after) = after.split_at(length.min(after.len()));
+        return (taken.to_vec(), [before, after].concat());
+    }
+    let usual = vec!["--output".to_owned(), "jsonl".to_owned()];
+    (usual, words.to_vec())
+}
+
+/// The longest name among the declared ones that stands in the words, or the first word that is
+/// no flag.
+fn command_name(words: &[String], said: &Said) -> Option<String> {
+    let commands = said.commands();
+    let names = commands.iter().filter_map(|entry| name(entry));
+    let matching = names.filter(|name| {
+        let parts: Vec<&str> = name.split_whitespace().collect();
+        words.windows(parts.len().max(1)).any(|some| some == parts)
+    });
+    let longest = matching.max_by_key(|name| name.split_whitespace().count());
+    longest.map(str::to_owned).or_else(|| {
+        let plain = words.iter().find(|word| !word.starts_with('-'));
+        plain.cloned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn guessed(line: &str, capabilities: Value) -> Probe {
+        let said = Said {
+            capabilities: Some(capabilities),
+            help: String::new(),
+        };
+        probe(&words(line), Path::new("/nowhere"), &said)
+    }
+
+    #[test]
+    fn machine_mode_is_found_or_added() {
+        for (line, machine, ok) in [
+            ("t search x", "--output jsonl", "search x"),
+            ("t search x --output jsonl", "--output jsonl", "search x"),
+            ("t --format jsonl search x", "--format jsonl", "search x"),
+            ("t search --output=jsonl x", "--output=jsonl", "search x"),
+            ("t -o jsonl search", "-o jsonl", "search"),
+            (
+                "t search --output json",
+                "--output jsonl",
+                "search --output json",
+            ),
+            (
+                "t run -- --output jsonl",
+                "--output jsonl",
+                "run -- --output jsonl",
+            ),
+        ] {
+            let probe = guessed(line, json!({}));
+            assert_eq!(probe.tool, ["t"], "{line}");
+            assert_eq!(probe.machine_args, words(machine), "{line}");
+            assert_eq!(probe.commands[0].ok, words(ok), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_command_is_the_longest_declared_name() {
+        let said = json!({ "commands": [
+            { "name": "auth", "read_only": false },
+            { "name": "auth status", "read_only": true },
+            { "name": "" }, { "nome": 1 }, 7
+        ] });
+        let command = guessed("t --debug auth status --all", said.clone())
+            .commands
+            .remove(0);
+        assert_eq!(command.name, "auth status");
+        assert_eq!(command.read_only, Some(true));
+        assert_eq!(
+            guessed("t auth login", said.clone()).commands[0].name,
+            "auth"
+        );
+        assert_eq!(guessed("t --x find", said.clone()).commands[0].name, "find");
+        assert_eq!(guessed("./bin/t --x", said).commands[0].name, "t");
+    }
+
+    #[test]
+    fn a_script_belongs_to_its_interpreter() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("tool.py"), "").expect("written");
+        let count = |line: &str| tool_words(&words(line), dir.path());
+        assert_eq!(count("python3 tool.py search"), 2);
+        assert_eq!(count("/usr/bin/python3 -u tool.py search"), 3);
+        assert_eq!(count("python3 absent.py"), 1);
+        assert_eq!(count("mytool tool.py"), 1);
+        assert_eq!(count(""), 0);
+    }
+}

@@ -1,0 +1,215 @@
+//! The AOI engine: what a command-line tool does in machine mode, held against AOI-CLI v0.2, per
+//! characteristic and per command.
+//!
+//! `probe` says what may be done with the tool, `session` runs it (`run`, `isolation`), `checks`
+//! judge what came (`stream`, `capture`), `model` is what they found. Nothing is proven by a run
+//! that could not have shown the opposite.
+
+pub mod canary;
+pub mod capture;
+pub mod checks;
+pub mod compat;
+pub mod ground;
+pub mod guess;
+pub mod hints;
+pub mod init;
+pub mod isolation;
+mod misfit;
+pub mod model;
+pub mod observe;
+pub mod probe;
+pub mod render;
+pub mod rules;
+pub mod run;
+pub mod schema;
+pub mod session;
+pub mod sheet;
+mod starved;
+pub mod stream;
+mod streams;
+pub mod strict;
+mod sweep;
+pub mod trace;
+
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use agentproto_manifest::fields::Mistake;
+use ground::{Ground, Lanes};
+use model::{Report, Subject, Timing, Tool};
+use probe::Probe;
+use session::{Options, Session};
+
+#[derive(Debug, thiserror::Error)]
+pub enum LintError {
+    #[error("there is no program `{0}`")]
+    NoProgram(String),
+    #[error("`{0}` is a file, but no program that may be run")]
+    NotExecutable(String),
+    #[error("the tool cannot be started: {0}")]
+    NotStarted(String),
+    #[error("the probe file does not fit the tool")]
+    Misfit(Vec<Mistake>),
+    #[error("{}", .0.message)]
+    Setup(Mistake),
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+    #[error("cannot make a directory for the runs: {0}")]
+    Workplace(#[source] std::io::Error),
+}
+
+/// Runs every check that the probe allows.
+pub async fn lint(
+    probe: Probe,
+    options: Options,
+    stop: &'static AtomicBool,
+) -> Result<Report, LintError> {
+    let begun = Instant::now();
+    let ground = ground(&probe, Lanes::new(options.jobs)).await?;
+    lint_on(&ground, begun, probe, options, stop).await
+}
+
+/// Ground for batteries of a tool, whatever its own words.
+pub async fn ground(probe: &Probe, lanes: Lanes) -> Result<Ground, LintError> {
+    let needs = isolation::Needs {
+        argv: &argv(probe)?,
+        credentials: &probe.credentials.files,
+    };
+    Ground::new(&needs, lanes).await
+}
+
+/// One battery among others of the same ground.
+pub async fn lint_on(
+    ground: &Ground,
+    begun: Instant,
+    probe: Probe,
+    options: Options,
+    stop: &'static AtomicBool,
+) -> Result<Report, LintError> {
+    let argv = argv(&probe)?;
+    let (place, _lent) = ground.part();
+    let jobs = options.jobs;
+    let session =
+        Session::new(probe, options, argv, place, ground, stop).map_err(LintError::Workplace)?;
+    let done = tokio::select! {
+        done = checks::all(&session) => done,
+        // Dropped, the runs under way end, and everything that they started.
+        () = stopped(stop) => Ok(()),
+    };
+    if let Some(why) = session.never_started() {
+        return Err(LintError::NotStarted(why));
+    }
+    done?;
+    Ok(report(&session, begun, jobs))
+}
+
+/// Comes back when the run is to end.
+pub async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn argv(probe: &Probe) -> Result<Vec<OsString>, LintError> {
+    let (first, rest) = probe
+        .tool
+        .split_first()
+        .ok_or_else(|| LintError::NoProgram(String::new()))?;
+    let program =
+        run::program(first, &probe.base).ok_or_else(|| LintError::NoProgram(first.clone()))?;
+    if !run::is_executable(&program) {
+        return Err(LintError::NotExecutable(first.clone()));
+    }
+    // A script after its interpreter: runs happen elsewhere.
+    let placed = |word: &String| {
+        let word = probe::braces::shown(word).into_owned();
+        let path = probe.base.join(&word);
+        match word.contains('/') && path.exists() {
+            true => path.into_os_string(),
+            false => OsString::from(word),
+        }
+    };
+    Ok([program.into_os_string()]
+        .into_iter()
+        .chain(rest.iter().map(placed))
+        .collect())
+}
+
+fn report(session: &Session, begun: Instant, jobs: usize) -> Report {
+    let mut checks = session.findings();
+    // Runs that one check needs show something of others, but not everything.
+    let only = &session.options.only;
+    checks.retain(|finding| only.is_empty() || only.contains(&finding.check));
+    checks.extend(misfit::unprobed(session));
+    for finding in &mut checks {
+        canary::mask(finding);
+    }
+    checks.sort_by(|a, b| (a.check, &a.command, &a.rule).cmp(&(b.check, &b.command, &b.rule)));
+    let names: Vec<String> = session.commands().iter().map(|c| c.name.clone()).collect();
+    let matrix = model::matrix(&checks, &names);
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let wall = begun.elapsed();
+    let started = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |now| now.saturating_sub(wall).as_secs());
+    let mut report = Report {
+        schema: model::SCHEMA.to_owned(),
+        tool: Tool {
+            name: "agentproto".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        target: subject(session),
+        summary: model::summary(&checks, &matrix),
+        matrix,
+        checks,
+        timing: Timing {
+            wall_ms: ms(wall),
+            target_ms: ms(session.costs.target()),
+            waits_ms: ms(session.costs.waits()),
+            busy_ms: ms(session.costs.busy()),
+            runs: session.costs.runs(),
+            jobs: jobs as u64,
+        },
+        isolation: session.isolation.told.clone(),
+        partial: false,
+        started,
+        compat: match session.options.compat {
+            true => compat::assertions(session),
+            false => Vec::new(),
+        },
+    };
+    if session.is_stopped() {
+        report.cut_short();
+    }
+    report
+}
+
+fn subject(session: &Session) -> Subject {
+    let declared = session.declared.get();
+    let said = |key: &str| {
+        let value = declared?.capabilities.as_ref()?.get(key)?;
+        value.as_str().map(str::to_owned)
+    };
+    let first = session
+        .probe
+        .tool
+        .first()
+        .map(|word| guess::base_name(word));
+    Subject {
+        name: said("tool").or(first).unwrap_or_default(),
+        version: said("tool_version"),
+        argv: session.probe.tool.clone(),
+        probe_file: session
+            .probe
+            .file
+            .as_ref()
+            .map(|file| file.to_string_lossy().into_owned()),
+        lines: session
+            .commands()
+            .iter()
+            .filter(|command| command.line > 0)
+            .map(|command| (command.name.clone(), command.line))
+            .collect(),
+    }
+}

@@ -1,0 +1,153 @@
+//! Names in braces: what stands for something else in the texts of a probe file, and how a text
+//! says that it means the braces themselves.
+
+use std::borrow::Cow;
+
+use agentproto_manifest::fields::Notes;
+use agentproto_manifest::{Node, Value};
+use agentproto_text::{closest_of, one_of};
+
+/// What is filled in.
+const NAMES: [&str; 5] = ["world", "here", "uniq", "id", "canary"];
+
+/// Braces that were doubled, until the word is used: characters that no text has.
+const OPEN: char = '\u{fdd0}';
+const CLOSE: char = '\u{fdd1}';
+
+/// A name in braces, and where it stands.
+struct Braced<'t> {
+    name: &'t str,
+    start: usize,
+    end: usize,
+    is_doubled: bool,
+}
+
+fn next(text: &str, from: usize) -> Option<Braced<'_>> {
+    let rest = text.get(from..)?;
+    rest.match_indices('{').find_map(|(at, _)| {
+        let start = from + at;
+        let is_doubled = text.get(start + 1..)?.starts_with('{');
+        let begins = start + if is_doubled { 2 } else { 1 };
+        let name = name(text.get(begins..)?)?;
+        let after = text.get(begins + name.len()..)?;
+        let closing = if is_doubled { "}}" } else { "}" };
+        // `${HOME}` is a shell's.
+        let is_shell = text.get(..start)?.ends_with('$');
+        (after.starts_with(closing) && !is_shell).then_some(Braced {
+            name,
+            start,
+            end: begins + name.len() + closing.len(),
+            is_doubled,
+        })
+    })
+}
+
+/// The identifier at the beginning of a text.
+fn name(text: &str) -> Option<&str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    let name = text.get(..end)?;
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        .then_some(name)
+}
+
+/// Puts doubled braces out of reach of whatever fills names in.
+pub fn hide(text: &mut String) {
+    let mut from = 0;
+    while let Some(found) = next(text, from) {
+        from = found.end;
+        if found.is_doubled {
+            let plain = format!("{OPEN}{}{CLOSE}", found.name);
+            let start = found.start;
+            text.replace_range(start..found.end, &plain);
+            from = start + plain.len();
+        }
+    }
+}
+
+/// The word as the tool gets it.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match text.contains([OPEN, CLOSE]) {
+        true => Cow::Owned(text.replace(OPEN, "{").replace(CLOSE, "}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// As `shown`, of what a tool reads.
+pub fn shown_bytes(bytes: Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if text.contains([OPEN, CLOSE]) => shown(text).into_owned().into_bytes(),
+        _ => bytes,
+    }
+}
+
+/// Notes every name in braces that nothing is filled in for.
+pub fn check(node: &Node, notes: &mut Notes) {
+    walk(node, false, notes);
+}
+
+/// `is_free`: a text that may be anything, where only what is nearly a name is taken for one.
+fn walk(node: &Node, is_free: bool, notes: &mut Notes) {
+    match &node.value {
+        Value::Str(text) => {
+            let mut from = 0;
+            while let Some(found) = next(text, from) {
+                from = found.end;
+                if found.is_doubled || NAMES.contains(&found.name) {
+                    continue;
+                }
+                let name = found.name;
+                let hint = match closest_of(name, NAMES) {
+                    Some(meant) => format!("did you mean {{{meant}}}?"),
+                    None if is_free => continue,
+                    None => format!("known are {}", one_of(&NAMES)),
+                };
+                let wrong = format!(
+                    "nothing is filled in for {{{name}}}; {hint} ({{{{{name}}}}} stands for \
+                     {{{name}}} itself)"
+                );
+                notes.wrong(node.span, wrong);
+            }
+        }
+        _ if node.is_seq() => {
+            for item in node.items() {
+                walk(item, is_free, notes);
+            }
+        }
+        _ => {
+            for entry in node.entries() {
+                let key = entry.key.as_str();
+                if key != "title" {
+                    let is_free = is_free || matches!(key, "bad" | "stdin");
+                    walk(&entry.value, is_free, notes);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubled_braces_are_braces() {
+        for (written, meant) in [
+            ("{{id}}", "{id}"),
+            ("a{{x}}b{{y-1}}", "a{x}b{y-1}"),
+            ("{{{name}}}", "{{name}}"),
+            ("{id}", "{id}"),
+            (r#"{"a":{"b":1}}"#, r#"{"a":{"b":1}}"#),
+            ("{{}} {{ a }} {{a} {a}}", "{{}} {{ a }} {{a} {a}}"),
+            ("{{é}}", "{{é}}"),
+            ("{{", "{{"),
+        ] {
+            let mut text = written.to_owned();
+            hide(&mut text);
+            assert!(!text.contains("{id}") || written == "{id}", "{written}");
+            assert_eq!(shown(&text), meant, "{written}");
+            let bytes = shown_bytes(text.into_bytes());
+            assert_eq!(bytes, meant.as_bytes(), "{written}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The rules of the AOI engine as text: for `explain`, `rules --kind aoi`, SARIF and
+//! docs/aoi-rules.md.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::words;
+use crate::hints;
+use crate::model::{Check, characteristics};
+use crate::rules::{self, Level, Rule};
+use agentproto_report::TOOL;
+use agentproto_report::aoi::{Emitter, Fields, object, pages_jsonl};
+use agentproto_report::event::Event;
+use agentproto_text as text;
+
+/// The page of one rule; its title is a heading of `level`.
+pub fn markdown(rule: &Rule, level: usize) -> String {
+    let heading = "#".repeat(level.clamp(1, 6));
+    let mut page = format!(
+        "{heading} {}\n\n{}.\n\n{}\n\n**Do**: {}\n\n",
+        rule.id, rule.demands, rule.why, rule.hint
+    );
+    for (language, advice) in hints::of(rule.topic) {
+        page.push_str(&format!("- {}: {advice}\n", language.as_str()));
+    }
+    page.push_str(&format!(
+        "\nSource: AOI-CLI v0.2 {} ({})",
+        rule.section,
+        weight(rule)
+    ));
+    if !rule.register.is_empty() {
+        page.push_str(&format!("; decides {}", rule.register.join(", ")));
+    }
+    page.push('\n');
+    page
+}
+
+fn weight(rule: &Rule) -> &'static str {
+    match rule.level {
+        Level::Must => "MUST: broken, it fails",
+        Level::Should => "SHOULD: broken, it warns, with --strict it fails",
+        Level::Open => "left open by the text: broken, it warns",
+    }
+}
+
+/// `Typed · Verifiable`, or nothing for advice.
+fn about(check: Check) -> String {
+    let names = characteristics(check).iter().map(|c| c.as_str());
+    names.collect::<Vec<_>>().join(" · ")
+}
+
+/// docs/aoi-rules.md.
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# AOI rules\n\n\
+         <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test aoi_lint` \
+         writes this file. -->\n\n\
+         What `agentproto aoi-lint` checks ([guide](aoi-lint.md)). `agentproto explain AOI-03.count` \
+         prints one of these entries with advice for Python, Node, Go, Rust and shell.\n",
+    );
+    let mut before = None;
+    for rule in sorted() {
+        if before != Some(rule.check) {
+            before = Some(rule.check);
+            out.push_str(&match rule.check {
+                Check::Number(number) => {
+                    format!("\n## Check {number}: {}\n\n", about(rule.check))
+                }
+                Check::Advisory => "\n## Beyond the 13\n\n".to_owned(),
+            });
+            out.push_str(
+                "| rule | | source | what is demanded, and what to do |\n|---|---|---|---|\n",
+            );
+        }
+        let cell = |text: &str| text.replace('|', "\\|");
+        out.push_str(&format!(
+            "| `{}` | {} | {} | {}. {} |\n",
+            rule.id,
+            words::level(rule.level),
+            cell(rule.section),
+            cell(rule.demands),
+            cell(rule.hint),
+        ));
+    }
+    out
+}
+
+/// In the order of the checks.
+pub fn sorted() -> Vec<&'static Rule> {
+    let mut all: Vec<&Rule> = rules::all().collect();
+    all.sort_by_key(|rule| rule.check);
+    all
+}
+
+fn record(rule: &Rule) -> io::Result<Fields> {
+    Ok(object(json!({
+        "id": rule.id,
+        "check": serde_json::to_value(rule.check)?,
+        "characteristics": characteristics(rule.check),
+        "level": words::level(rule.level),
+        "section": rule.section,
+        "demands": rule.demands,
+        "why": rule.why,
+        "hint": rule.hint,
+        "decides": rule.register,
+    })))
+}
+
+/// `rules --kind aoi`.
+pub fn list_human(all: &[&Rule], width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let widest = all.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
+    let room = width.saturating_sub(widest + 20).max(24);
+    for rule in all {
+        writeln!(
+            out,
+            "{:widest$}  {:<6}  {:<6}  {}",
+            rule.id,
+            words::level(rule.level),
+            text::clip(rule.section, 6),
+            text::clip(rule.demands, room)
+        )?;
+    }
+    let number = text::count(all.len(), "rule", "rules");
+    writeln!(out, "\n{number}. More about one: agentproto explain RULE")
+}
+
+pub fn list_json(all: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
+    let list: io::Result<Vec<Fields>> = all.iter().map(|rule| record(rule)).collect();
+    let document = json!({
+        "schema": "agentproto.aoi-rules/v1",
+        "tool": { "name": TOOL, "version": env!("CARGO_PKG_VERSION") },
+        "rules": list?,
+    });
+    writeln!(out, "{}", text::pretty(&document)?)
+}
+
+/// `more` goes into the summary.
+pub fn list_jsonl(
+    all: &[&Rule],
+    elapsed: Duration,
+    more: Fields,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+    emitter.meta("rules")?;
+    for rule in all {
+        emitter.event(Event::AoiRule, &record(rule)?)?;
+    }
+    emitter.summary(true, elapsed, more)
+}
+
+/// `explain AOI-…`.
+pub fn explain_human(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(markdown(rule, 1).as_bytes())
+}
+
+pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    let mut document = object(json!({ "schema": "agentproto.aoi-rule/v1" }));
+    document.extend(record(rule)?);
+    document.insert("markdown".to_owned(), markdown(rule, 1).into());
+    writeln!(out, "{}", text::pretty(&Value::Object(document))?)
+}
+
+pub fn explain_jsonl(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    pages_jsonl(std::iter::once((rule.id, markdown(rule, 1))), out)
+}

@@ -1,0 +1,619 @@
+//! One run of the target: a fresh process with known streams and a known environment, and a
+//! reader that does what the probe is about.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::capture::{Capture, End};
+use crate::isolation::Walls;
+use crate::starved;
+use crate::streams::{Ends, streams};
+use crate::sweep::{Lent, Sweeper};
+use agentproto_sandbox::plan::unconfined;
+use agentproto_sandbox::spawn::{self, Child, Exit, Options, SpawnError};
+
+/// Of standard output and standard error so much is kept; a target that prints more is ended.
+pub const KEPT: usize = 64 << 20;
+/// Nor may it print more lines than this: each costs many times its own bytes.
+const KEPT_LINES: usize = 200_000;
+/// So much of a target that did: its runs together must fit into memory.
+const KEPT_OF_FLOOD: usize = 64 << 10;
+/// After SIGTERM, before SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// A target that writes into a tight pipe has so long to begin.
+const FIRST_BYTES: Duration = Duration::from_secs(2);
+/// From the first line to the signal.
+const BEFORE_SIGNAL: Duration = Duration::from_millis(50);
+/// After the end of the target its own children may write for so long.
+const LINGER_MS: u32 = 500;
+/// How many arrivals are noted.
+const ARRIVALS: usize = 4096;
+
+#[derive(Clone, Debug, Default)]
+pub enum Input {
+    /// `/dev/null`.
+    #[default]
+    Null,
+    /// No descriptor 0 at all.
+    Closed,
+    Bytes(Vec<u8>),
+    /// A pipe that stays open and says nothing.
+    Silent,
+    /// The controlling terminal of the target, on which nobody types.
+    Terminal,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    #[default]
+    Pipe,
+    /// A pipe of one page.
+    Small,
+    /// Such a pipe, full but for so many bytes: whatever the target writes beyond them waits for
+    /// the reader.
+    Tight(u16),
+    /// A pipe of two pages, the first of them full: a target that waits until its output is ready
+    /// writes once, and no more.
+    Slot,
+    /// A pipe whose reader is gone before the target starts.
+    Closed,
+    /// `/dev/full`: every write fails.
+    Full,
+    /// A terminal, which turns line feeds into CR LF; they are turned back.
+    Terminal,
+}
+
+/// What the reader of standard output does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Reader {
+    #[default]
+    All,
+    /// Reads nothing until so much time has passed or the target has ended.
+    Late(Duration),
+    /// Reads so many lines and a byte of the next one, and nothing more for a while.
+    Pause { lines: usize, time: Duration },
+    /// Closes its end after the first line.
+    OneLine,
+    /// After the first line and a little while a signal; then reads the rest.
+    Signal { number: i32, group: bool },
+    /// Reads for so long, then sends a signal.
+    Watch { time: Duration, number: i32 },
+}
+
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub command: String,
+    pub probe: String,
+    /// The program by its path, then its arguments.
+    pub argv: Vec<OsString>,
+    /// Beside the usual variables; wins over them.
+    pub env: Vec<(String, String)>,
+    pub input: Input,
+    pub output: Output,
+    /// Nobody reads standard error.
+    pub stderr_closed: bool,
+    pub reader: Reader,
+    pub walls: Option<Walls>,
+    pub limit: Duration,
+    /// The target is known to take its time.
+    pub is_slow: bool,
+    pub is_machine: bool,
+    pub version: Option<String>,
+    pub canaries: bool,
+}
+
+impl Launch {
+    /// Most of its time nothing happens.
+    pub fn waits(&self) -> bool {
+        let reader = !matches!(self.reader, Reader::All | Reader::OneLine);
+        reader || self.is_slow || matches!(self.input, Input::Silent | Input::Terminal)
+    }
+}
+
+/// Where a run happens: its home, its working directory and its place for temporary files.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub root: PathBuf,
+    /// Where it goes away with its last holder.
+    lent: Option<Arc<Lent>>,
+}
+
+impl World {
+    pub fn new(root: PathBuf) -> io::Result<World> {
+        for name in ["home", "cwd", "tmp", "state"] {
+            std::fs::create_dir_all(root.join(name))?;
+        }
+        Ok(World { root, lent: None })
+    }
+
+    pub fn swept_by(mut self, sweeper: &Sweeper) -> World {
+        self.lent = sweeper.lend(self.root.clone()).map(Arc::new);
+        self
+    }
+
+    pub fn cwd(&self) -> PathBuf {
+        self.root.join("cwd")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// What every run has, and nothing else of our own.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let at = |name: &str| self.root.join(name).to_string_lossy().into_owned();
+        let home = at("home");
+        let mut env = vec![
+            ("HOME".to_owned(), home.clone()),
+            ("XDG_CONFIG_HOME".to_owned(), format!("{home}/.config")),
+            ("XDG_CACHE_HOME".to_owned(), format!("{home}/.cache")),
+            ("XDG_DATA_HOME".to_owned(), format!("{home}/.local/share")),
+            ("XDG_STATE_HOME".to_owned(), format!("{home}/.local/state")),
+            ("TMPDIR".to_owned(), at("tmp")),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ("TERM".to_owned(), "dumb".to_owned()),
+            (DEPTH.to_owned(), depth().saturating_add(1).to_string()),
+        ];
+        if let Ok(path) = std::env::var("PATH") {
+            env.push(("PATH".to_owned(), path));
+        }
+        env
+    }
+}
+
+/// What all runs together cost.
+#[derive(Debug, Default)]
+pub struct Costs {
+    target_us: AtomicU64,
+    waits_us: AtomicU64,
+    runs: AtomicU64,
+    busy: Mutex<Busy>,
+}
+
+/// The time in which one run or more is under way.
+#[derive(Debug, Default)]
+struct Busy {
+    running: usize,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+/// One run under way, until it is dropped.
+struct Underway<'c>(&'c Costs);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        let mut busy = self.0.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running = busy.running.saturating_sub(1);
+        if busy.running == 0
+            && let Some(since) = busy.since.take()
+        {
+            busy.total += since.elapsed();
+        }
+    }
+}
+
+impl Costs {
+    pub fn wait(&self, time: Duration) {
+        add(&self.waits_us, time);
+    }
+
+    fn begin(&self) -> Underway<'_> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.running += 1;
+        busy.since.get_or_insert_with(Instant::now);
+        drop(busy);
+        Underway(self)
+    }
+
+    /// While one run or more was under way.
+    pub fn busy(&self) -> Duration {
+        self.busy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .total
+    }
+
+    pub fn target(&self) -> Duration {
+        Duration::from_micros(self.target_us.load(Ordering::Relaxed))
+    }
+
+    pub fn waits(&self) -> Duration {
+        Duration::from_micros(self.waits_us.load(Ordering::Relaxed))
+    }
+
+    pub fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+}
+
+fn add(counter: &AtomicU64, time: Duration) {
+    let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    counter.fetch_add(us, Ordering::Relaxed);
+}
+
+/// Starts the target and stays with it to its end.
+pub async fn run(launch: &Launch, world: &World, costs: &Costs) -> Result<Capture, SpawnError> {
+    let mut env = world.environment();
+    for (name, value) in &launch.env {
+        env.retain(|(known, _)| known != name);
+        env.push((name.clone(), value.clone()));
+    }
+    let pairs: Vec<(OsString, OsString)> = env.iter().map(|(n, v)| (n.into(), v.into())).collect();
+    let cwd = world.cwd();
+    let mut plan = unconfined(&launch.argv, &pairs, &cwd);
+    plan.no_stdin = matches!(launch.input, Input::Closed);
+    plan.linger_ms = LINGER_MS;
+    plan.tty = matches!(launch.input, Input::Terminal);
+    if let Some(walls) = &launch.walls {
+        plan = walls.around(plan);
+    }
+    let (streams, ends) = streams(launch).map_err(SpawnError::Helper)?;
+    let filler = ends.filler;
+    let options = Options {
+        streams: Some(streams),
+        ..Options::default()
+    };
+    let mut child = spawn::spawn(&plan, options).await?;
+    // To start it is our own work.
+    let begun = Instant::now();
+    let underway = costs.begin();
+    let watch = starved::Watch::over(child.helper());
+    let mut seen = Seen::default();
+    let exit = follow(&mut child, ends, launch, &mut seen, begun, costs).await;
+    let elapsed = begun.elapsed();
+    let starved = watch.so_far();
+    drop(underway);
+    add(&costs.target_us, elapsed);
+    costs.runs.fetch_add(1, Ordering::Relaxed);
+    let end = match (seen.timed_out, exit.status.code(), exit.status.signal()) {
+        (true, ..) => End::TimedOut,
+        (_, Some(code), _) => End::Code(code),
+        (_, None, signal) => End::Signal(signal.unwrap_or(0)),
+    };
+    seen.forget(filler);
+    if seen.flooded {
+        for kept in [&mut seen.stdout, &mut seen.stderr] {
+            kept.truncate(KEPT_OF_FLOOD);
+            kept.shrink_to_fit();
+        }
+    }
+    let stdout = match launch.output {
+        Output::Terminal => without_carriage_returns(&seen.stdout),
+        _ => seen.stdout,
+    };
+    Ok(Capture {
+        command: launch.command.clone(),
+        probe: launch.probe.clone(),
+        argv: launch.argv.clone(),
+        env: launch.env.iter().map(|(name, _)| name.clone()).collect(),
+        output: launch.output,
+        reader: launch.reader,
+        stdout,
+        stderr: seen.stderr,
+        flooded: seen.flooded,
+        end,
+        elapsed,
+        starved,
+        started: true,
+        cpu: Duration::from_micros(exit.usage.user_us.saturating_add(exit.usage.system_us)),
+        arrivals: seen.arrivals,
+        acted: seen.acted,
+        outlived: seen.outlived,
+        survivors: exit.usage.survivors,
+        held: exit.usage.held,
+        after_act: seen.act.map(|at| at.elapsed()),
+        is_machine: launch.is_machine,
+        version: launch.version.clone(),
+        canaries: launch.canaries,
+    })
+}
+
+/// How many lines end in these bytes.
+pub fn line_feeds(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[derive(Default)]
+struct Seen {
+    stdout: Vec<u8>,
+    lines: usize,
+    stderr: Vec<u8>,
+    arrivals: Vec<(usize, Duration)>,
+    flooded: bool,
+    timed_out: bool,
+    acted: bool,
+    outlived: bool,
+    act: Option<Instant>,
+}
+
+async fn follow(
+    child: &mut Child,
+    ends: Ends,
+    launch: &Launch,
+    seen: &mut Seen,
+    begun: Instant,
+    costs: &Costs,
+) -> Exit {
+    let Ends {
+        stdin,
+        mut stdout,
+        terminal,
+        stderr,
+        filler,
+        control: _kept,
+    } = ends;
+    let feeder = tokio::spawn(feed(stdin, launch.input.clone()));
+    let flood = Arc::new(Notify::new());
+    let errors = tokio::spawn(read_all(stderr, Arc::clone(&flood)));
+    let work = async {
+        if let Some(terminal) = &terminal {
+            let mut part = vec![0; 64 << 10];
+            while let Ok(length @ 1..) = terminal.read(&mut part).await {
+                if !seen.take(part.get(..length).unwrap_or_default(), begun) {
+                    break;
+                }
+            }
+        }
+        read(child, &mut stdout, filler, launch, seen, begun, costs).await;
+        if seen.flooded {
+            return child.kill().await;
+        }
+        child.wait().await
+    };
+    let done = tokio::select! {
+        done = timeout(launch.limit, work) => Some(done),
+        () = flood.notified() => None,
+    };
+    let exit = match done {
+        Some(Ok(exit)) => exit,
+        None => {
+            seen.flooded = true;
+            child.kill().await
+        }
+        Some(Err(_)) => {
+            seen.timed_out = true;
+            drop(stdout);
+            child.stop_within(Duration::ZERO, GRACE).await
+        }
+    };
+    feeder.abort();
+    // Whoever still holds the other end is gone with the target.
+    if let Ok(Ok((bytes, flooded))) = timeout(Duration::from_secs(1), errors).await {
+        seen.stderr = bytes;
+        seen.flooded |= flooded;
+    }
+    exit
+}
+
+impl Seen {
+    /// Drops the first bytes, which were ours.
+    fn forget(&mut self, filler: usize) {
+        self.stdout.drain(..filler.min(self.stdout.len()));
+        for (offset, _) in &mut self.arrivals {
+            *offset = offset.saturating_sub(filler);
+        }
+    }
+
+    /// Keeps what came; `false` where that was too much.
+    fn take(&mut self, bytes: &[u8], begun: Instant) -> bool {
+        let room = KEPT.saturating_sub(self.stdout.len());
+        self.stdout
+            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if self.arrivals.len() < ARRIVALS {
+            self.arrivals.push((self.stdout.len(), begun.elapsed()));
+        }
+        self.lines += line_feeds(bytes);
+        self.flooded |= bytes.len() > room || self.lines > KEPT_LINES;
+        !self.flooded
+    }
+}
+
+/// Reads standard output as the probe says.
+async fn read(
+    child: &Child,
+    stdout: &mut Option<pipe::Receiver>,
+    filler: usize,
+    launch: &Launch,
+    seen: &mut Seen,
+    begun: Instant,
+    costs: &Costs,
+) {
+    let Some(mut pipe) = stdout.take() else {
+        return;
+    };
+    match launch.reader {
+        Reader::All => {}
+        Reader::Late(time) => {
+            let waited = Instant::now();
+            while waited.elapsed() < time && child.is_running() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            seen.acted = child.is_running();
+            costs.wait(waited.elapsed());
+        }
+        Reader::Pause { lines, time } => {
+            let mut left = lines;
+            while left > 0 && until_line(&mut pipe, seen, begun).await {
+                left -= 1;
+            }
+            let mut byte = [0; 1];
+            if left == 0 && matches!(pipe.read(&mut byte).await, Ok(1)) {
+                seen.take(&byte, begun);
+                sleep(time).await;
+                costs.wait(time);
+                seen.acted = child.is_running();
+            }
+        }
+        Reader::OneLine => {
+            if until_line(&mut pipe, seen, begun).await {
+                seen.acted = child.is_running();
+                seen.act = Some(Instant::now());
+            }
+            return;
+        }
+        Reader::Signal { number, group } => {
+            let begins = match launch.output {
+                Output::Tight(_) | Output::Slot => until_more(&pipe, filler, child).await,
+                _ => until_line(&mut pipe, seen, begun).await,
+            };
+            if begins {
+                // A little while of its own: others may have the processor in ours.
+                let waited = Instant::now();
+                starved::pause(child.helper(), BEFORE_SIGNAL).await;
+                costs.wait(waited.elapsed());
+                seen.acted = child.is_running();
+                let _ = match group {
+                    true => child.signal(number, false),
+                    false => child.signal_target(number),
+                };
+                seen.act = Some(Instant::now());
+                pause(100, costs).await;
+                seen.outlived = child.is_running();
+            }
+        }
+        Reader::Watch { time, number } => {
+            let reading = async {
+                let mut part = vec![0; 64 << 10];
+                while let Ok(length @ 1..) = pipe.read(&mut part).await {
+                    if !seen.take(part.get(..length).unwrap_or_default(), begun) {
+                        return;
+                    }
+                }
+            };
+            let _ = timeout(time, reading).await;
+            costs.wait(time);
+            seen.acted = child.is_running();
+            let _ = child.signal_target(number);
+            seen.act = Some(Instant::now());
+            pause(100, costs).await;
+            seen.outlived = child.is_running();
+        }
+    }
+    let mut part = vec![0; 64 << 10];
+    while !seen.flooded {
+        match pipe.read(&mut part).await {
+            Ok(length @ 1..) => {
+                seen.take(part.get(..length).unwrap_or_default(), begun);
+            }
+            Ok(0) | Err(_) => break,
+        }
+    }
+}
+
+async fn pause(ms: u64, costs: &Costs) {
+    let time = Duration::from_millis(ms);
+    sleep(time).await;
+    costs.wait(time);
+}
+
+/// Reads up to the end of the first line and not a byte more than the pipe gives with it.
+async fn until_line(pipe: &mut pipe::Receiver, seen: &mut Seen, begun: Instant) -> bool {
+    let mut byte = [0; 1];
+    while let Ok(1) = pipe.read(&mut byte).await {
+        if !seen.take(&byte, begun) {
+            return false;
+        }
+        if byte[0] == b'\n' {
+            return true;
+        }
+    }
+    false
+}
+
+/// Waits until the target has written into a pipe that holds bytes of ours, and takes nothing out
+/// of it: a freed page would let the target go on.
+async fn until_more(pipe: &pipe::Receiver, filler: usize, child: &Child) -> bool {
+    let asked = Instant::now();
+    while asked.elapsed() < FIRST_BYTES && child.is_running() {
+        let mut waiting: libc::c_int = 0;
+        // SAFETY: a place for one number.
+        let done = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut waiting) };
+        if done == 0 && usize::try_from(waiting).is_ok_and(|waiting| waiting > filler) {
+            return true;
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+    false
+}
+
+/// Standard error to its end, or until it is too much.
+async fn read_all(pipe: Option<pipe::Receiver>, flood: Arc<Notify>) -> (Vec<u8>, bool) {
+    let (mut kept, mut part) = (Vec::new(), vec![0; 64 << 10]);
+    let Some(mut pipe) = pipe else {
+        return (kept, false);
+    };
+    while let Ok(length @ 1..) = pipe.read(&mut part).await {
+        let bytes = part.get(..length).unwrap_or_default();
+        let room = KEPT.saturating_sub(kept.len());
+        kept.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if length > room {
+            flood.notify_one();
+            return (kept, true);
+        }
+    }
+    (kept, false)
+}
+
+/// Says what there is to say and closes; a silent pipe stays open until the run is over.
+async fn feed(stdin: Option<OwnedFd>, input: Input) {
+    let Some(stdin) = stdin else {
+        return;
+    };
+    let Input::Bytes(bytes) = input else {
+        return std::future::pending().await;
+    };
+    if let Ok(mut pipe) = pipe::Sender::from_owned_fd(stdin) {
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut pipe, &bytes).await;
+    }
+}
+
+fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for (index, byte) in bytes.iter().enumerate() {
+        if *byte == b'\r' && bytes.get(index + 1) == Some(&b'\n') {
+            continue;
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+/// Where a program is, looked for as a shell would; a path is taken from `base`.
+pub fn program(word: &str, base: &Path) -> Option<PathBuf> {
+    if word.contains('/') {
+        // By its components: no `./` in the middle.
+        let path: PathBuf = base.join(word).components().collect();
+        return path.is_file().then_some(path);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(word))
+        .find(|candidate| is_executable(candidate))
+}
+
+pub fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let meta = std::fs::metadata(path);
+    meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Set for every run to how many linters stand above it.
+const DEPTH: &str = "AGENTPROTO_AOI_DEPTH";
+
+/// How many linters stand above this process.
+pub fn depth() -> u32 {
+    let set = std::env::var(DEPTH).ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,508 @@
+//! The schema that a tool declares for its events, in any of the forms that §10 leaves open.
+//! Nothing is ever fetched: what a schema does not hold, an offline caller does not have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{Retrieve, Uri, Validator};
+use serde_json::{Map, Value, json};
+
+use crate::canary;
+
+/// How the document says what an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One schema for every event.
+    One,
+    /// One document with a definition per type.
+    Definitions,
+    /// A schema per type, in an object or in a list.
+    Several,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// It is no schema at all.
+    NoSchema(String),
+    /// Its dialect is none that we know.
+    Dialect(String),
+    Invalid(String),
+    Dangling(String),
+    Remote(String),
+}
+
+/// What the schema says of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fit {
+    Fits,
+    /// Where, and why not.
+    Breaks(String),
+    /// There is no definition for its type.
+    Undefined,
+}
+
+#[derive(Debug)]
+pub struct EventSchema {
+    pub form: Form,
+    whole: Option<Validator>,
+    by_type: BTreeMap<String, Validator>,
+    /// Every type that may occur, where the schema says so.
+    pub types: Option<BTreeSet<String>>,
+}
+
+/// Words that make an object a schema that says something.
+const ASSERTIONS: [&str; 22] = [
+    "type",
+    "properties",
+    "required",
+    "oneOf",
+    "anyOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "enum",
+    "const",
+    "items",
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "patternProperties",
+    "additionalProperties",
+    "propertyNames",
+    "dependentSchemas",
+    "dependentRequired",
+    "unevaluatedProperties",
+];
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+/// Words beside the types in a map of schemas.
+const NOTES: [&str; 7] = [
+    "$schema",
+    "$id",
+    "id",
+    "$comment",
+    "title",
+    "description",
+    "schema_version",
+];
+
+impl EventSchema {
+    pub fn read(document: &Value) -> Result<EventSchema, Wrong> {
+        match document {
+            Value::Object(members) if is_map(members) => several(
+                members
+                    .iter()
+                    .filter(|(name, _)| !NOTES.contains(&name.as_str()))
+                    .map(|(name, schema)| (Some(name.clone()), schema)),
+            ),
+            Value::Array(items) if !items.is_empty() => {
+                several(items.iter().map(|schema| (None, schema)))
+            }
+            Value::Object(_) | Value::Bool(_) => one(document),
+            _ => Err(Wrong::NoSchema("it is neither an object nor true".into())),
+        }
+    }
+
+    pub fn judge(&self, event: &Value) -> Fit {
+        if let Some(whole) = &self.whole
+            && let Some(why) = broken(whole, event)
+        {
+            return Fit::Breaks(why);
+        }
+        if self.by_type.is_empty() {
+            return Fit::Fits;
+        }
+        let kind = event.get("type").and_then(Value::as_str);
+        let definition = kind.and_then(|kind| self.by_type.get(kind));
+        match (definition, &self.whole) {
+            (Some(definition), _) => match broken(definition, event) {
+                Some(why) => Fit::Breaks(why),
+                None => Fit::Fits,
+            },
+            (None, _) if kind.is_none() => Fit::Breaks("there is no `type`".to_owned()),
+            (None, _) => Fit::Undefined,
+        }
+    }
+
+    /// Whether the schema tells this event from any that is a little wrong: a field less, or
+    /// one of another kind. Where it does not, that the event fits says nothing.
+    pub fn discriminates(&self, event: &Value) -> bool {
+        let Value::Object(members) = event else {
+            return false;
+        };
+        members.keys().any(|name| {
+            let mut less = members.clone();
+            less.remove(name);
+            let mut other = members.clone();
+            let odd = match members.get(name) {
+                Some(Value::Number(_) | Value::Bool(_)) => json!("yes"),
+                _ => json!(7),
+            };
+            other.insert(name.clone(), odd);
+            let refused = |event| self.judge(&Value::Object(event)) != Fit::Fits;
+            refused(less) || (name != "type" && refused(other))
+        })
+    }
+}
+
+fn broken(validator: &Validator, event: &Value) -> Option<String> {
+    let error = validator.iter_errors(event).next()?;
+    let at = error.instance_path().as_str();
+    let place = if at.is_empty() { "the event" } else { at };
+    let why = canary::masked(&error.to_string());
+    Some(format!("{place}: {}", shortened(&why)))
+}
+
+pub fn shortened(text: &str) -> String {
+    match text.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// An object whose keys are event types: none is a word of JSON Schema, each value a schema.
+fn is_map(members: &Map<String, Value>) -> bool {
+    let says =
+        |name: &String| ASSERTIONS.contains(&name.as_str()) || DEFINITIONS.contains(&name.as_str());
+    let mut types = members
+        .iter()
+        .filter(|(name, _)| !NOTES.contains(&name.as_str()))
+        .peekable();
+    types.peek().is_some()
+        && !members.keys().any(says)
+        && members.keys().any(|name| name.starts_with("aoi:"))
+        && types.all(|(_, schema)| schema.is_object() || schema.is_boolean())
+}
+
+fn several<'v>(
+    schemas: impl Iterator<Item = (Option<String>, &'v Value)>,
+) -> Result<EventSchema, Wrong> {
+    let mut by_type = BTreeMap::new();
+    for (name, schema) in schemas {
+        if !schema.is_object() && !schema.is_boolean() {
+            return Err(Wrong::NoSchema("one of its members is no schema".into()));
+        }
+        let mut kinds = names(schema);
+        kinds.extend(name.filter(|_| kinds.is_empty()));
+        for kind in kinds {
+            by_type.insert(kind, compile(schema)?);
+        }
+    }
+    Ok(EventSchema {
+        form: Form::Several,
+        whole: None,
+        types: Some(by_type.keys().cloned().collect()),
+        by_type,
+    })
+}
+
+fn one(document: &Value) -> Result<EventSchema, Wrong> {
+    let whole = compile(document)?;
+    if let Some(dangling) = dangling(document) {
+        return Err(Wrong::Dangling(dangling));
+    }
+    let mut by_type = BTreeMap::new();
+    for (pointer, kind) in definitions(document) {
+        by_type.insert(kind, compile(&part(document, &pointer))?);
+    }
+    let types = match by_type.is_empty() {
+        true => listed(document),
+        false => Some(by_type.keys().cloned().collect()),
+    };
+    Ok(EventSchema {
+        form: match by_type.is_empty() {
+            true => Form::One,
+            false => Form::Definitions,
+        },
+        whole: Some(whole),
+        by_type,
+        types,
+    })
+}
+
+/// The types that `properties.type` of the root allows.
+fn listed(document: &Value) -> Option<BTreeSet<String>> {
+    let kinds = names(document);
+    (!kinds.is_empty()).then_some(kinds)
+}
+
+/// What `properties.type` says that the event is called.
+fn names(schema: &Value) -> BTreeSet<String> {
+    let kind = schema.pointer("/properties/type");
+    let one = kind.and_then(|kind| kind.get("const"));
+    let many = kind.and_then(|kind| kind.get("enum"));
+    let many = many.and_then(Value::as_array).into_iter().flatten();
+    let all = one.into_iter().chain(many).filter_map(Value::as_str);
+    all.map(str::to_owned).collect()
+}
+
+/// Definitions per type that the root itself does not use: those it uses, it applies.
+fn definitions(document: &Value) -> Vec<(String, String)> {
+    let Value::Object(members) = document else {
+        return Vec::new();
+    };
+    let outside = members
+        .iter()
+        .filter(|(name, _)| !DEFINITIONS.contains(&name.as_str()));
+    let mut uses = false;
+    for (name, value) in outside {
+        let keyed = json!({ name.as_str(): value });
+        references(&keyed, &mut |reference| {
+            uses |= DEFINITIONS
+                .iter()
+                .any(|word| reference.starts_with(&format!("#/{word}/")));
+        });
+    }
+    if uses {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for word in DEFINITIONS {
+        let all = members.get(word).and_then(Value::as_object);
+        for (key, schema) in all.into_iter().flatten() {
+            let pointer = format!("#/{word}/{}", key.replace('~', "~0").replace('/', "~1"));
+            let kinds = names(schema);
+            let is_event = key.starts_with("aoi:") || !kinds.is_empty();
+            let kinds = match kinds.is_empty() {
+                true => BTreeSet::from([key.clone()]),
+                false => kinds,
+            };
+            if is_event {
+                found.extend(kinds.into_iter().map(|kind| (pointer.clone(), kind)));
+            }
+        }
+    }
+    found
+}
+
+/// The same document, entered by one of its definitions.
+fn part(document: &Value, pointer: &str) -> Value {
+    let mut entered = Map::new();
+    for name in DEFINITIONS.iter().chain(&["$schema", "$id"]) {
+        if let Some(value) = document.get(*name) {
+            entered.insert((*name).to_owned(), value.clone());
+        }
+    }
+    entered.insert("$ref".to_owned(), pointer.into());
+    Value::Object(entered)
+}
+
+/// Every `$ref`, wherever a schema may stand.
+fn references(value: &Value, found: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match (name.as_str(), value) {
+                    ("$ref" | "$dynamicRef", Value::String(reference)) => found(reference),
+                    ("const" | "enum" | "default" | "examples" | "example", _) => {}
+                    _ => references(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+/// A pointer into the document that leads nowhere, also where nothing uses it. With an `$id`
+/// inside, pointers begin elsewhere: then only those that are used are looked at.
+fn dangling(document: &Value) -> Option<String> {
+    let mut ids = 0;
+    identifiers(document, &mut |_| ids += 1);
+    if ids > usize::from(document.get("$id").is_some()) {
+        return None;
+    }
+    let mut wrong = None;
+    references(document, &mut |reference| {
+        if let Some(pointer) = reference.strip_prefix('#')
+            && pointer.starts_with('/')
+            && !pointer.contains('%')
+            && document.pointer(pointer).is_none()
+        {
+            wrong.get_or_insert_with(|| reference.to_owned());
+        }
+    });
+    wrong
+}
+
+/// Every `$id` of the document and of what it embeds.
+pub fn identifiers(value: &Value, found: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match (name.as_str(), value) {
+                    ("$id", Value::String(id)) => found(id),
+                    ("const" | "enum" | "default" | "examples" | "example", _) => {}
+                    _ => identifiers(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| identifiers(item, found)),
+        _ => {}
+    }
+}
+
+/// Refuses to fetch, and remembers what was asked for.
+#[derive(Clone, Default)]
+struct Offline(Arc<Mutex<Option<String>>>);
+
+impl Retrieve for Offline {
+    fn retrieve(
+        &self,
+        uri: &Uri<String>,
+    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.get_or_insert_with(|| uri.as_str().to_owned());
+        Err("nothing is fetched".into())
+    }
+}
+
+fn compile(schema: &Value) -> Result<Validator, Wrong> {
+    match jsonschema::meta::validator_for(schema) {
+        Ok(meta) => {
+            if let Some(error) = meta.iter_errors(schema).next() {
+                let at = error.instance_path().as_str().to_owned();
+                let why = shortened(&error.to_string());
+                return Err(Wrong::Invalid(format!("at `{at}`: {why}")));
+            }
+        }
+        Err(error) => return Err(Wrong::Dialect(shortened(&error.to_string()))),
+    }
+    let offline = Offline::default();
+    let built = jsonschema::options()
+        .with_retriever(offline.clone())
+        .build(schema);
+    let asked = offline.0.lock().unwrap_or_else(PoisonError::into_inner);
+    match (built, asked.clone()) {
+        (_, Some(uri)) => Err(Wrong::Remote(uri)),
+        (Ok(validator), None) => Ok(validator),
+        (Err(error), None) => {
+            let why = shortened(&error.to_string());
+            Err(match error.kind() {
+                ValidationErrorKind::Referencing(_) => Wrong::Dangling(why),
+                _ => Wrong::Invalid(why),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(ok: Value) -> Value {
+        json!({ "type": "aoi:summary", "ok": ok })
+    }
+
+    fn definition() -> Value {
+        json!({
+            "type": "object",
+            "required": ["type", "ok"],
+            "properties": { "type": { "const": "aoi:summary" }, "ok": { "type": "boolean" } },
+        })
+    }
+
+    /// AOI-10.4-01: every form that the text leaves open is read.
+    #[test]
+    fn all_forms_of_a_schema_tell_right_from_wrong() {
+        let forms = [
+            (definition(), Form::One),
+            (
+                json!({ "$defs": { "aoi:summary": definition() } }),
+                Form::Definitions,
+            ),
+            (
+                json!({ "definitions": { "Summary": definition() } }),
+                Form::Definitions,
+            ),
+            (
+                json!({ "oneOf": [{ "$ref": "#/$defs/s" }], "$defs": { "s": definition() } }),
+                Form::One,
+            ),
+            (json!({ "aoi:summary": definition() }), Form::Several),
+            (json!([definition()]), Form::Several),
+        ];
+        for (document, form) in forms {
+            let schema = EventSchema::read(&document).expect("a schema");
+            assert_eq!(schema.form, form, "{document}");
+            assert_eq!(schema.judge(&summary(json!(true))), Fit::Fits, "{document}");
+            let wrong = schema.judge(&summary(json!("yes")));
+            assert!(matches!(wrong, Fit::Breaks(_)), "{document}: {wrong:?}");
+            assert!(schema.discriminates(&summary(json!(true))), "{document}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_allows_everything_proves_nothing() {
+        let kinds =
+            json!({ "type": "object", "properties": { "type": { "enum": ["aoi:summary"] } } });
+        for document in [json!({}), json!(true), kinds] {
+            let schema = EventSchema::read(&document).expect("a schema");
+            assert!(!schema.discriminates(&summary(json!(true))), "{document}");
+        }
+    }
+
+    #[test]
+    fn a_type_without_definition_is_told() {
+        let schema = EventSchema::read(&json!({ "aoi:summary": definition() })).expect("a schema");
+        assert_eq!(schema.judge(&json!({ "type": "aoi:meta" })), Fit::Undefined);
+        assert!(matches!(schema.judge(&json!({})), Fit::Breaks(_)));
+    }
+
+    /// AOI-10.1-01.
+    #[test]
+    fn what_is_no_schema_is_told_apart() {
+        let wrong = |document: Value| EventSchema::read(&document).expect_err("wrong");
+        assert!(matches!(
+            wrong(json!({ "type": "objekt" })),
+            Wrong::Invalid(_)
+        ));
+        assert!(matches!(wrong(json!("x")), Wrong::NoSchema(_)));
+        assert!(matches!(wrong(json!([1])), Wrong::NoSchema(_)));
+        let dangling = json!({ "not": { "$ref": "#/$defs/absent" } });
+        assert!(matches!(wrong(dangling), Wrong::Dangling(_)));
+        let unused = json!({ "$defs": { "a": { "$ref": "#/$defs/absent" } } });
+        assert!(matches!(wrong(unused), Wrong::Dangling(_)));
+        let anchor = json!({ "$ref": "#absent" });
+        assert!(matches!(wrong(anchor), Wrong::Dangling(_)));
+        let remote = "https://schemas.example.com/hit.json";
+        let unused = json!({ "$defs": { "hit": { "$ref": remote } } });
+        assert_eq!(wrong(unused), Wrong::Remote(remote.to_owned()));
+        let dialect = json!({ "$schema": "https://example.com/own-dialect" });
+        assert!(matches!(wrong(dialect), Wrong::Dialect(_)));
+    }
+
+    /// What is embedded is at hand, and so are the dialects themselves.
+    #[test]
+    fn references_that_stay_inside_are_followed() {
+        let id = "https://schemas.example.com/events.json";
+        for document in [
+            json!({ "$id": id, "$ref": "#/$defs/s", "$defs": { "s": definition() } }),
+            json!({ "$id": id, "$ref": id.to_owned() + "#/$defs/s", "$defs": { "s": definition() } }),
+            json!({ "$ref": "part.json", "$id": id, "$defs": {
+                "s": { "$id": "https://schemas.example.com/part.json", "type": "object" } } }),
+            json!({ "$ref": "#s", "$defs": { "s": { "$anchor": "s", "type": "object" } } }),
+            json!({ "$schema": "http://json-schema.org/draft-07/schema#",
+                "$ref": "http://json-schema.org/draft-07/schema#" }),
+        ] {
+            assert!(EventSchema::read(&document).is_ok(), "{document}");
+        }
+    }
+
+    /// A schema that leads back to itself must neither hang nor bring the engine down.
+    #[test]
+    fn circles_come_to_an_end() {
+        for document in [
+            json!({ "$ref": "#" }),
+            json!({ "allOf": [{ "$ref": "#" }] }),
+            json!({ "$ref": "#/$defs/a", "$defs": {
+                "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } } }),
+        ] {
+            if let Ok(schema) = EventSchema::read(&document) {
+                let _ = schema.judge(&summary(json!(true)));
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One row per rule and command, whatever order the runs of a probe bring things to light in.
+
+use std::sync::Arc;
+
+use crate::capture::Capture;
+use crate::rules::Rule;
+use crate::session::Judge;
+
+enum Row {
+    Broken(String, Arc<Capture>),
+    NotVerified(String),
+    Skip(String),
+    Pass(String),
+    NotApplicable(String),
+}
+
+impl Row {
+    /// What is broken stays so; what could not be seen is no proof.
+    fn weight(&self) -> u8 {
+        match self {
+            Row::Broken(..) => 4,
+            Row::NotVerified(_) => 3,
+            Row::Skip(_) => 2,
+            Row::Pass(_) => 1,
+            Row::NotApplicable(_) => 0,
+        }
+    }
+}
+
+/// What was found so far; `settle` says it.
+pub struct Sheet<'s> {
+    judge: Judge<'s>,
+    rows: Vec<(&'static Rule, Row)>,
+}
+
+impl<'s> Sheet<'s> {
+    pub fn new(judge: Judge<'s>) -> Sheet<'s> {
+        let rows = Vec::new();
+        Sheet { judge, rows }
+    }
+
+    /// The weightier of two rows counts; of two alike the first.
+    fn put(&mut self, rule: &'static Rule, row: Row) {
+        match self.rows.iter_mut().find(|(known, _)| known.id == rule.id) {
+            Some((_, old)) if row.weight() > old.weight() => *old = row,
+            Some(_) => {}
+            None => self.rows.push((rule, row)),
+        }
+    }
+
+    pub fn broken(&mut self, rule: &'static Rule, why: impl Into<String>, run: &Arc<Capture>) {
+        self.put(rule, Row::Broken(why.into(), Arc::clone(run)));
+    }
+
+    pub fn pass(&mut self, rule: &'static Rule, proof: impl Into<String>) {
+        self.put(rule, Row::Pass(proof.into()));
+    }
+
+    pub fn not_verified(&mut self, rule: &'static Rule, why: impl Into<String>) {
+        self.put(rule, Row::NotVerified(why.into()));
+    }
+
+    pub fn skip(&mut self, rule: &'static Rule, why: impl Into<String>) {
+        self.put(rule, Row::Skip(why.into()));
+    }
+
+    pub fn not_applicable(&mut self, rule: &'static Rule, why: impl Into<String>) {
+        self.put(rule, Row::NotApplicable(why.into()));
+    }
+
+    pub fn held(
+        &mut self,
+        rule: &'static Rule,
+        proof: &str,
+        wrong: Option<String>,
+        run: &Arc<Capture>,
+    ) {
+        match wrong {
+            Some(message) => self.broken(rule, message, run),
+            None => self.pass(rule, proof),
+        }
+    }
+
+    /// What these rules seemed to prove is not proven after all.
+    pub fn doubt(&mut self, rules: &[&'static Rule], why: &str) {
+        for rule in rules {
+            self.not_verified(rule, why);
+        }
+    }
+
+    /// Neither proof nor fault holds: what they were about moved under the probe.
+    pub fn withdraw(&mut self, rules: &[&'static Rule], why: &str) {
+        let is_one = |rule: &Rule| rules.iter().any(|other| other.id == rule.id);
+        self.rows.retain(|(rule, _)| !is_one(rule));
+        self.doubt(rules, why);
+    }
+
+    /// Says every row; rules of the list without one were not reached.
+    pub fn settle(mut self, rules: &[&'static Rule], not_reached: &str) {
+        for rule in rules {
+            if !self.rows.iter().any(|(known, _)| known.id == rule.id) {
+                self.not_verified(rule, not_reached);
+            }
+        }
+        let judge = self.judge;
+        for (rule, row) in self.rows {
+            match row {
+                Row::Broken(why, run) => judge.broken(rule, why, &run),
+                Row::NotVerified(why) => judge.not_verified(rule, why),
+                Row::Skip(why) => judge.skip(rule, why),
+                Row::Pass(proof) => judge.pass(rule, proof),
+                Row::NotApplicable(why) => judge.not_applicable(rule, why),
+            }
+        }
+    }
+}

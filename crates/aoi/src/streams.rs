@@ -1,0 +1,107 @@
+//! The streams of a run: what the target gets, and what the engine keeps of them.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use tokio::net::unix::pipe;
+
+use crate::run::{Input, Launch, Output};
+use agentproto_sandbox::helper::sys;
+use agentproto_sandbox::spawn::{self, Streams, Terminal};
+
+/// Our ends of the target's streams.
+pub struct Ends {
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<pipe::Receiver>,
+    pub terminal: Option<Terminal>,
+    pub stderr: Option<pipe::Receiver>,
+    /// Bytes of ours that stand in the pipe of standard output before the target's.
+    pub filler: usize,
+    /// Keeps the controlling terminal alive.
+    pub control: Option<Terminal>,
+}
+
+/// Both ends of what a run reads and writes.
+pub fn streams(launch: &Launch) -> io::Result<(Streams, Ends)> {
+    let mut control = None;
+    let (stdin, to_stdin): (OwnedFd, _) = match &launch.input {
+        Input::Null | Input::Closed => (File::open("/dev/null")?.into(), None),
+        Input::Bytes(_) | Input::Silent => {
+            let (theirs, ours) = sys::pipe()?;
+            spawn::set_nonblocking(&ours)?;
+            (theirs, Some(ours))
+        }
+        Input::Terminal => {
+            let (outer, inner) = Terminal::open(24, 200)?;
+            control = Some(outer);
+            (inner, None)
+        }
+    };
+    let (mut from_stdout, mut terminal, mut filler) = (None, None, 0);
+    let stdout: OwnedFd = match launch.output {
+        Output::Full => File::options().write(true).open("/dev/full")?.into(),
+        Output::Terminal => {
+            let (outer, inner) = Terminal::open(24, 200)?;
+            terminal = Some(outer);
+            inner
+        }
+        Output::Closed => sys::pipe()?.1,
+        Output::Pipe | Output::Small | Output::Tight(_) | Output::Slot => {
+            let (ours, theirs) = sys::pipe()?;
+            let page = small_pipe();
+            match launch.output {
+                Output::Pipe => {}
+                Output::Slot => resize(&theirs, 2 * page)?,
+                _ => resize(&theirs, page)?,
+            }
+            filler = match launch.output {
+                Output::Tight(room) => page.saturating_sub(room.into()),
+                Output::Slot => page,
+                _ => 0,
+            };
+            File::from(theirs.try_clone()?).write_all(&vec![b'\n'; filler])?;
+            spawn::set_nonblocking(&ours)?;
+            from_stdout = Some(pipe::Receiver::from_owned_fd(ours)?);
+            theirs
+        }
+    };
+    let (ours, stderr) = sys::pipe()?;
+    let from_stderr = match launch.stderr_closed {
+        true => None,
+        false => {
+            spawn::set_nonblocking(&ours)?;
+            Some(pipe::Receiver::from_owned_fd(ours)?)
+        }
+    };
+    let streams = Streams {
+        stdin,
+        stdout,
+        stderr,
+    };
+    let ends = Ends {
+        stdin: to_stdin,
+        stdout: from_stdout,
+        terminal,
+        stderr: from_stderr,
+        filler,
+        control,
+    };
+    Ok((streams, ends))
+}
+
+/// The smallest pipe that there is, in bytes: a page.
+pub fn small_pipe() -> usize {
+    // SAFETY: a plain number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(page).unwrap_or(4096)
+}
+
+fn resize(pipe: &OwnedFd, size: usize) -> io::Result<()> {
+    let size = libc::c_int::try_from(size).map_err(io::Error::other)?;
+    // SAFETY: plain numbers.
+    match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, size) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

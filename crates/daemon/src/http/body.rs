@@ -1,0 +1,197 @@
+//! What comes in: JSON of a known type, bounded in size and in time. A wrong type names its
+//! field; nothing is dropped silently.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+
+use super::Door;
+use crate::error::ApiError;
+
+/// Of one body.
+pub const MOST_BYTES: usize = 4 << 20;
+/// A sender that is refused is heard out so far, so that it sees the answer.
+const HEARD_OUT: usize = 32 << 20;
+const HEARD_OUT_FOR: Duration = Duration::from_secs(2);
+
+/// The body as a `T`; members that it does not know are ignored.
+pub async fn read<T: DeserializeOwned>(request: Request, within: Duration) -> Result<T, ApiError> {
+    let (parts, body) = request.into_parts();
+    if !is_json(&parts.headers) {
+        hear_out(body).await;
+        return Err(
+            ApiError::new(415, "unsupported_media_type", "the body has to be JSON")
+                .hint("send the header `Content-Type: application/json`"),
+        );
+    }
+    parse(&bytes(&parts.headers, body, within).await?)
+}
+
+/// For those behind us who read bodies themselves: they get them whole, within our limits.
+pub async fn whole(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match bytes(&parts.headers, body, door.times.body).await {
+        Ok(bytes) => next.run(Request::from_parts(parts, bytes.into())).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn bytes(headers: &HeaderMap, body: Body, within: Duration) -> Result<Bytes, ApiError> {
+    let bytes = tokio::time::timeout(within, collect(headers, body));
+    bytes.await.map_err(|_| {
+        ApiError::new(
+            408,
+            "body_timeout",
+            format!("the body did not come within {} s", within.as_secs()),
+        )
+        .hint("send it again, whole")
+    })?
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    kind.is_some_and(|kind| {
+        kind.eq_ignore_ascii_case("application/json")
+            || (kind.starts_with("application/") && kind.ends_with("+json"))
+    })
+}
+
+async fn collect(headers: &HeaderMap, mut body: Body) -> Result<Bytes, ApiError> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok());
+    let announced = announced.and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
+    if announced > MOST_BYTES as u64 {
+        hear_out(body).await;
+        return Err(too_large());
+    }
+    let mut all = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            ApiError::bad_request(format!("the body broke off: {error}"))
+                .hint("send it again, whole")
+        })?;
+        if let Ok(data) = frame.into_data() {
+            if all.len() + data.len() > MOST_BYTES {
+                hear_out(body).await;
+                return Err(too_large());
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    Ok(Bytes::from(all))
+}
+
+/// Reads and forgets: who is still sending would otherwise see a broken connection, not why.
+async fn hear_out(mut body: Body) {
+    let hearing = async {
+        let mut heard = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            heard += frame.data_ref().map_or(0, Bytes::len);
+            if heard > HEARD_OUT {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(HEARD_OUT_FOR, hearing).await;
+}
+
+fn too_large() -> ApiError {
+    ApiError::new(
+        413,
+        "body_too_large",
+        format!("the body is larger than {} MiB", MOST_BYTES >> 20),
+    )
+    .hint("put what is large into a file of the workspace, and name it in the prompt")
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize::<_, T>(&mut reader);
+    let value = read.map_err(|error| {
+        let path = error.path().to_string();
+        refused(&path, error.inner(), bytes)
+    })?;
+    reader.end().map_err(|error| refused(".", &error, bytes))?;
+    Ok(value)
+}
+
+fn refused(path: &str, error: &serde_json::Error, bytes: &[u8]) -> ApiError {
+    use serde_json::error::Category;
+    let at = serde_json::json!({ "line": error.line(), "column": error.column() });
+    let text = error.to_string();
+    // The place stands in `details`, and in front.
+    let why = text.split(" at line ").next().unwrap_or(&text);
+    if error.classify() != Category::Data {
+        let what = match bytes.is_empty() {
+            true => "the body is empty, and JSON is wanted".to_owned(),
+            false => format!(
+                "the body is no JSON: line {}, column {}: {why}",
+                error.line(),
+                error.column()
+            ),
+        };
+        return ApiError::new(400, "bad_json", what)
+            .hint("send one JSON object")
+            .details(at);
+    }
+    let (what, details) = match path {
+        "." => (format!("the body does not fit: {why}"), at),
+        path => {
+            let mut details = at;
+            details["field"] = path.into();
+            (format!("`{path}`: {why}"), details)
+        }
+    };
+    ApiError::bad_request(what)
+        .hint("GET /openapi.json has the type of every field")
+        .details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SpawnRequest;
+
+    fn refusal(text: &str) -> ApiError {
+        parse::<SpawnRequest>(text.as_bytes()).expect_err(text)
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let read: SpawnRequest = parse(br#"{"adapter":"x","cwd":null,"later":[1]}"#).expect("read");
+        assert_eq!((read.adapter.as_str(), read.cwd), ("x", None));
+        let field = refusal("{\"adapter\":\"x\",\n\"cwd\":5}");
+        assert_eq!((field.status, field.code), (400, "bad_request"));
+        assert_eq!(field.details["field"], "cwd");
+        assert_eq!(field.details["line"], 2);
+        assert!(
+            field
+                .message
+                .starts_with("`cwd`: invalid type: integer `5`")
+        );
+        let json = refusal("{\"adapter\":\n  oops}");
+        assert_eq!((json.code, &json.details["line"]), ("bad_json", &2.into()));
+        assert_eq!(refusal("").message, "the body is empty, and JSON is wanted");
+        assert_eq!(refusal("{} {}").code, "bad_request");
+        assert_eq!(refusal("{\"adapter\":\"x\"} x").code, "bad_json");
+        let missing = refusal("{}");
+        assert!(
+            missing.message.contains("missing field `adapter`"),
+            "{missing}"
+        );
+        assert!(refusal("[]").message.contains("does not fit"));
+        assert_eq!(refusal("{\"adapter\":\"x\",\"adapter\":\"y\"}").status, 400);
+        // A list where an object belongs, however deep it goes.
+        assert_eq!(refusal(&"[".repeat(100_000)).status, 400);
+        let deep = format!("{{\"x\":{}", "[".repeat(100_000));
+        assert_eq!(refusal(&deep).code, "bad_json");
+    }
+}

@@ -1,0 +1,222 @@
+//! Who may come in. Every route passes here: the host that was meant, the page that asks, the
+//! pace, the token.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use subtle::ConstantTimeEq;
+
+use super::Door;
+use super::tickets::Purpose;
+use crate::error::ApiError;
+use crate::model::Principal;
+
+/// Where a request came from; put beside it by the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    pub over_tls: bool,
+}
+
+/// Which names this host answers to.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Bound to the network, too: then its addresses are names as well.
+    pub beyond_loopback: bool,
+    /// Named by whoever started it.
+    pub also: Vec<String>,
+}
+
+impl Names {
+    /// A page of another site can only reach us under a name of that site (DNS rebinding); an
+    /// address in digits is no such name.
+    fn has(&self, host: &str) -> bool {
+        let name = without_port(host);
+        if name.eq_ignore_ascii_case("localhost") {
+            return true;
+        }
+        let digits = name.trim_start_matches('[').trim_end_matches(']');
+        match digits.parse::<IpAddr>() {
+            Ok(address) => self.beyond_loopback || address.is_loopback(),
+            Err(_) => self.also.iter().any(|own| own.eq_ignore_ascii_case(name)),
+        }
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// Only these answer without a token: the page, which has no data, its log-in, and whether the
+/// host lives.
+fn is_open(path: &str) -> bool {
+    matches!(path, "/" | "/healthz" | "/login")
+}
+
+pub async fn guard(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
+    match admit(&door, &request) {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+fn admit(door: &Door, request: &Request) -> Result<Principal, ApiError> {
+    let peer = request.extensions().get::<Peer>().copied();
+    let address = peer.map(|peer| peer.address.ip());
+    let over_tls = peer.is_some_and(|peer| peer.over_tls);
+    let host = host(request)?;
+    if !door.names.has(host) {
+        return Err(ApiError::new(
+            403,
+            "host_forbidden",
+            "this host does not answer to that name",
+        )
+        .hint("use its address, or start it with `--allow-host NAME`"));
+    }
+    origin(request, host, over_tls)?;
+    door.pace.take(address).map_err(slower)?;
+    let path = request.uri().path();
+    if !is_open(path) && !is_known(door, request.headers()) && !has_ticket(door, request) {
+        // Guessing is slow; who has the token is not held up by those who guess.
+        door.pace.failed(address).map_err(slower)?;
+        return Err(ApiError::new(
+            401,
+            "unauthorized",
+            "the bearer token is missing or wrong",
+        )
+        .hint("send `Authorization: Bearer TOKEN`; the token stands in `runtime.json` in the host's state directory"));
+    }
+    Ok(match address {
+        Some(address) if address.is_loopback() => Principal::Local,
+        _ => Principal::Remote,
+    })
+}
+
+pub fn slower(wait: std::time::Duration) -> ApiError {
+    let error = ApiError::new(429, "too_many_requests", "requests come too fast");
+    let error = error.retry_after(wait);
+    let seconds = error.retry_after.map_or(1, |wait| wait.as_secs());
+    error.hint(format!("ask again in {seconds} s"))
+}
+
+/// The one name that the request is for.
+fn host(request: &Request) -> Result<&str, ApiError> {
+    let odd = || {
+        ApiError::new(400, "host_missing", "a request names its host, once")
+            .hint("send one `Host` header")
+    };
+    let mut named = request.headers().get_all(HOST).iter();
+    let (Some(host), None) = (named.next(), named.next()) else {
+        return Err(odd());
+    };
+    let host = host.to_str().map_err(|_| odd())?;
+    // In absolute form the target names it, too.
+    match request.uri().authority() {
+        Some(authority) if authority.as_str() != host => Err(odd()),
+        _ => Ok(host),
+    }
+}
+
+/// What a browser sends for a page of another site is refused, whatever it asks for.
+fn origin(request: &Request, host: &str, over_tls: bool) -> Result<(), ApiError> {
+    let refused = || {
+        ApiError::new(
+            403,
+            "origin_forbidden",
+            "pages of another origin have no access here",
+        )
+        .hint("open the dashboard of this host, or use a client that is no browser")
+    };
+    let headers = request.headers();
+    let mut origins = headers.get_all(ORIGIN).iter();
+    if let Some(origin) = origins.next() {
+        let scheme = if over_tls { "https://" } else { "http://" };
+        let origin = origin.to_str().map_err(|_| refused())?;
+        let same = origin
+            .strip_prefix(scheme)
+            .is_some_and(|from| from.eq_ignore_ascii_case(host));
+        if !same || origins.next().is_some() {
+            return Err(refused());
+        }
+    }
+    // Sent by browsers even where `Origin` is not; following a link to the page is fine.
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    match site {
+        Some(b"cross-site" | b"same-site") if request.uri().path() != "/" => Err(refused()),
+        _ => Ok(()),
+    }
+}
+
+fn is_known(door: &Door, headers: &HeaderMap) -> bool {
+    let given = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
+    let given = given.and_then(|v| v.split_once(' '));
+    let Some((scheme, token)) = given else {
+        return false;
+    };
+    let same: bool = token.trim().as_bytes().ct_eq(door.token.as_bytes()).into();
+    same && scheme.eq_ignore_ascii_case("bearer")
+}
+
+/// A ticket opens the stream that it was issued for, once.
+fn has_ticket(door: &Door, request: &Request) -> bool {
+    let path = request.uri().path();
+    let id = path
+        .strip_prefix("/sessions/")
+        .and_then(|rest| rest.strip_suffix("/stream"));
+    let query = request.uri().query().unwrap_or_default();
+    let ticket = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("ticket="));
+    match (id, ticket) {
+        (Some(id), Some(ticket)) if request.method() == axum::http::Method::GET => {
+            door.tickets.redeem(ticket, &Purpose::Stream(id.to_owned()))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_this_host() {
+        let near = Names::default();
+        let far = Names {
+            beyond_loopback: true,
+            also: vec!["box.example".to_owned()],
+        };
+        for host in [
+            "localhost",
+            "LOCALHOST:8",
+            "127.0.0.1:80",
+            "[::1]:9",
+            "127.9.9.9",
+        ] {
+            assert!(near.has(host) && far.has(host), "{host}");
+        }
+        for host in ["10.0.0.5:80", "[fe80::1]:80", "box.example:443"] {
+            assert!(!near.has(host) && far.has(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "evil.example:127.0.0.1",
+            "box.example.evil",
+        ] {
+            assert!(!near.has(host) && !far.has(host), "{host}");
+        }
+    }
+}

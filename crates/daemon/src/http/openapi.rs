@@ -1,0 +1,448 @@
+//! The OpenAPI document: made from the types that the routes read and write, and from one table
+//! of the routes. The tests hold each route's real answers against it.
+
+use std::sync::LazyLock;
+
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
+
+use super::types;
+use crate::model::{Session, SpawnRequest};
+use crate::workspaces::Workspaces;
+
+type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+fn shape<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// One operation: what it is for, what it takes, what it answers besides what all answer.
+struct Route {
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    is_open: bool,
+    query: Vec<Parameter>,
+    body: Option<Shape>,
+    done: (u16, &'static str, Content),
+    refused: &'static [(u16, &'static str)],
+}
+
+struct Parameter {
+    name: &'static str,
+    about: &'static str,
+    kind: &'static str,
+}
+
+const fn parameter(name: &'static str, kind: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, about, kind }
+}
+
+enum Content {
+    Json(Shape),
+    Stream,
+    Page,
+    Document,
+}
+
+const UNKNOWN: (u16, &str) = (404, "There is no such session");
+const FULL: (u16, &str) = (
+    429,
+    "As many sessions live as this host lets in, or sessions are started too fast",
+);
+const NO_DISK: (u16, &str) = (507, "The state directory cannot be written");
+
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    done: (u16, &'static str, Content),
+    refused: &'static [(u16, &'static str)],
+) -> Route {
+    Route {
+        method,
+        path,
+        id,
+        summary,
+        is_open: false,
+        query: Vec::new(),
+        body: None,
+        done,
+        refused,
+    }
+}
+
+fn routes() -> Vec<Route> {
+    vec![
+        Route {
+            is_open: true,
+            ..route(
+                "get",
+                "/",
+                "dashboard",
+                "The dashboard: a page without data; it asks for a token",
+                (200, "The page", Content::Page),
+                &[],
+            )
+        },
+        Route {
+            is_open: true,
+            ..route(
+                "get",
+                "/healthz",
+                "health",
+                "Whether the host lives",
+                (200, "It does", Content::Json(shape::<types::Health>)),
+                &[],
+            )
+        },
+        Route {
+            is_open: true,
+            body: Some(shape::<types::Login>),
+            ..route(
+                "post",
+                "/login",
+                "login",
+                "The token, for the code of a one-time link",
+                (200, "The token", Content::Json(shape::<types::Token>)),
+                &[(401, "The link was used, or is too old")],
+            )
+        },
+        route(
+            "get",
+            "/openapi.json",
+            "openapi",
+            "This document",
+            (200, "This document", Content::Document),
+            &[],
+        ),
+        route(
+            "get",
+            "/adapters",
+            "listAdapters",
+            "Slugs that a spawn can name",
+            (200, "All of them", Content::Json(shape::<types::Adapters>)),
+            &[],
+        ),
+        route(
+            "get",
+            "/workspaces",
+            "listWorkspaces",
+            "The registered workspaces",
+            (
+                200,
+                "As they are stored",
+                Content::Json(shape::<Workspaces>),
+            ),
+            &[(422, "The stored file cannot be read")],
+        ),
+        Route {
+            query: vec![parameter("alive", "boolean", "Only those that live")],
+            ..route(
+                "get",
+                "/sessions",
+                "listSessions",
+                "All sessions, oldest first",
+                (200, "All of them", Content::Json(shape::<types::Sessions>)),
+                &[],
+            )
+        },
+        Route {
+            body: Some(shape::<SpawnRequest>),
+            ..route(
+                "post",
+                "/sessions/agent",
+                "spawnSession",
+                "Start an agent",
+                (
+                    201,
+                    "It starts; what fails from here on ends it as `error`",
+                    Content::Json(shape::<Session>),
+                ),
+                &[
+                    (
+                        404,
+                        "There is no such adapter, or no such session to resume",
+                    ),
+                    (409, "The session to resume is alive"),
+                    (
+                        422,
+                        "The agent cannot be started as it is: setup, login, version, sandbox, directory",
+                    ),
+                    FULL,
+                    (501, "No adapter is installed"),
+                    (503, "The host is being stopped"),
+                    NO_DISK,
+                ],
+            )
+        },
+        route(
+            "get",
+            "/sessions/{id}",
+            "getSession",
+            "One session",
+            (200, "Its record", Content::Json(shape::<Session>)),
+            &[UNKNOWN],
+        ),
+        route(
+            "delete",
+            "/sessions/{id}",
+            "forgetSession",
+            "Kill a session if it lives, and forget it",
+            (200, "It is forgotten", Content::Json(shape::<types::Done>)),
+            &[UNKNOWN],
+        ),
+        Route {
+            body: Some(shape::<types::PromptRequest>),
+            ..route(
+                "post",
+                "/sessions/{id}/prompt",
+                "promptSession",
+                "Begin a turn; the answer comes on the stream",
+                (
+                    200,
+                    "The turn has begun",
+                    Content::Json(shape::<types::Done>),
+                ),
+                &[
+                    UNKNOWN,
+                    (409, "A turn is going on, or the session has ended"),
+                ],
+            )
+        },
+        route(
+            "post",
+            "/sessions/{id}/interrupt",
+            "interruptSession",
+            "End the turn, not the session; without a turn nothing happens",
+            (
+                200,
+                "The turn ends",
+                Content::Json(shape::<types::Interrupted>),
+            ),
+            &[UNKNOWN],
+        ),
+        route(
+            "post",
+            "/sessions/{id}/kill",
+            "killSession",
+            "End a session",
+            (
+                200,
+                "It has ended; `ok` is false where it had before",
+                Content::Json(shape::<types::Done>),
+            ),
+            &[UNKNOWN],
+        ),
+        route(
+            "post",
+            "/sessions/{id}/resume",
+            "resumeSession",
+            "Go on with an ended session, as a new one",
+            (201, "The new session", Content::Json(shape::<Session>)),
+            &[
+                UNKNOWN,
+                (409, "The session is alive"),
+                (
+                    422,
+                    "Its agent cannot take sessions up again, or cannot be started",
+                ),
+                FULL,
+                (501, "No adapter is installed"),
+                (503, "The host is being stopped"),
+                NO_DISK,
+            ],
+        ),
+        Route {
+            body: Some(shape::<types::PermissionAnswer>),
+            ..route(
+                "post",
+                "/sessions/{id}/permissions/{rid}",
+                "answerPermission",
+                "Answer a question of the agent",
+                (200, "The agent has it", Content::Json(shape::<types::Done>)),
+                &[(404, "There is no such session, or no such open question")],
+            )
+        },
+        Route {
+            query: vec![
+                parameter("after", "string", "Id of the last item that is known"),
+                parameter("limit", "integer", "1 to 1000; 200 without it"),
+            ],
+            ..route(
+                "get",
+                "/sessions/{id}/events",
+                "listEvents",
+                "History: what the stream has sent, by pages",
+                (200, "One page", Content::Json(shape::<types::Events>)),
+                &[UNKNOWN],
+            )
+        },
+        Route {
+            query: vec![parameter(
+                "lastN",
+                "integer",
+                "1 to 1000; 200 without it. At most 1 MiB of them, then `truncated` is true",
+            )],
+            ..route(
+                "get",
+                "/sessions/{id}/output",
+                "getOutput",
+                "The last lines",
+                (
+                    200,
+                    "Lines, oldest first",
+                    Content::Json(shape::<types::Output>),
+                ),
+                &[UNKNOWN],
+            )
+        },
+        Route {
+            query: vec![
+                parameter("from", "string", "`now` skips what was said before"),
+                parameter(
+                    "after",
+                    "string",
+                    "Id of the last item that is known; `Last-Event-ID` wins",
+                ),
+                parameter("ticket", "string", "In place of the token, once"),
+            ],
+            ..route(
+                "get",
+                "/sessions/{id}/stream",
+                "streamSession",
+                "Follow a session: events `line`, `status`, `event`, `permission`, `prompt`, `gap`, `end`",
+                (200, "Server-sent events", Content::Stream),
+                &[UNKNOWN],
+            )
+        },
+        route(
+            "post",
+            "/sessions/{id}/tickets",
+            "issueTicket",
+            "A ticket that opens the stream once, for an EventSource",
+            (201, "The ticket", Content::Json(shape::<types::Ticket>)),
+            &[UNKNOWN],
+        ),
+    ]
+}
+
+/// The whole document.
+pub fn document() -> &'static Value {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(build);
+    &DOCUMENT
+}
+
+fn build() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    let error = generator.subschema_for::<types::ErrorBody>();
+    let mut paths = Map::new();
+    for route in routes() {
+        let operation = operation(&route, &error, &mut generator);
+        let path = paths
+            .entry(route.path)
+            .or_insert_with(|| Value::Object(Map::new()));
+        path[route.method] = operation;
+    }
+    let schemas: Map<String, Value> = generator.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "agentproto",
+            "description": "Agent sessions on one host (AIP-46).",
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "security": [{ "bearer": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
+            "schemas": schemas,
+        },
+    })
+}
+
+fn operation(route: &Route, error: &Schema, generator: &mut SchemaGenerator) -> Value {
+    let mut answers = Map::new();
+    let (status, about, content) = &route.done;
+    let content = match content {
+        Content::Json(shape) => json!({ "application/json": { "schema": shape(generator) } }),
+        Content::Document => json!({ "application/json": { "schema": { "type": "object" } } }),
+        Content::Stream => json!({ "text/event-stream": { "schema": { "type": "string" } } }),
+        Content::Page => json!({ "text/html": { "schema": { "type": "string" } } }),
+    };
+    answers.insert(
+        status.to_string(),
+        json!({ "description": about, "content": content }),
+    );
+    let mut refused: Vec<(u16, &str)> = vec![
+        (400, "The request cannot be read as it should"),
+        (
+            403,
+            "Another host or origin is meant, or the directory is outside the workspaces",
+        ),
+        (429, "Requests come too fast"),
+        (500, "A fault of the host itself"),
+        (503, "Too many connections, or the host is being stopped"),
+    ];
+    if !route.is_open {
+        refused.push((401, "The token is missing or wrong"));
+    }
+    if route.body.is_some() {
+        refused.push((408, "The body did not come in time"));
+        refused.push((413, "The body is larger than 4 MiB"));
+        refused.push((415, "The body is not declared as JSON"));
+    }
+    // What a route says of its own goes before what holds for all.
+    for (status, about) in route.refused.iter().chain(&refused) {
+        let content = json!({ "application/json": { "schema": error } });
+        let mut answer = json!({ "description": about, "content": content });
+        if matches!(status, 429 | 503) {
+            answer["headers"] = json!({ "Retry-After": {
+                "description": "Whole seconds to wait", "schema": { "type": "integer" },
+            } });
+        }
+        answers.entry(status.to_string()).or_insert(answer);
+    }
+    answers.sort_keys();
+    let mut operation = json!({
+        "operationId": route.id,
+        "summary": route.summary,
+        "responses": answers,
+    });
+    let parameters = parameters(route);
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
+    if let Some(shape) = route.body {
+        operation["requestBody"] = json!({
+            "required": true,
+            "content": { "application/json": { "schema": shape(generator) } },
+        });
+    }
+    if route.is_open {
+        operation["security"] = json!([]);
+    }
+    operation
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let named = route.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        Some(json!({
+            "name": name, "in": "path", "required": true, "schema": { "type": "string" },
+        }))
+    });
+    let asked = route.query.iter().map(|parameter| {
+        json!({
+            "name": parameter.name, "in": "query", "required": false,
+            "description": parameter.about, "schema": { "type": parameter.kind },
+        })
+    });
+    named.chain(asked).collect()
+}

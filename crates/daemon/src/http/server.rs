@@ -1,0 +1,165 @@
+//! From a listening socket to requests. Every connection is bounded: how many there are, how
+//! long a head may take, how long one may say nothing.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::guard::Peer;
+use crate::error::ApiError;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// At a time.
+    pub connections: usize,
+    /// For the head of a request, and for doing nothing between two.
+    pub head: Duration,
+    /// Of a head.
+    pub head_bytes: usize,
+    pub headers: usize,
+    /// A peer that is gone without a word, or takes nothing of what is sent, is let go after so
+    /// long; a stream notices with its next sign of life.
+    pub gone: Duration,
+    /// At the end, for answers that are under way.
+    pub last_words: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 4096,
+            head: Duration::from_secs(15),
+            head_bytes: 64 << 10,
+            headers: 100,
+            gone: Duration::from_secs(60),
+            last_words: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Serves until `stop` turns true; then lets answers that are under way finish.
+pub async fn serve(
+    listener: TcpListener,
+    app: Router,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) {
+    let free = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let Ok((stream, address)) = accepted else {
+            // No descriptors left, or the peer was gone at once: neither is the end.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let _ = prepare(&stream, &limits);
+        let Ok(permit) = Arc::clone(&free).try_acquire_owned() else {
+            tokio::spawn(turn_away(stream));
+            continue;
+        };
+        let peer = Peer {
+            address,
+            over_tls: tls.is_some(),
+        };
+        let app = app.clone().layer(axum::Extension(peer));
+        let (tls, stop) = (tls.clone(), stop.clone());
+        connections.spawn(connection(stream, tls, app, limits, stop, permit));
+    }
+    let rest = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(limits.last_words, rest).await;
+}
+
+fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    // The kernel counts these in whole seconds, and takes no zero.
+    let quarter = (limits.gone / 4).max(Duration::from_secs(1));
+    let keepalive = TcpKeepalive::new()
+        .with_time(quarter)
+        .with_interval(quarter)
+        .with_retries(3);
+    socket.set_tcp_keepalive(&keepalive)?;
+    // Keep-alive asks only while nothing is under way; this bounds what is. Linux lets it win
+    // over the number of retries, so both have to say the same.
+    socket.set_tcp_user_timeout(Some(limits.gone))
+}
+
+async fn connection(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    app: Router,
+    limits: Limits,
+    stop: watch::Receiver<bool>,
+    permit: OwnedSemaphorePermit,
+) {
+    match tls {
+        None => requests(stream, app, limits, stop).await,
+        Some(tls) => {
+            let greeting = tokio::time::timeout(limits.head, tls.accept(stream));
+            if let Ok(Ok(stream)) = greeting.await {
+                requests(stream, app, limits, stop).await;
+            }
+        }
+    }
+    drop(permit);
+}
+
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    app: Router,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) {
+    let service = TowerToHyperService::new(app);
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(limits.head_bytes)
+        .max_headers(limits.headers)
+        .half_close(true)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        _ = serving.as_mut() => return,
+        _ = stop.wait_for(|stop| *stop) => serving.as_mut().graceful_shutdown(),
+    }
+    let _ = serving.await;
+}
+
+/// Says why, and hangs up.
+async fn turn_away(mut stream: TcpStream) {
+    let error = ApiError::new(503, "too_many_connections", "too many connections are open")
+        .hint("close some, or ask again later");
+    let body = error.to_json().to_string();
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // What it asked is read, else the answer could be lost with the connection.
+    let saying = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut asked = stream.take(64 << 10);
+        tokio::io::copy(&mut asked, &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), saying).await;
+}

@@ -1,0 +1,142 @@
+//! What a call of a tool was given, read strictly: a wrong type is told with the argument's
+//! name. An argument that is null counts as left out, as in HTTP; unknown ones are ignored.
+
+use std::ops::RangeInclusive;
+
+use rmcp::model::JsonObject;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+#[derive(Default)]
+pub struct Arguments(JsonObject);
+
+impl Arguments {
+    pub fn new(given: Option<JsonObject>) -> Self {
+        Arguments(given.unwrap_or_default())
+    }
+
+    /// As they came, for somebody else to read.
+    pub fn into_value(self) -> Value {
+        Value::Object(self.0)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    pub fn text(&self, name: &str) -> Result<String, ApiError> {
+        let text = self.maybe_text(name)?;
+        text.ok_or_else(|| {
+            ApiError::bad_request(format!("`{name}` is missing"))
+                .hint(format!("give `{name}` as a string"))
+                .details(json!({ "field": name }))
+        })
+    }
+
+    pub fn maybe_text(&self, name: &str) -> Result<Option<String>, ApiError> {
+        self.maybe(name, "a string", |value| value.as_str().map(str::to_owned))
+    }
+
+    pub fn maybe_flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
+        self.maybe(name, "true or false", Value::as_bool)
+    }
+
+    /// A whole number; `3.0` is one, as in JSON Schema.
+    pub fn maybe_count(
+        &self,
+        name: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, ApiError> {
+        let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+        self.maybe(name, &wanted, |value| {
+            let whole = value.as_u64().or_else(|| {
+                let number = value.as_f64().filter(|n| n.fract() == 0.0)?;
+                // Beyond these bounds it is out of every range.
+                (0.0..=1e15).contains(&number).then_some(number as u64)
+            });
+            whole.filter(|n| range.contains(n))
+        })
+    }
+
+    fn maybe<T>(
+        &self,
+        name: &str,
+        wanted: &str,
+        take: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.get(name) else {
+            return Ok(None);
+        };
+        let taken = take(value);
+        taken.map(Some).ok_or_else(|| {
+            let is = match value {
+                Value::Number(number) => number.to_string(),
+                other => kind(other).to_owned(),
+            };
+            ApiError::bad_request(format!("`{name}` has to be {wanted}, but is {is}"))
+                .hint("`tools/list` has the schema of each tool's arguments")
+                .details(json!({ "field": name }))
+        })
+    }
+}
+
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(value: Value) -> Arguments {
+        Arguments::new(value.as_object().cloned())
+    }
+
+    #[test]
+    fn wrong_types_are_told_with_the_name() {
+        let wrong = given(json!({ "a": 7, "b": "yes", "c": 1.5, "d": 0, "e": "3" }));
+        let said = |error: ApiError| (error.status, error.message);
+        assert_eq!(
+            said(wrong.text("a").expect_err("no string")),
+            (400, "`a` has to be a string, but is 7".to_owned())
+        );
+        assert_eq!(
+            said(wrong.maybe_flag("b").expect_err("no boolean")),
+            (
+                400,
+                "`b` has to be true or false, but is a string".to_owned()
+            )
+        );
+        for (name, is) in [("c", "1.5"), ("d", "0"), ("e", "a string")] {
+            let error = wrong.maybe_count(name, 1..=9).expect_err("out of range");
+            let wanted = format!("`{name}` has to be a whole number from 1 to 9, but is {is}");
+            assert_eq!(error.message, wanted);
+        }
+        assert_eq!(
+            wrong.text("f").expect_err("missing").message,
+            "`f` is missing"
+        );
+    }
+
+    #[test]
+    fn right_types_and_nothing_are_taken() {
+        let right = given(json!({ "a": "x", "b": true, "c": 3.0, "n": null, "odd": [] }));
+        assert_eq!(right.text("a").expect("a string"), "x");
+        assert_eq!(right.maybe_flag("b").expect("a boolean"), Some(true));
+        assert_eq!(right.maybe_count("c", 1..=9).expect("whole"), Some(3));
+        assert_eq!(right.maybe_text("n").expect("left out"), None);
+        assert_eq!(right.maybe_count("z", 1..=9).expect("left out"), None);
+    }
+}

@@ -1,0 +1,283 @@
+//! The five tools of AIP-46 (A46-MCP-01 to 06): what they are called, what they take, and what
+//! they do to the registry.
+
+use std::sync::{Arc, LazyLock};
+
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::arguments::Arguments;
+use crate::error::ApiError;
+use crate::model::{Principal, Session, SpawnRequest};
+use crate::registry::{Output, Registry};
+
+/// More lines than a client can want at once; the rest is in the event history.
+const MOST_LINES: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Start,
+    Prompt,
+    List,
+    Output,
+    Kill,
+}
+
+/// How a verb is known to clients.
+pub struct Face {
+    pub verb: Verb,
+    /// As AIP-46 has it.
+    pub name: &'static str,
+    /// As later texts have it; offered only where the host was told to.
+    pub alias: &'static str,
+    title: &'static str,
+    description: &'static str,
+}
+
+pub const FACES: [Face; 5] = [
+    Face {
+        verb: Verb::Start,
+        name: "start_agent_session",
+        alias: "agent_start",
+        title: "Start an agent session",
+        description: "Starts an agent on this host and returns its Session. The agent lives on \
+            until the session is killed: send it further prompts instead of starting it again. \
+            The session is `starting` at first; a prompt may be given here or sent at once, it \
+            waits for the agent. It runs in `cwd`, else in the named workspace, else in the \
+            active one.",
+    },
+    Face {
+        verb: Verb::Prompt,
+        name: "prompt_agent_session",
+        alias: "agent_prompt",
+        title: "Prompt an agent session",
+        description: "Sends a prompt to a session and returns at once, without the reply. The \
+            reply comes as lines of get_agent_session_output; the turn is over when a line \
+            `── turn-end (reason) ──` stands there. While a turn goes on, another prompt is \
+            refused with `session_busy`.",
+    },
+    Face {
+        verb: Verb::List,
+        name: "list_agent_sessions",
+        alias: "agent_sessions_list",
+        title: "List agent sessions",
+        description: "Lists the sessions of this host, oldest first: those that live and those \
+            that have ended and were not forgotten.",
+    },
+    Face {
+        verb: Verb::Output,
+        name: "get_agent_session_output",
+        alias: "agent_output",
+        title: "Read the output of an agent session",
+        description: "Returns the last lines of a session's output, 200 unless `lastN` says \
+            otherwise, with its status. Prefixes: [thought], [tool], [tool-error], \
+            [awaiting input], [error]; `── turn-end (reason) ──` ends each turn. `truncated` is \
+            true where older ones of these lines are left out, since they are more than 1 MiB.",
+    },
+    Face {
+        verb: Verb::Kill,
+        name: "kill_agent_session",
+        alias: "agent_kill",
+        title: "Kill an agent session",
+        description: "Ends a session and its agent, in the middle of a turn too. `ok` is false \
+            where it had ended before. Its output can still be read.",
+    },
+];
+
+/// As AIP-46 has them.
+pub const TOOL_NAMES: [&str; 5] = [
+    FACES[0].name,
+    FACES[1].name,
+    FACES[2].name,
+    FACES[3].name,
+    FACES[4].name,
+];
+
+impl Face {
+    /// The verb behind a name of a tool.
+    pub fn find(name: &str, aliases: bool) -> Option<&'static Face> {
+        FACES
+            .iter()
+            .find(|face| face.name == name || (aliases && face.alias == name))
+    }
+
+    fn tool(&self, name: &'static str) -> Tool {
+        Tool::new(name, self.description, Arc::new(self.verb.input()))
+            .with_title(self.title)
+            .with_raw_output_schema(self.verb.output())
+            .with_annotations(self.verb.annotations(self.title))
+    }
+}
+
+/// Made once: the tools of the spec in its order, and as many aliases after them.
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let names = FACES.iter().map(|face| face.tool(face.name));
+    names
+        .chain(FACES.iter().map(|face| face.tool(face.alias)))
+        .collect()
+});
+
+/// All tools that are offered.
+pub fn all(aliases: bool) -> &'static [Tool] {
+    let offered = if aliases { TOOLS.len() } else { FACES.len() };
+    TOOLS.get(..offered).unwrap_or_default()
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Sessions {
+    sessions: Vec<Session>,
+}
+
+/// What a prompt or a kill comes back with.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Done {
+    ok: bool,
+    session_id: String,
+}
+
+/// `uint64` and the like are Rust's; clients warn of formats that JSON Schema does not have.
+fn without_formats(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("format").is_some_and(Value::is_string) {
+                members.remove("format");
+            }
+            members.values_mut().for_each(without_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_formats),
+        _ => {}
+    }
+}
+
+impl Verb {
+    /// JSON Schema of the arguments. Unknown ones are allowed, and ignored.
+    fn input(self) -> JsonObject {
+        let session = || json!({ "type": "string", "description": "`id` of the session" });
+        let (properties, required): (Value, &[&str]) = match self {
+            Verb::Start => (
+                json!({
+                    "adapter": { "type": "string", "description": "Slug of the AIP-45 adapter to run" },
+                    "workspaceSlug": { "type": "string", "description": "Workspace to run in; without it the active one" },
+                    "cwd": { "type": "string", "description": "Absolute path to run in; wins over `workspaceSlug`" },
+                    "prompt": { "type": "string", "description": "First prompt; the same as a start followed by a prompt" },
+                    "label": { "type": "string", "description": "Free text to find the session again" },
+                }),
+                &["adapter"],
+            ),
+            Verb::Prompt => (
+                json!({
+                    "sessionId": session(),
+                    "prompt": { "type": "string", "description": "What to say to the agent" },
+                }),
+                &["sessionId", "prompt"],
+            ),
+            Verb::List => (
+                json!({
+                    "onlyAlive": { "type": "boolean", "description": "Leave out those that have ended" },
+                }),
+                &[],
+            ),
+            Verb::Output => (
+                json!({
+                    "sessionId": session(),
+                    "lastN": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MOST_LINES,
+                        "description": "How many lines, counted from the end; 200 without it",
+                    },
+                }),
+                &["sessionId"],
+            ),
+            Verb::Kill => (json!({ "sessionId": session() }), &["sessionId"]),
+        };
+        let mut schema = JsonObject::new();
+        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("properties".to_owned(), properties);
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), json!(required));
+        }
+        schema
+    }
+
+    fn output(self) -> Arc<JsonObject> {
+        let schema = match self {
+            Verb::Start => schema_for_output::<Session>(),
+            Verb::List => schema_for_output::<Sessions>(),
+            Verb::Output => schema_for_output::<Output>(),
+            Verb::Prompt | Verb::Kill => schema_for_output::<Done>(),
+        };
+        let mut schema = Value::Object(schema.as_ref().clone());
+        without_formats(&mut schema);
+        match schema {
+            Value::Object(schema) => Arc::new(schema),
+            _ => Arc::default(),
+        }
+    }
+
+    /// Hints for clients that ask their user before they call. An agent may do anything, so
+    /// starting and prompting one counts as destructive and open.
+    fn annotations(self, title: &str) -> ToolAnnotations {
+        let read_only = matches!(self, Verb::List | Verb::Output);
+        let hints = ToolAnnotations::with_title(title).read_only(read_only);
+        match self {
+            Verb::List | Verb::Output => hints.destructive(false).idempotent(true),
+            Verb::Start | Verb::Prompt => hints.destructive(true).idempotent(false),
+            Verb::Kill => hints.destructive(true).idempotent(true),
+        }
+        .open_world(matches!(self, Verb::Start | Verb::Prompt))
+    }
+
+    /// Does it. What a refusal says is what HTTP says (A46-MCP-07).
+    pub async fn call(
+        self,
+        arguments: &Arguments,
+        registry: &Registry,
+        principal: Principal,
+    ) -> Result<Value, ApiError> {
+        let done = match self {
+            Verb::Start => {
+                let request = SpawnRequest {
+                    adapter: arguments.text("adapter")?,
+                    workspace_slug: arguments.maybe_text("workspaceSlug")?,
+                    cwd: arguments.maybe_text("cwd")?,
+                    prompt: arguments.maybe_text("prompt")?,
+                    label: arguments.maybe_text("label")?,
+                    ..SpawnRequest::default()
+                };
+                serde_json::to_value(registry.spawn(request, principal).await?)
+            }
+            Verb::Prompt => {
+                let session_id = arguments.text("sessionId")?;
+                let prompt = arguments.text("prompt")?;
+                registry.prompt(&session_id, prompt).await?;
+                serde_json::to_value(Done {
+                    ok: true,
+                    session_id,
+                })
+            }
+            Verb::List => {
+                let only_alive = arguments.maybe_flag("onlyAlive")?.unwrap_or(false);
+                serde_json::to_value(Sessions {
+                    sessions: registry.list(only_alive),
+                })
+            }
+            Verb::Output => {
+                let session_id = arguments.text("sessionId")?;
+                let last = arguments.maybe_count("lastN", 1..=MOST_LINES)?;
+                let last = last.and_then(|last| usize::try_from(last).ok());
+                serde_json::to_value(registry.output(&session_id, last).await?)
+            }
+            Verb::Kill => {
+                let session_id = arguments.text("sessionId")?;
+                let ok = registry.kill(&session_id).await?;
+                serde_json::to_value(Done { ok, session_id })
+            }
+        };
+        done.map_err(|e| ApiError::new(500, "internal", format!("the result is no JSON: {e}")))
+    }
+}

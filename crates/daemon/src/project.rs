@@ -1,0 +1,254 @@
+//! Events as lines that a person reads (AIP-46, Output projection). No colours here: a terminal
+//! adds them, by the prefix.
+
+use agentproto_runtime::StreamEvent;
+
+/// A longer line is cut in two: no reader has to hold one without end.
+const LONGEST: usize = 64 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub text: String,
+    pub stream: Stream,
+}
+
+/// Joins pieces of text to lines. One per session.
+#[derive(Default)]
+pub struct Projector {
+    text: String,
+    thought: String,
+}
+
+impl Projector {
+    /// The lines that an event completes, in order.
+    pub fn event(&mut self, event: &StreamEvent) -> Vec<Line> {
+        let mut lines = Vec::new();
+        match event {
+            StreamEvent::TextDelta { text } => {
+                self.flush_thought(&mut lines);
+                join(&mut self.text, text, "", &mut lines);
+            }
+            StreamEvent::Thought { text } => {
+                self.flush_text(&mut lines);
+                join(&mut self.thought, text, "[thought] ", &mut lines);
+            }
+            StreamEvent::ToolCall { name, .. } => {
+                self.flush(&mut lines);
+                lines.push(out(format!("[tool] {}", one_line(name))));
+            }
+            StreamEvent::ToolResult { ok, .. } => {
+                self.flush(&mut lines);
+                if !ok {
+                    lines.push(out("[tool-error]".to_owned()));
+                }
+            }
+            StreamEvent::AgentPrompt { message, .. } => {
+                self.flush(&mut lines);
+                lines.push(out(format!("[awaiting input] {}", one_line(message))));
+            }
+            StreamEvent::TurnEnd { reason } => {
+                self.flush(&mut lines);
+                let reason = serde_json::to_value(reason).unwrap_or_default();
+                lines.push(turn_end(reason.as_str().unwrap_or_default()));
+            }
+            StreamEvent::Error {
+                message, details, ..
+            } => {
+                self.flush(&mut lines);
+                lines.extend(error(message, details["stderr"].as_str()));
+                lines.push(turn_end("error"));
+            }
+        }
+        lines
+    }
+
+    /// What is left of a turn that has no end.
+    pub fn flush(&mut self, lines: &mut Vec<Line>) {
+        self.flush_thought(lines);
+        self.flush_text(lines);
+    }
+
+    fn flush_text(&mut self, lines: &mut Vec<Line>) {
+        if !self.text.is_empty() {
+            lines.push(out(std::mem::take(&mut self.text)));
+        }
+    }
+
+    fn flush_thought(&mut self, lines: &mut Vec<Line>) {
+        if !self.thought.is_empty() {
+            let thought = std::mem::take(&mut self.thought);
+            lines.push(out(format!("[thought] {thought}")));
+        }
+    }
+}
+
+/// The line by which clients know that a turn is over (A46-TURN-06).
+pub fn turn_end(reason: &str) -> Line {
+    out(format!("── turn-end ({reason}) ──"))
+}
+
+/// `[error] message`, then the end of the child's standard error.
+pub fn error(message: &str, stderr: Option<&str>) -> Vec<Line> {
+    // The message ends with the tail where there is one; here it has lines of its own.
+    let message = match stderr.filter(|tail| !tail.is_empty()) {
+        Some(tail) => message
+            .split("; its last words: ")
+            .next()
+            .filter(|_| message.contains(tail)),
+        None => None,
+    }
+    .unwrap_or(message);
+    let told = std::iter::once(out(format!("[error] {}", one_line(message))));
+    let tail = stderr.unwrap_or_default().lines().map(|text| Line {
+        text: text.to_owned(),
+        stream: Stream::Stderr,
+    });
+    told.chain(tail).collect()
+}
+
+fn out(text: String) -> Line {
+    Line {
+        text,
+        stream: Stream::Stdout,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split(['\r', '\n'])
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn join(held: &mut String, piece: &str, prefix: &str, lines: &mut Vec<Line>) {
+    let mut rest = piece;
+    while let Some((line, after)) = rest.split_once('\n') {
+        held.push_str(line);
+        let whole = std::mem::take(held);
+        let whole = whole.strip_suffix('\r').unwrap_or(&whole);
+        lines.push(out(format!("{prefix}{whole}")));
+        rest = after;
+    }
+    held.push_str(rest);
+    while held.len() > LONGEST {
+        let mut at = LONGEST;
+        while !held.is_char_boundary(at) {
+            at -= 1;
+        }
+        let tail = held.split_off(at);
+        lines.push(out(format!("{prefix}{held}")));
+        *held = tail;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentproto_runtime::StopReason;
+    use serde_json::{Value, json};
+
+    fn texts(events: &[StreamEvent]) -> Vec<String> {
+        let mut projector = Projector::default();
+        let lines = events.iter().flat_map(|event| projector.event(event));
+        lines.map(|line| line.text).collect()
+    }
+
+    fn delta(text: &str) -> StreamEvent {
+        StreamEvent::TextDelta { text: text.into() }
+    }
+
+    // A46-PROJ-02 to 08.
+    #[test]
+    fn the_table_of_the_seed() {
+        let thought = |text: &str| StreamEvent::Thought { text: text.into() };
+        let events = [
+            delta("hel"),
+            delta("lo\nwor"),
+            thought("hm"),
+            thought("m\nso"),
+            StreamEvent::ToolCall {
+                id: "1".into(),
+                name: "read\nfile".into(),
+                kind: None,
+                args: Value::Null,
+            },
+            StreamEvent::ToolResult {
+                id: "1".into(),
+                ok: true,
+                content: Value::Null,
+            },
+            StreamEvent::ToolResult {
+                id: "1".into(),
+                ok: false,
+                content: Value::Null,
+            },
+            StreamEvent::AgentPrompt {
+                id: "2".into(),
+                message: "may I?".into(),
+                options: vec![],
+            },
+            delta("end"),
+            StreamEvent::TurnEnd {
+                reason: StopReason::EndTurn,
+            },
+        ];
+        let wanted = [
+            "hello",
+            "wor",
+            "[thought] hmm",
+            "[thought] so",
+            "[tool] read file",
+            "[tool-error]",
+            "[awaiting input] may I?",
+            "end",
+            "── turn-end (end_turn) ──",
+        ];
+        assert_eq!(texts(&events), wanted);
+    }
+
+    #[test]
+    fn an_error_has_its_tail_and_ends_the_turn() {
+        let event = StreamEvent::Error {
+            code: "agent_exited".into(),
+            message: "the agent exited with status 3 in a turn; its last words: a\nb".into(),
+            hint: None,
+            details: json!({ "stderr": "a\nb" }),
+        };
+        let wanted = [
+            "x",
+            "[error] the agent exited with status 3 in a turn",
+            "a",
+            "b",
+            "── turn-end (error) ──",
+        ];
+        assert_eq!(texts(&[delta("x"), event]), wanted);
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut() {
+        let lines = texts(&[
+            delta(&"ä".repeat(LONGEST)),
+            StreamEvent::TurnEnd {
+                reason: StopReason::Refusal,
+            },
+        ]);
+        assert_eq!(lines.len(), 3);
+        assert_eq!(lines[0].len(), LONGEST);
+        assert_eq!(lines[2], "── turn-end (refusal) ──");
+    }
+}

@@ -1,0 +1,379 @@
+//! From a request to a running session.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::entry::{Ear, Entry, told};
+use super::{Registry, stopping};
+use crate::error::ApiError;
+use crate::model::{Principal, Session, SpawnRequest, Status};
+use crate::project;
+use crate::ring::Channel;
+use crate::workspaces::Workspaces;
+use agentproto_manifest::Document;
+use agentproto_runtime::Fault;
+use agentproto_runtime::agent::{Agent, Ready, Wishlist};
+use agentproto_runtime::arm::desk::Permissions;
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::choices::{Given, Wanted};
+use agentproto_runtime::context::{Context, Setting};
+use agentproto_runtime::interact::Headless;
+
+/// Free text of a client.
+const LONGEST_LABEL: usize = 1024;
+
+impl Registry {
+    /// Everything that can be refused is refused here, before a process exists: no session
+    /// then. The record comes back as `starting`; what fails later ends it as `error`.
+    pub async fn spawn(
+        &self,
+        request: SpawnRequest,
+        principal: Principal,
+    ) -> Result<Session, ApiError> {
+        self.has_room()?;
+        self.may_start(principal)?;
+        if request
+            .label
+            .as_ref()
+            .is_some_and(|label| label.len() > LONGEST_LABEL)
+        {
+            return Err(ApiError::bad_request(format!(
+                "`label` is longer than {LONGEST_LABEL} bytes"
+            )));
+        }
+        let former = match &request.resume {
+            Some(id) => Some(self.resumable(id)?),
+            None => None,
+        };
+        let config = &self.shared.config;
+        let (home, own) = (config.home.clone(), config.cwd.clone());
+        let (cwd, slug) = (request.cwd.clone(), request.workspace_slug.clone());
+        let place = tokio::task::spawn_blocking(move || {
+            let all = Workspaces::load(&home)?;
+            all.resolve(cwd.as_deref(), slug.as_deref(), &own, principal)
+        });
+        let place = place.await.map_err(|e| internal(&e.to_string()))??;
+        let bundle = self.shared(self.adapter(&request.adapter)?);
+        let id = Registry::new_id()?;
+        let record = Session {
+            id: id.clone(),
+            adapter_slug: request.adapter.clone(),
+            workspace_slug: place.slug,
+            cwd: place.cwd.to_string_lossy().into_owned(),
+            status: Status::Starting,
+            started_at: config.clock.now(),
+            ended_at: None,
+            last_output_at: None,
+            exit_code: None,
+            label: request.label.clone(),
+            busy: false,
+            turns: 0,
+            reason: None,
+            agent_session_id: None,
+            resumable: is_resumable(&bundle),
+            resumed_from: request.resume.clone(),
+            pending_permissions: Vec::new(),
+            warnings: place.warnings,
+        };
+        let shared = &self.shared;
+        let channel = Channel::new(&id, shared.epoch, 0, false, shared.log.clone());
+        let entry = self.entry_of(record, channel);
+        let setting = Setting {
+            home: config.home.clone(),
+            cwd: place.cwd,
+            host_env: Arc::clone(&self.shared.env),
+            sandboxing: config.sandboxing,
+            yes: false,
+            observer: Arc::new(Ear(Arc::downgrade(&entry))),
+            interact: Arc::new(Headless),
+        };
+        let agent = Agent::load(Context::new(bundle, setting)?, wishes(&request))?;
+        let ready = agent.prepare().await?;
+        agent.confinable(&ready)?;
+        // From here on there is a session, whatever becomes of it.
+        if let Some(prompt) = request.prompt {
+            entry.hold_first(prompt);
+        }
+        self.has_room()?;
+        let now = entry.update(|_| {});
+        entry
+            .channel
+            .push(crate::ring::Kind::Status, &super::status_data(&now));
+        self.insert(Arc::clone(&entry));
+        self.trim();
+        tokio::spawn(start(entry, agent, ready, former));
+        // Who was told of it finds it, whatever becomes of the host.
+        self.shared.log.flush().await;
+        Ok(now)
+    }
+
+    /// Takes an ended session up again, as a new one in the same place.
+    pub async fn resume(&self, id: &str, principal: Principal) -> Result<Session, ApiError> {
+        let former = self.get(id)?;
+        let request = SpawnRequest {
+            adapter: former.adapter_slug,
+            cwd: Some(former.cwd),
+            label: former.label,
+            resume: Some(id.to_owned()),
+            ..SpawnRequest::default()
+        };
+        self.spawn(request, principal).await
+    }
+
+    fn has_room(&self) -> Result<(), ApiError> {
+        if self.shared.stopping.load(Ordering::Acquire) {
+            return Err(stopping());
+        }
+        let most = self.shared.config.most_alive;
+        let sessions = self
+            .shared
+            .sessions
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let alive = sessions
+            .order
+            .iter()
+            .filter(|entry| entry.is_alive())
+            .count();
+        if alive >= most {
+            return Err(ApiError::new(
+                429,
+                "too_many_sessions",
+                format!("{alive} sessions are alive, and no more are let in"),
+            )
+            .hint("kill one, or start the host with a higher `--max-sessions`"));
+        }
+        Ok(())
+    }
+
+    /// A loop gone wild starts processes no faster than this, over whichever door.
+    fn may_start(&self, principal: Principal) -> Result<(), ApiError> {
+        let mut starts = self
+            .shared
+            .starts
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let bucket = match principal {
+            Principal::Local => &mut starts.near,
+            Principal::Remote => &mut starts.far,
+        };
+        let rate = self.shared.config.starts;
+        bucket.draw(rate, Instant::now()).map_err(|wait| {
+            ApiError::new(
+                429,
+                "too_many_starts",
+                format!(
+                    "sessions are started too fast: {} a second in the long run",
+                    rate.per_second
+                ),
+            )
+            .retry_after(wait)
+            .hint("wait as long as `Retry-After` says, prompt a session that lives, or start the host with a higher `--spawn-rate`")
+        })
+    }
+
+    /// The agent's own id of a session that has ended.
+    fn resumable(&self, id: &str) -> Result<String, ApiError> {
+        let former = self.get(id)?;
+        if former.status.is_alive() {
+            return Err(
+                ApiError::new(409, "session_alive", format!("session `{id}` is alive"))
+                    .hint("prompt it; there is nothing to take up"),
+            );
+        }
+        let refused = |why: &str| {
+            ApiError::new(
+                422,
+                "continuation_unsupported",
+                format!("session `{id}` cannot be taken up again: {why}"),
+            )
+            .hint("start a new session")
+        };
+        if !former.resumable {
+            return Err(refused(
+                "its adapter does not declare `resumable` (AIP-45, Session model)",
+            ));
+        }
+        former
+            .agent_session_id
+            .ok_or_else(|| refused("its agent never gave it an id"))
+    }
+
+    /// By slug only: a path would let a client run any manifest of the machine.
+    fn adapter(&self, slug: &str) -> Result<Bundle, ApiError> {
+        let config = &self.shared.config;
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        let is_slug =
+            (1..=128).contains(&slug.len()) && slug.bytes().all(plain) && !slug.starts_with('.');
+        if !is_slug {
+            return Err(ApiError::bad_request(
+                "`adapter` is no slug: letters, digits, `-`, `_` and `.`",
+            )
+            .hint("name an adapter, not a path"));
+        }
+        if let Some(bundle) = Bundle::installed(slug, &config.adapters, &config.home)? {
+            return Ok(bundle);
+        }
+        if config.bundled
+            && let Some(bundle) = Bundle::bundled(slug, &config.home)?
+        {
+            return Ok(bundle);
+        }
+        let known = self.adapters();
+        if known.is_empty() {
+            // A46-COMPAT-03.
+            return Err(ApiError::new(501, "no_adapters", "this host has no adapter installed")
+                .hint(format!(
+                    "put a bundle with an AGENT-CLI.md into `{}`, then `agentproto install SLUG`",
+                    config.home.path("adapters").display()
+                )));
+        }
+        let close = known
+            .iter()
+            .min_by_key(|name| strsim::levenshtein(name, slug));
+        let hint = match close.filter(|name| strsim::levenshtein(name, slug) <= 3) {
+            Some(close) => format!("did you mean `{close}`? Known are {}", known.join(", ")),
+            None => format!("known are {}", known.join(", ")),
+        };
+        Err(ApiError::new(
+            404,
+            "adapter_not_found",
+            format!("there is no adapter `{slug}`"),
+        )
+        .hint(hint))
+    }
+
+    /// The same manifest is held once, however many sessions it has; another text is another one.
+    fn shared(&self, mut bundle: Bundle) -> Bundle {
+        let mut known = self
+            .shared
+            .manifests
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.retain(|manifest| manifest.strong_count() > 0);
+        let mut alive = known.iter().filter_map(std::sync::Weak::upgrade);
+        let is_same = |other: &Arc<Document>| {
+            other.path == bundle.manifest.path && other.text == bundle.manifest.text
+        };
+        match alive.find(is_same) {
+            Some(same) => bundle.manifest = same,
+            None => known.push(Arc::downgrade(&bundle.manifest)),
+        }
+        bundle
+    }
+
+    /// Slugs that a spawn can name.
+    pub fn adapters(&self) -> Vec<String> {
+        let config = &self.shared.config;
+        let own = config.home.path("adapters");
+        let mut names: Vec<String> = config
+            .adapters
+            .iter()
+            .chain([&own])
+            .filter_map(|dir| std::fs::read_dir(dir).ok())
+            .flat_map(|entries| entries.filter_map(Result::ok))
+            .filter(|entry| entry.path().is_dir())
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| !name.starts_with('.'))
+            .collect();
+        if config.bundled {
+            names.extend(
+                agentproto_runtime::built_in::names()
+                    .iter()
+                    .map(|n| (*n).to_owned()),
+            );
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn internal(why: &str) -> ApiError {
+    ApiError::new(500, "internal", format!("something broke inside: {why}"))
+        .hint("please report it")
+}
+
+fn wishes(request: &SpawnRequest) -> Wishlist {
+    let options = request.options.iter().flatten();
+    Wishlist {
+        wanted: Wanted {
+            mode: request.mode.clone(),
+            options: options
+                .map(|(id, value)| (id.clone(), Given::Typed(value.clone())))
+                .collect(),
+            ..Wanted::default()
+        },
+        permissions: Permissions::Ask,
+        ..Wishlist::default()
+    }
+}
+
+fn is_resumable(bundle: &Bundle) -> bool {
+    let Some(agent) = bundle.agent() else {
+        return false;
+    };
+    let declared = agent.capabilities().and_then(|c| c.resumable()) == Some(true);
+    declared || agent.session().and_then(|s| s.mode()) == Some("resumable")
+}
+
+/// Starts the agent, then watches it until its end.
+async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<String>) {
+    let mut doomed = entry.doomed.subscribe();
+    // On the heap, and gone with its end: what a beginning needs is not held for a session's life.
+    let beginning = Box::pin(async move { agent.begin(&ready, former.as_deref()).await });
+    let begun = tokio::select! {
+        biased;
+        _ = doomed.wait_for(Option::is_some) => None,
+        begun = beginning => Some(begun),
+    };
+    let session = match begun {
+        Some(Ok(session)) => Arc::new(session),
+        Some(Err(fault)) => return failed(&entry, &fault),
+        None => {
+            let why = doomed.borrow().clone().unwrap_or_default();
+            return entry.killed(&format!("{why}, before the agent was ready"), None);
+        }
+    };
+    let ended = session.ended();
+    entry.ready(Arc::clone(&session));
+    crate::slim::soon();
+    if doomed.borrow().is_some() {
+        // It was doomed between two looks.
+        let why = doomed.borrow().clone().unwrap_or_default();
+        let _ = tokio::time::timeout(Duration::from_secs(3), session.close()).await;
+        return entry.killed(&why, None);
+    }
+    // An agent may tell its session's id only in a turn.
+    let mut over = entry.channel.watch_end();
+    let closed = tokio::select! {
+        closed = ended => closed,
+        () = over.over() => return,
+    };
+    let own = session.id();
+    entry.update(|record| record.agent_session_id = Some(own));
+    // A turn that goes on tells its own end first, and whether it was the agent's, too.
+    if let Some(pump) = entry.take_pump() {
+        let _ = pump.await;
+    }
+    if entry.doomed.borrow().is_none() {
+        super::turn::left(&entry, closed.and_then(|closed| closed.exit));
+        entry.release();
+    }
+}
+
+fn failed(entry: &Entry, fault: &Fault) {
+    let mut lines = project::error(&fault.message, told(&fault.details));
+    if entry.snapshot().busy {
+        lines.push(project::turn_end("error"));
+    }
+    entry.lines(&lines);
+    entry.become_(Status::Error, |record| {
+        record.reason = Some(fault.message.clone());
+        record.exit_code = fault.details["exit_code"]
+            .as_i64()
+            .and_then(|code| i32::try_from(code).ok());
+    });
+    entry.release();
+}

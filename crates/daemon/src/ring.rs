@@ -1,0 +1,487 @@
+//! What a session has said lately, and whoever follows it. Each item is put into its final
+//! form once, however many readers there are; a reader that falls behind finds the rest in the
+//! log, or is told of the gap. Nobody waits for a reader.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::store::{Log, Row};
+
+/// Bounds of one session's ring.
+const MOST_ITEMS: usize = 4096;
+const MOST_BYTES: usize = 4 << 20;
+/// What a reader takes at once.
+const BATCH: usize = 256;
+/// What one look into the log brings, about.
+pub const PAGE_BYTES: usize = 1 << 20;
+
+/// What an item is, as the `event` field of SSE names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A line of output, as the seed has it.
+    Line,
+    /// A transition or a change of `busy`.
+    Status,
+    /// One event of the AIP-45 taxonomy.
+    Event,
+    /// A question was put or closed.
+    Permission,
+    /// A turn begins, with what the agent was told.
+    Prompt,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [
+        Kind::Line,
+        Kind::Status,
+        Kind::Event,
+        Kind::Permission,
+        Kind::Prompt,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Line => "line",
+            Kind::Status => "status",
+            Kind::Event => "event",
+            Kind::Permission => "permission",
+            Kind::Prompt => "prompt",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// One item, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Item {
+    pub seq: u64,
+    pub epoch: u64,
+    pub kind: Kind,
+    /// `id`, `event` and `data` fields, and the empty line.
+    pub frame: Bytes,
+    data: (usize, usize),
+}
+
+impl Item {
+    pub fn new(epoch: u64, seq: u64, kind: Kind, data: &str) -> Self {
+        // JSON has no raw line breaks, so it is one `data` line.
+        let head = format!("id: {epoch:x}-{seq}\nevent: {}\ndata: ", kind.as_str());
+        let start = head.len();
+        let mut frame = head;
+        frame.push_str(data);
+        frame.push_str("\n\n");
+        Item {
+            seq,
+            epoch,
+            kind,
+            data: (start, start + data.len()),
+            frame: Bytes::from(frame),
+        }
+    }
+
+    pub fn id(&self) -> String {
+        format!("{:x}-{}", self.epoch, self.seq)
+    }
+
+    /// The JSON of its `data`.
+    pub fn data(&self) -> &str {
+        let (from, to) = self.data;
+        let bytes = self.frame.get(from..to).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl From<Row> for Item {
+    fn from(row: Row) -> Self {
+        Item::new(row.epoch, row.seq, row.kind, &row.data)
+    }
+}
+
+/// Which item a client has seen last; what it sends is opaque to it, and may be anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub epoch: u64,
+    pub seq: u64,
+}
+
+impl Cursor {
+    pub fn parse(text: &str) -> Option<Cursor> {
+        let (epoch, seq) = text.trim().split_once('-')?;
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if !digits(epoch) || !digits(seq) {
+            return None;
+        }
+        Some(Cursor {
+            epoch: u64::from_str_radix(epoch, 16).ok()?,
+            seq: seq.parse().ok()?,
+        })
+    }
+}
+
+struct Ring {
+    items: VecDeque<Item>,
+    bytes: usize,
+    next: u64,
+    /// From here on nothing is shown yet: it is on its way into the log.
+    held: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tip {
+    next: u64,
+    over: bool,
+}
+
+/// One session's output: written by one, followed by many.
+pub struct Channel {
+    session: String,
+    /// Of what is written from now on.
+    epoch: u64,
+    ring: Mutex<Ring>,
+    tip: watch::Sender<Tip>,
+    log: Log,
+}
+
+impl Channel {
+    /// `next` is the number of the first item that will be written; those before are in the
+    /// log, if anywhere.
+    pub fn new(session: &str, epoch: u64, next: u64, over: bool, log: Log) -> Arc<Self> {
+        Arc::new(Channel {
+            session: session.to_owned(),
+            epoch,
+            ring: Mutex::new(Ring {
+                items: VecDeque::new(),
+                bytes: 0,
+                next,
+                held: None,
+            }),
+            tip: watch::Sender::new(Tip { next, over }),
+            log,
+        })
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes one item for all readers, and into the log.
+    pub fn push(&self, kind: Kind, data: &Value) {
+        let mut ring = self.ring();
+        self.add(&mut ring, kind, data);
+        let shown = ring.shown();
+        drop(ring);
+        self.show(shown);
+    }
+
+    /// As `push`, for what must not be lost once somebody has seen it: readers see it, and
+    /// what comes after it, when it is in the log; `before_shown` happens just before. One at
+    /// a time: the session's own writer.
+    pub async fn push_durable(&self, items: &[(Kind, Value)], before_shown: impl FnOnce()) {
+        {
+            let mut ring = self.ring();
+            ring.held = Some(ring.next);
+            for (kind, data) in items {
+                self.add(&mut ring, *kind, data);
+            }
+        }
+        self.log.flush().await;
+        let mut ring = self.ring();
+        ring.held = None;
+        before_shown();
+        let shown = ring.shown();
+        drop(ring);
+        self.show(shown);
+    }
+
+    fn add(&self, ring: &mut Ring, kind: Kind, data: &Value) {
+        let item = Item::new(self.epoch, ring.next, kind, &data.to_string());
+        ring.keep(item.clone());
+        self.log.append(&self.session, item);
+    }
+
+    fn show(&self, shown: u64) {
+        self.tip.send_modify(|tip| tip.next = tip.next.max(shown));
+    }
+
+    /// Nothing more will be written; readers come to their end.
+    pub fn close(&self) {
+        self.tip.send_modify(|tip| tip.over = true);
+    }
+
+    /// What the log has need not be kept here once nothing more comes.
+    pub fn clear(&self) {
+        let mut ring = self.ring();
+        ring.items = VecDeque::new();
+        ring.bytes = 0;
+    }
+
+    /// Waits for the end with `over`.
+    pub fn watch_end(&self) -> EndWatch {
+        EndWatch(self.tip.subscribe())
+    }
+
+    /// The items from `from` on, at most `limit`, and less where they are large; missing ones
+    /// are left out.
+    pub async fn page(&self, from: u64, limit: usize) -> Vec<Item> {
+        let mut items: Vec<Item> = Vec::new();
+        let mut from = from;
+        let mut is_logged = true;
+        loop {
+            {
+                let ring = self.ring();
+                let next = ring.shown();
+                let first = ring.items.front().map_or(next, |item| item.seq);
+                if from >= next {
+                    return items;
+                }
+                if from >= first || !is_logged {
+                    let left = limit - items.len();
+                    let rest = ring.items.range(ring.place(from)..);
+                    let rest = rest.take_while(|item| item.seq < next);
+                    items.extend(rest.take(left).cloned());
+                    return items;
+                }
+            }
+            // What leaves the ring meanwhile is in the log by then.
+            let rows = self
+                .log
+                .page(&self.session, from, limit - items.len())
+                .await;
+            let next = self.span().1;
+            let found = items.len();
+            items.extend(rows.into_iter().map(Item::from).filter(|i| i.seq < next));
+            is_logged = items.len() > found;
+            from = items.last().map_or(from, |item| item.seq + 1);
+            let bytes: usize = items.iter().map(|item| item.frame.len()).sum();
+            if items.len() >= limit || bytes >= PAGE_BYTES {
+                return items;
+            }
+        }
+    }
+
+    /// Whether there is anything after an item.
+    pub fn has_after(&self, seq: u64) -> bool {
+        seq + 1 < self.ring().shown()
+    }
+
+    /// The last `count` lines of output, as far as `most` bytes reach; at least one.
+    pub async fn last_lines(&self, count: usize, most: usize) -> Tail {
+        let mut tail = Tail::default();
+        {
+            let ring = self.ring();
+            let shown = ring.shown();
+            let lines = ring.items.iter().rev();
+            let mut lines = lines.filter(|i| i.kind == Kind::Line && i.seq < shown);
+            while tail.has_room(count)
+                && let Some(line) = lines.next()
+            {
+                tail.take(line.clone(), most);
+            }
+        }
+        if tail.has_room(count) {
+            let before = tail.items.last().map_or(u64::MAX, |item| item.seq);
+            let missing = count - tail.items.len();
+            let bytes = most.saturating_sub(tail.bytes);
+            let log = &self.log;
+            for row in log
+                .lines_before(&self.session, before, missing, bytes)
+                .await
+            {
+                tail.take(Item::from(row), most);
+            }
+        }
+        tail.items.reverse();
+        tail
+    }
+
+    /// First number in the ring, and the first one that nobody may see yet.
+    fn span(&self) -> (u64, u64) {
+        let ring = self.ring();
+        let first = ring.items.front().map_or(ring.next, |item| item.seq);
+        (first, ring.shown())
+    }
+
+    /// Where a client that has seen `cursor` goes on; `None` where that item is not known:
+    /// it has missed something, and nobody can say what.
+    pub async fn after(&self, cursor: Cursor) -> Option<u64> {
+        let (_, next) = self.span();
+        if cursor.seq >= next {
+            return None;
+        }
+        let held = {
+            let ring = self.ring();
+            let item = ring.items.get(ring.place(cursor.seq));
+            let item = item.filter(|item| item.seq == cursor.seq);
+            item.map(|item| item.epoch)
+        };
+        let known = match held {
+            Some(epoch) => Some(epoch),
+            None => {
+                let rows = self.log.page(&self.session, cursor.seq, 1).await;
+                let row = rows.into_iter().find(|row| row.seq == cursor.seq);
+                row.map(|row| row.epoch)
+            }
+        };
+        (known? == cursor.epoch).then_some(cursor.seq + 1)
+    }
+
+    /// A reader of its own. Without a cursor it begins with what the ring has, or the end of
+    /// the log for a session that is over.
+    pub async fn follow(self: &Arc<Self>, from: Begin) -> Follower {
+        let (first, next) = self.span();
+        let tip = self.tip.subscribe();
+        let (at, gap) = match from {
+            Begin::Now => (next, false),
+            Begin::Start => (
+                if first == next {
+                    next.saturating_sub(MOST_ITEMS as u64)
+                } else {
+                    first
+                },
+                false,
+            ),
+            Begin::After(cursor) => match self.after(cursor).await {
+                Some(at) => (at, false),
+                None => (first.min(next), true),
+            },
+        };
+        Follower {
+            channel: Arc::clone(self),
+            tip,
+            at,
+            gap,
+            // What stands before the oldest of a long session is no loss: nobody asked for it.
+            begun: !matches!(from, Begin::Start),
+        }
+    }
+}
+
+/// The end of a session's output.
+#[derive(Default)]
+pub struct Tail {
+    /// Newest first while it is gathered, oldest first when it is given.
+    pub items: Vec<Item>,
+    /// There were more, and no room for them.
+    pub is_cut: bool,
+    bytes: usize,
+}
+
+impl Tail {
+    fn has_room(&self, count: usize) -> bool {
+        !self.is_cut && self.items.len() < count
+    }
+
+    fn take(&mut self, line: Item, most: usize) {
+        let bytes = self.bytes + line.data().len();
+        self.is_cut = self.is_cut || (bytes > most && !self.items.is_empty());
+        if !self.is_cut {
+            self.bytes = bytes;
+            self.items.push(line);
+        }
+    }
+}
+
+/// Who waits for nothing but the end.
+pub struct EndWatch(watch::Receiver<Tip>);
+
+impl EndWatch {
+    pub async fn over(&mut self) {
+        let _ = self.0.wait_for(|tip| tip.over).await;
+    }
+}
+
+impl Ring {
+    fn shown(&self) -> u64 {
+        self.held.unwrap_or(self.next)
+    }
+
+    /// Where an item stands, or the first after it.
+    fn place(&self, seq: u64) -> usize {
+        self.items.partition_point(|item| item.seq < seq)
+    }
+
+    fn keep(&mut self, item: Item) {
+        self.next = item.seq + 1;
+        self.bytes += item.frame.len();
+        self.items.push_back(item);
+        while self.items.len() > MOST_ITEMS || (self.bytes > MOST_BYTES && self.items.len() > 1) {
+            if let Some(old) = self.items.pop_front() {
+                self.bytes -= old.frame.len();
+            }
+        }
+    }
+}
+
+/// Where a reader begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin {
+    Start,
+    Now,
+    After(Cursor),
+}
+
+/// One reader, at its own pace.
+pub struct Follower {
+    channel: Arc<Channel>,
+    tip: watch::Receiver<Tip>,
+    at: u64,
+    /// Something is missing before `at`, and it is not known how much.
+    gap: bool,
+    begun: bool,
+}
+
+impl Follower {
+    /// The next frames, as soon as there are any; `None` at the end of the session.
+    pub async fn next(&mut self) -> Option<Vec<Bytes>> {
+        loop {
+            let tip = *self.tip.borrow_and_update();
+            if std::mem::take(&mut self.gap) {
+                return Some(vec![gap(None, self.at)]);
+            }
+            if self.at < tip.next {
+                return Some(self.take(tip.next).await);
+            }
+            if tip.over {
+                return None;
+            }
+            if self.tip.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    async fn take(&mut self, next: u64) -> Vec<Bytes> {
+        let items = self.channel.page(self.at, BATCH).await;
+        let mut frames = Vec::with_capacity(items.len() + 1);
+        for item in items {
+            if item.seq > self.at && self.begun {
+                frames.push(gap(Some(self.at), item.seq));
+            }
+            self.begun = true;
+            self.at = item.seq + 1;
+            frames.push(item.frame);
+        }
+        if frames.is_empty() {
+            // Nothing of it is left anywhere.
+            frames.push(gap(Some(self.at), next));
+            self.at = next;
+        }
+        frames
+    }
+}
+
+/// Tells a reader that items are missing. It has no id of its own: the next item has.
+fn gap(from: Option<u64>, to: u64) -> Bytes {
+    let missed = from.map(|from| to.saturating_sub(from));
+    Bytes::from(format!(
+        "event: gap\ndata: {}\n\n",
+        json!({ "missed": missed })
+    ))
+}

@@ -1,0 +1,616 @@
+//! The durable log behind the rings: one SQLite file, one thread that writes. Whatever waits is
+//! committed together, a moment after it came; what must be safe before that goes through the
+//! journal. A disk that is full costs history, never a session.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use tokio::sync::oneshot;
+
+use super::journal::Journal;
+use crate::model::Session;
+use crate::ring::{Item, Kind, PAGE_BYTES};
+use agentproto_runtime::{Code, Fault};
+
+/// Beyond so much that waits for the disk, items are left out of the log: a gap, not a stop.
+const MOST_WAITING: usize = 64 << 20;
+/// So many orders are not waited for more: the rings hold no more than a few times as much.
+const ENOUGH: usize = 1024;
+/// Orders that come within so long are committed together.
+const LINGER: Duration = Duration::from_millis(50);
+/// A journal of so many bytes is brought to its end, whatever waits.
+const LONG_JOURNAL: u64 = 32 << 20;
+/// After a failed commit the disk is tried again so often.
+const AGAIN: Duration = Duration::from_secs(2);
+
+const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS sessions (
+    id TEXT PRIMARY KEY, started_at TEXT NOT NULL, record TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS items (
+    session TEXT NOT NULL, seq INTEGER NOT NULL, epoch INTEGER NOT NULL,
+    kind TEXT NOT NULL, data TEXT NOT NULL, PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS applied (one INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+";
+
+/// One item as it stands in the log.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub seq: u64,
+    pub epoch: u64,
+    pub kind: Kind,
+    pub data: String,
+}
+
+/// A session of an earlier life of the daemon.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub session: Session,
+    /// The number after its last item.
+    pub next: u64,
+}
+
+pub(super) enum Order {
+    Item(Box<str>, Item),
+    Record(Box<Session>),
+    Forget(String),
+    /// Tells when everything before it was committed, or refused.
+    Settle(oneshot::Sender<()>),
+    Stop,
+}
+
+/// What waits for the database.
+struct Queue {
+    orders: Vec<Order>,
+    /// Number of the last order, and of the last that the database has.
+    last: u64,
+    committed: u64,
+    journal: Journal,
+    /// Somebody waits for the database.
+    is_urgent: bool,
+}
+
+/// Clones share one writer and one reader.
+#[derive(Clone)]
+pub struct Log {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Arc<(Mutex<Queue>, Condvar)>,
+    reader: Arc<Mutex<Option<Connection>>>,
+    waiting: Arc<AtomicUsize>,
+    broken: Arc<AtomicBool>,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        put(&self.queue, Order::Stop);
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(writer) = writer {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Log {
+    /// Opens the log; one that cannot be read is kept aside, and where it went is told.
+    pub fn open(path: &Path) -> Result<(Log, Option<PathBuf>), Fault> {
+        let (connection, aside) = match connect(path) {
+            Ok(connection) => (connection, None),
+            Err(error) if is_damage(&error) => {
+                let aside = set_aside(path).map_err(|e| unusable(path, &e.to_string()))?;
+                let connection = connect(path).map_err(|e| unusable(path, &e.to_string()))?;
+                (connection, Some(aside))
+            }
+            Err(error) => return Err(unusable(path, &error.to_string())),
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let reader =
+            Connection::open_with_flags(path, flags).map_err(|e| unusable(path, &e.to_string()))?;
+        let _ = reader.busy_timeout(Duration::from_secs(2));
+        let _ = reader.pragma_update(None, "cache_size", -512);
+        let unread = |e: std::io::Error| unusable(path, &format!("its journal: {e}"));
+        let (journal, left) = Journal::open(&path.with_extension("journal")).map_err(unread)?;
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let broken = Arc::new(AtomicBool::new(false));
+        let mut writer = Writer {
+            connection,
+            waiting: Arc::clone(&waiting),
+            broken: Arc::clone(&broken),
+            told: None,
+        };
+        let mut queue = Queue {
+            orders: Vec::new(),
+            last: 0,
+            committed: 0,
+            journal,
+            is_urgent: false,
+        };
+        writer.take_up(&mut queue, left);
+        let queue = Arc::new((Mutex::new(queue), Condvar::new()));
+        let orders = Arc::clone(&queue);
+        let thread = std::thread::Builder::new()
+            .name("session log".to_owned())
+            .spawn(move || writer.run(&orders))
+            .map_err(|e| unusable(path, &e.to_string()))?;
+        let shared = Shared {
+            queue,
+            reader: Arc::new(Mutex::new(Some(reader))),
+            waiting,
+            broken,
+            writer: Mutex::new(Some(thread)),
+        };
+        let log = Log {
+            shared: Arc::new(shared),
+        };
+        Ok((log, aside))
+    }
+
+    fn order(&self, order: Order) {
+        put(&self.shared.queue, order);
+    }
+
+    /// Puts one item on its way; never waits.
+    pub fn append(&self, session: &str, item: Item) {
+        let size = item.frame.len() + 128;
+        let waiting = self.shared.waiting.fetch_add(size, Ordering::AcqRel);
+        if waiting > MOST_WAITING {
+            self.shared.waiting.fetch_sub(size, Ordering::AcqRel);
+            return;
+        }
+        self.order(Order::Item(session.into(), item));
+    }
+
+    /// The session's record as it is now.
+    pub fn record(&self, session: Session) {
+        self.order(Order::Record(Box::new(session)));
+    }
+
+    pub fn forget(&self, id: &str) {
+        self.order(Order::Forget(id.to_owned()));
+    }
+
+    /// From here on everything before it outlives this process, or the disk has refused it.
+    pub async fn flush(&self) {
+        let saved = locked(&self.shared.queue.0).journal.save();
+        if saved.is_err() {
+            self.settle().await;
+        }
+    }
+
+    /// Waits until everything before it is in the database, or the disk has refused it.
+    pub async fn settle(&self) {
+        let (done, waiting) = oneshot::channel();
+        self.order(Order::Settle(done));
+        let _ = waiting.await;
+    }
+
+    /// The disk refuses to take more; rings go on.
+    pub fn is_broken(&self) -> bool {
+        self.shared.broken.load(Ordering::Acquire)
+    }
+
+    /// Items from `from` on, in order.
+    pub async fn page(&self, session: &str, from: u64, limit: usize) -> Vec<Row> {
+        let session = session.to_owned();
+        let rows = move |reader: &Connection| {
+            let mut query = reader.prepare_cached(
+                "SELECT seq, epoch, kind, data FROM items WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3",
+            )?;
+            let rows = query.query_map(params![session, signed(from), limit as i64], row)?;
+            let mut bytes = 0;
+            let mut found = Vec::new();
+            for row in rows {
+                let row = row?;
+                bytes += row.data.len();
+                found.push(row);
+                if bytes >= PAGE_BYTES {
+                    break;
+                }
+            }
+            Ok(found)
+        };
+        self.read(rows).await.unwrap_or_default()
+    }
+
+    /// The last lines of output before an item, newest first; no more after the one that goes
+    /// beyond so many bytes.
+    pub async fn lines_before(
+        &self,
+        session: &str,
+        before: u64,
+        count: usize,
+        bytes: usize,
+    ) -> Vec<Row> {
+        let session = session.to_owned();
+        let rows = move |reader: &Connection| {
+            let mut query = reader.prepare_cached(
+                "SELECT seq, epoch, kind, data FROM items WHERE session = ?1 AND seq < ?2 AND kind = 'line' ORDER BY seq DESC LIMIT ?3",
+            )?;
+            let rows = query.query_map(params![session, signed(before), count as i64], row)?;
+            let mut found = Vec::new();
+            let mut so_far = 0;
+            for row in rows {
+                let row = row?;
+                so_far += row.data.len();
+                found.push(row);
+                if so_far > bytes {
+                    break;
+                }
+            }
+            Ok(found)
+        };
+        self.read(rows).await.unwrap_or_default()
+    }
+
+    /// Off the async threads; a reader that fails finds nothing, which readers tell as a gap.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Option<T> {
+        self.settle().await;
+        let reader = Arc::clone(&self.shared.reader);
+        let done = tokio::task::spawn_blocking(move || {
+            let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            work(reader.as_ref()?).ok()
+        });
+        done.await.ok().flatten()
+    }
+
+    /// Every session that the log knows, oldest first. Records that cannot be read are left out.
+    pub fn stored(&self) -> Vec<Stored> {
+        let reader = self
+            .shared
+            .reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(reader) = reader.as_ref() else {
+            return Vec::new();
+        };
+        let all = || -> rusqlite::Result<Vec<Stored>> {
+            let mut query =
+                reader.prepare("SELECT id, record FROM sessions ORDER BY started_at, id")?;
+            let mut last = reader.prepare("SELECT MAX(seq) FROM items WHERE session = ?1")?;
+            let mut rows = query.query([])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (id, record): (String, String) = (row.get(0)?, row.get(1)?);
+                let Ok(session) = serde_json::from_str::<Session>(&record) else {
+                    continue;
+                };
+                let seq: Option<i64> = last
+                    .query_row([&id], |row| row.get(0))
+                    .optional()?
+                    .flatten();
+                let next = seq
+                    .and_then(|seq| u64::try_from(seq).ok())
+                    .map_or(0, |seq| seq + 1);
+                found.push(Stored { session, next });
+            }
+            Ok(found)
+        };
+        all().unwrap_or_default()
+    }
+}
+
+fn signed(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}
+
+fn row(row: &rusqlite::Row) -> rusqlite::Result<Row> {
+    let kind: String = row.get(2)?;
+    Ok(Row {
+        seq: row.get::<_, i64>(0)?.unsigned_abs(),
+        epoch: row.get::<_, i64>(1)?.unsigned_abs(),
+        kind: Kind::from_name(&kind).unwrap_or(Kind::Event),
+        data: row.get(3)?,
+    })
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // Made by us before SQLite sees it: nobody else reads what agents say.
+    if let Some(dir) = path.parent() {
+        let _ = agentproto_runtime::home::make_dir(dir);
+    }
+    let _ = std::os::unix::fs::OpenOptionsExt::mode(
+        std::fs::OpenOptions::new().create(true).append(true),
+        0o600,
+    )
+    .open(path);
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // Commits survive the death of the process; of the machine, all but the last ones do.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "cache_size", -1024)?;
+    connection.execute_batch(SCHEMA)?;
+    let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    match sound.as_str() {
+        "ok" => Ok(connection),
+        _ => Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
+            Some(sound),
+        )),
+    }
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseCorrupt | NotADatabase)
+    )
+}
+
+/// Beside its old place, with what belongs to it, under a name that is free.
+pub fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let at = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let stamp = at.map_or(0, |at| at.as_secs());
+    let free = |n: &u32| {
+        !path
+            .with_file_name(format!("{name}.damaged-{stamp}-{n}"))
+            .exists()
+    };
+    let number = (0..1000).find(free).unwrap_or_default();
+    let aside = path.with_file_name(format!("{name}.damaged-{stamp}-{number}"));
+    std::fs::rename(path, &aside)?;
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(path.with_file_name(format!("{name}{end}")));
+    }
+    Ok(aside)
+}
+
+fn unusable(path: &Path, why: &str) -> Fault {
+    let what = format!("the session log `{}` cannot be used: {why}", path.display());
+    Fault::new(Code::StateUnwritable, what)
+        .hint("check the directory's owner and mode, make room, or set AGENTPROTO_HOME")
+}
+
+struct Writer {
+    connection: Connection,
+    waiting: Arc<AtomicUsize>,
+    broken: Arc<AtomicBool>,
+    told: Option<Instant>,
+}
+
+fn locked(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn put(queue: &(Mutex<Queue>, Condvar), order: Order) {
+    let mut waits = locked(&queue.0);
+    waits.last += 1;
+    let (n, committed) = (waits.last, waits.committed);
+    waits.journal.hold(n, &order, committed);
+    waits.is_urgent |= matches!(order, Order::Settle(_) | Order::Stop);
+    waits.orders.push(order);
+    // It sleeps before the first; later only what is urgent, or much, wakes it.
+    if waits.orders.len() == 1 || waits.is_urgent || waits.orders.len() == ENOUGH {
+        queue.1.notify_one();
+    }
+}
+
+impl Writer {
+    /// What an earlier life had in its journal and not in the database.
+    fn take_up(&mut self, queue: &mut Queue, left: Vec<(u64, Order)>) {
+        let applied: rusqlite::Result<i64> =
+            self.connection
+                .query_row("SELECT last FROM applied", [], |row| row.get(0));
+        let applied = applied.map_or(0, i64::unsigned_abs);
+        queue.last = left.iter().map(|(n, _)| *n).max().unwrap_or(0).max(applied);
+        let left = left.into_iter().filter(|(n, _)| *n > applied);
+        let left: Vec<Order> = left.map(|(_, order)| order).collect();
+        if self.commit(&left, queue.last) {
+            queue.journal.clear();
+        }
+        queue.committed = queue.last;
+    }
+
+    fn run(&mut self, queue: &(Mutex<Queue>, Condvar)) {
+        loop {
+            let (batch, through) = next(queue);
+            let (is_kept, is_last) = self.bring(batch, through);
+            let mut waits = locked(&queue.0);
+            waits.committed = through;
+            if waits.journal.length() > LONG_JOURNAL && !waits.orders.is_empty() {
+                // Everybody waits this once.
+                let (rest, through) = (std::mem::take(&mut waits.orders), waits.last);
+                let (_, is_over) = self.bring(rest, through);
+                waits.committed = through;
+                waits.journal.clear();
+                if is_over {
+                    return;
+                }
+            } else if waits.orders.is_empty() && is_kept {
+                waits.journal.clear();
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Whether the database took it, and whether it was the last batch.
+    fn bring(&mut self, batch: Vec<Order>, through: u64) -> (bool, bool) {
+        let is_kept = self.commit(&batch, through);
+        let mut is_last = false;
+        for order in batch {
+            match order {
+                Order::Settle(done) => {
+                    let _ = done.send(());
+                }
+                Order::Item(_, item) => {
+                    self.waiting
+                        .fetch_sub(item.frame.len() + 128, Ordering::AcqRel);
+                }
+                Order::Stop => is_last = true,
+                _ => {}
+            }
+        }
+        (is_kept, is_last)
+    }
+
+    /// A full disk is tried again now and then; in between, what comes is left out.
+    fn commit(&mut self, batch: &[Order], through: u64) -> bool {
+        let is_due = self.told.is_none_or(|at| at.elapsed() >= AGAIN);
+        let is_empty = |order: &Order| matches!(order, Order::Settle(_) | Order::Stop);
+        if batch.iter().all(is_empty) {
+            return true;
+        }
+        if !is_due {
+            return false;
+        }
+        match self.write(batch, through) {
+            Ok(()) => {
+                self.told = None;
+                if self.broken.swap(false, Ordering::AcqRel) {
+                    eprintln!("agentproto: the session log can be written again");
+                }
+                true
+            }
+            Err(error) => {
+                self.told = Some(Instant::now());
+                if !self.broken.swap(true, Ordering::AcqRel) {
+                    eprintln!(
+                        "agentproto: the session log cannot be written: {error}; sessions go on, and their history has a gap"
+                    );
+                }
+                false
+            }
+        }
+    }
+
+    fn write(&mut self, batch: &[Order], through: u64) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for order in batch {
+            match order {
+                Order::Item(session, item) => {
+                    transaction
+                        .prepare_cached("INSERT OR REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)")?
+                        .execute(params![
+                            session,
+                            signed(item.seq),
+                            signed(item.epoch),
+                            item.kind.as_str(),
+                            item.data()
+                        ])?;
+                }
+                Order::Record(session) => {
+                    let record = serde_json::to_string(session).unwrap_or_default();
+                    transaction
+                        .prepare_cached("INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3)")?
+                        .execute(params![session.id, session.started_at, record])?;
+                }
+                Order::Forget(id) => {
+                    transaction.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
+                    transaction.execute("DELETE FROM items WHERE session = ?1", [id])?;
+                }
+                Order::Settle(_) | Order::Stop => {}
+            }
+        }
+        transaction
+            .prepare_cached("INSERT OR REPLACE INTO applied VALUES (1, ?1)")?
+            .execute([signed(through)])?;
+        transaction.commit()
+    }
+}
+
+/// Waits for orders, and a moment for more; all of them, and the number of the last.
+fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<Order>, u64) {
+    let mut waits = locked(&queue.0);
+    while waits.orders.is_empty() {
+        let woken = queue.1.wait(waits);
+        waits = woken.unwrap_or_else(PoisonError::into_inner);
+    }
+    let is_early = |waits: &mut Queue| !waits.is_urgent && waits.orders.len() < ENOUGH;
+    let woken = queue.1.wait_timeout_while(waits, LINGER, is_early);
+    let (mut waits, _) = woken.unwrap_or_else(PoisonError::into_inner);
+    waits.is_urgent = false;
+    (std::mem::take(&mut waits.orders), waits.last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(dir: &Path) -> Log {
+        Log::open(&dir.join("sessions.db")).expect("opened").0
+    }
+
+    fn line(seq: u64) -> Item {
+        Item::new(1, seq, Kind::Line, &format!("\"{seq}\""))
+    }
+
+    /// What another life would find if this one were killed now.
+    fn snapshot(from: &Path) -> tempfile::TempDir {
+        let to = tempfile::tempdir().expect("a directory");
+        for entry in std::fs::read_dir(from).expect("readable") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name");
+            if !name.to_string_lossy().ends_with("-shm") {
+                std::fs::copy(&path, to.path().join(name)).expect("copied");
+            }
+        }
+        to
+    }
+
+    async fn seqs(log: &Log, session: &str) -> Vec<u64> {
+        let rows = log.page(session, 0, 1000).await;
+        rows.iter().map(|row| row.seq).collect()
+    }
+
+    #[tokio::test]
+    async fn what_was_flushed_survives_and_is_read_in_order() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = open(dir.path());
+        log.append("a", line(0));
+        log.flush().await;
+        log.append("a", line(1));
+        log.flush().await;
+        // The database lingers; the journal does not.
+        let found = snapshot(dir.path());
+        log.append("a", line(2));
+        assert_eq!(seqs(&open(found.path()), "a").await, [0, 1]);
+        // A reader sees what was ordered before, flushed or not.
+        assert_eq!(seqs(&log, "a").await, [0, 1, 2]);
+        let found = snapshot(dir.path());
+        assert_eq!(seqs(&open(found.path()), "a").await, [0, 1, 2]);
+    }
+
+    #[tokio::test]
+    async fn an_old_order_of_the_journal_does_not_come_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        {
+            let log = open(dir.path());
+            log.append("a", line(0));
+            log.append("a", line(1));
+            log.forget("a");
+            log.append("b", line(0));
+        }
+        let path = dir.path().join("sessions.journal");
+        let (mut journal, left) = Journal::open(&path).expect("opened");
+        assert!(left.is_empty(), "an orderly end leaves nothing");
+        journal.hold(2, &Order::Item("a".into(), line(1)), 0);
+        journal.hold(900, &Order::Item("b".into(), line(7)), 0);
+        journal.save().expect("written");
+        let log = open(dir.path());
+        assert!(seqs(&log, "a").await.is_empty());
+        assert_eq!(seqs(&log, "b").await, [0, 7]);
+        assert!(locked(&log.shared.queue.0).last > 900, "numbers go on");
+    }
+}

@@ -1,0 +1,305 @@
+//! Named directories (AIP-46, Workspaces): `workspaces.json` in the home, safe for several
+//! writers.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApiError;
+use crate::model::{Principal, Warning};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::{Code, Fault, audit};
+
+const NAME: &str = "workspaces.json";
+const LOCK: &str = "workspaces";
+/// Without a registry, or outside it.
+pub const DEFAULT: &str = "default";
+
+/// The stored file (A46-WS-02, 03). What we do not know in it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Workspaces {
+    pub version: u64,
+    #[serde(default)]
+    pub active: Option<String>,
+    #[serde(default)]
+    pub workspaces: Vec<Workspace>,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Workspace {
+    pub slug: String,
+    pub path: PathBuf,
+    pub added_at: String,
+    pub updated_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Default for Workspaces {
+    fn default() -> Self {
+        Workspaces {
+            version: 1,
+            active: None,
+            workspaces: Vec::new(),
+            rest: serde_json::Map::new(),
+        }
+    }
+}
+
+/// Where a session runs, and what is to be said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub slug: String,
+    pub cwd: PathBuf,
+    pub warnings: Vec<Warning>,
+}
+
+impl Workspaces {
+    /// The file as it is now; none is an empty registry.
+    pub fn load(home: &Home) -> Result<Workspaces, Fault> {
+        let Some(bytes) = home.read(NAME)? else {
+            return Ok(Workspaces::default());
+        };
+        let bad = |why: String| {
+            let what = format!("`{}` cannot be read: {why}", home.path(NAME).display());
+            Fault::new(Code::ManifestInvalid, what)
+                .hint("mend it by hand, or move it away and add the workspaces again")
+        };
+        let read: Workspaces = serde_json::from_slice(&bytes).map_err(|e| bad(e.to_string()))?;
+        match read.version {
+            1 => Ok(read),
+            other => Err(bad(format!("version {other} is not known, only 1"))),
+        }
+    }
+
+    /// Changes the file; other writers wait (A46-REF-03).
+    pub fn change<T>(
+        home: &Home,
+        change: impl FnOnce(&mut Workspaces) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let _lock = home.lock(LOCK)?;
+        let mut all = Workspaces::load(home)?;
+        let done = change(&mut all)?;
+        let mut bytes = serde_json::to_vec_pretty(&all).unwrap_or_default();
+        bytes.push(b'\n');
+        home.write(NAME, &bytes)?;
+        Ok(done)
+    }
+
+    pub fn get(&self, slug: &str) -> Option<&Workspace> {
+        self.workspaces.iter().find(|w| w.slug == slug)
+    }
+
+    pub fn active(&self) -> Option<&Workspace> {
+        self.get(self.active.as_deref()?)
+    }
+
+    /// Adds a directory, or changes the one of the same slug; the first one becomes active.
+    pub fn add(
+        &mut self,
+        path: &Path,
+        slug: Option<&str>,
+        label: Option<&str>,
+    ) -> Result<Workspace, Fault> {
+        let whole = path.canonicalize().ok().filter(|path| path.is_dir());
+        let Some(whole) = whole else {
+            let what = format!("`{}` is no directory", path.display());
+            return Err(Fault::new(Code::TargetUnknown, what).hint("name a directory that exists"));
+        };
+        let slug = match slug {
+            Some(slug) if is_slug(slug) => slug.to_owned(),
+            Some(slug) => {
+                let what = format!(
+                    "`{slug}` is no slug: letters a to z, digits, `-`, `_` and `.`, at most 64"
+                );
+                return Err(Fault::new(Code::OptionInvalid, what).hint("give another `--slug`"));
+            }
+            None => self.free_slug(&whole),
+        };
+        let now = audit::now();
+        let known = self.workspaces.iter_mut().find(|w| w.slug == slug);
+        let added = match known {
+            Some(known) => {
+                known.path = whole;
+                known.updated_at = now;
+                if let Some(label) = label {
+                    known.label = Some(label.to_owned());
+                }
+                known.clone()
+            }
+            None => {
+                let new = Workspace {
+                    slug,
+                    path: whole,
+                    added_at: now.clone(),
+                    updated_at: now,
+                    label: label.map(str::to_owned),
+                    rest: serde_json::Map::new(),
+                };
+                self.workspaces.push(new.clone());
+                new
+            }
+        };
+        if self.active().is_none() {
+            self.active = Some(added.slug.clone());
+        }
+        Ok(added)
+    }
+
+    /// A directory that is registered already keeps its slug.
+    fn free_slug(&self, path: &Path) -> String {
+        if let Some(known) = self.workspaces.iter().find(|w| w.path == path) {
+            return known.slug.clone();
+        }
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_lowercase();
+        let plain: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .take(48)
+            .collect();
+        let plain = plain.trim_matches('-');
+        let base = if plain.is_empty() { "workspace" } else { plain };
+        if self.get(base).is_none() {
+            return base.to_owned();
+        }
+        let free = (2u32..)
+            .map(|n| format!("{base}-{n}"))
+            .find(|slug| self.get(slug).is_none());
+        free.unwrap_or_else(|| base.to_owned())
+    }
+
+    /// Takes one out; the active one leaves no other active.
+    pub fn remove(&mut self, slug: &str) -> Result<Workspace, Fault> {
+        let at = self.workspaces.iter().position(|w| w.slug == slug);
+        let at = at.ok_or_else(|| self.unknown(slug))?;
+        let removed = self.workspaces.remove(at);
+        if self.active.as_deref() == Some(slug) {
+            self.active = None;
+        }
+        Ok(removed)
+    }
+
+    pub fn activate(&mut self, slug: &str) -> Result<Workspace, Fault> {
+        let known = self.get(slug).cloned().ok_or_else(|| self.unknown(slug))?;
+        self.active = Some(slug.to_owned());
+        Ok(known)
+    }
+
+    fn unknown(&self, slug: &str) -> Fault {
+        let known: Vec<&str> = self.workspaces.iter().map(|w| w.slug.as_str()).collect();
+        let hint = match known.is_empty() {
+            true => "there is none yet: `agentproto workspace add PATH`".to_owned(),
+            false => format!("known are {}", known.join(", ")),
+        };
+        Fault::new(
+            Code::TargetUnknown,
+            format!("there is no workspace `{slug}`"),
+        )
+        .hint(hint)
+    }
+
+    /// The seed's priority (A46-WS-04 to 07): `cwd`, the named workspace, the active one, the
+    /// host's own directory with a warning. A remote caller stays within the registered ones
+    /// (A46-SEC-06).
+    pub fn resolve(
+        &self,
+        cwd: Option<&str>,
+        slug: Option<&str>,
+        own: &Path,
+        principal: Principal,
+    ) -> Result<Place, ApiError> {
+        let mut warnings = Vec::new();
+        let mut warn = |code: &str, message: String| {
+            warnings.push(Warning {
+                code: code.to_owned(),
+                message,
+            });
+        };
+        let named = slug.and_then(|slug| self.get(slug));
+        if let (Some(slug), None) = (slug, named) {
+            warn(
+                "workspace_unknown",
+                format!("there is no workspace `{slug}`"),
+            );
+        }
+        let (slug, path) = match (cwd, named, self.active()) {
+            (Some(cwd), _, _) => {
+                let path = PathBuf::from(cwd);
+                if !path.is_absolute() {
+                    return Err(ApiError::bad_request(format!(
+                        "`cwd` is no absolute path: `{cwd}`"
+                    ))
+                    .hint("give the whole path, or a `workspaceSlug`"));
+                }
+                let slug = self
+                    .workspaces
+                    .iter()
+                    .find(|w| w.path == path)
+                    .map(|w| w.slug.clone());
+                (slug.unwrap_or_else(|| DEFAULT.to_owned()), path)
+            }
+            (None, Some(named), _) => (named.slug.clone(), named.path.clone()),
+            (None, None, Some(active)) => (active.slug.clone(), active.path.clone()),
+            (None, None, None) => {
+                warn(
+                    "cwd_of_host",
+                    format!(
+                        "no workspace is active: the agent runs in the host's own directory `{}`",
+                        own.display()
+                    ),
+                );
+                (DEFAULT.to_owned(), own.to_owned())
+            }
+        };
+        let whole = path
+            .canonicalize()
+            .ok()
+            .filter(|path| path.is_dir())
+            .ok_or_else(|| {
+                ApiError::new(
+                    422,
+                    "cwd_missing",
+                    format!("the directory `{}` is not there", path.display()),
+                )
+                .hint("make it, or name another one")
+            })?;
+        if principal == Principal::Remote && !self.contains(&whole) {
+            return Err(ApiError::new(
+                403,
+                "cwd_outside_workspaces",
+                "this directory is in no registered workspace (AIP-46, Security)",
+            )
+            .hint("`agentproto workspace add PATH` on the host registers one"));
+        }
+        Ok(Place {
+            slug,
+            cwd: whole,
+            warnings,
+        })
+    }
+
+    /// Links are followed first: what counts is where the agent would really be.
+    fn contains(&self, whole: &Path) -> bool {
+        let mut roots = self
+            .workspaces
+            .iter()
+            .filter_map(|w| w.path.canonicalize().ok());
+        roots.any(|root| whole.starts_with(root))
+    }
+}
+
+fn is_slug(slug: &str) -> bool {
+    let plain =
+        |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.');
+    (1..=64).contains(&slug.len()) && slug.bytes().all(plain) && !slug.starts_with(['.', '-'])
+}

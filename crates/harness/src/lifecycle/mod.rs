@@ -1,0 +1,157 @@
+//! A bundle through the whole runner: each case is a probe, which does one thing as a user of
+//! the runner would and judges what came of it. The manifest is the claim; the live agent, its
+//! process and the audit log are the evidence.
+
+mod audit;
+mod before;
+mod capabilities;
+mod continuation;
+mod look;
+mod patches;
+mod refusals;
+mod sandbox;
+mod secrets;
+mod stand;
+mod start;
+mod target;
+mod teardown;
+mod turns;
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::run::Setting;
+use crate::run::case::{Blocked, Played};
+use crate::suite::{Case, What};
+use stand::Stand;
+pub use target::{BundleTarget, Choices};
+
+/// The probes, each with the statements that it can decide.
+const PROBES: &[(&str, &[&str])] = &[
+    ("install", &["A45-LIFE-02", "A29-REQ-07"]),
+    ("version", &["A29-VER-02", "A45-LIFE-03", "A29-VER-06"]),
+    ("setup", &["A45-SETUP-06", "A45-SETUP-02", "A45-SETUP-07"]),
+    ("secrets", &["A45-AUTH-03", "A45-AUTH-04", "A45-AUTH-05"]),
+    (
+        "start",
+        &[
+            "A45-LIFE-05",
+            "A45-LIFE-06",
+            "A45-SETUP-05",
+            "A29-SETUP-21",
+            "A29-VER-08",
+            "A44-LIFEC-01",
+        ],
+    ),
+    ("sandbox", &["A45-LIFE-04", "A29-PRIN-02"]),
+    (
+        "capabilities",
+        &[
+            "A44-CONF-05",
+            "A44-TRANS-03",
+            "A45-CAP-06",
+            "A45-CAP-07",
+            "A45-CAP-09",
+        ],
+    ),
+    ("modes", &["A45-MODE-03", "A45-MODE-04", "A45-MODE-05"]),
+    (
+        "options",
+        &["A45-OPT-04", "A45-OPT-05", "A45-OPT-07", "A45-OPT-08"],
+    ),
+    (
+        "refusals",
+        &["A45-MODE-06", "A45-OPT-09", "A45-OPT-10", "A45-CONT-10"],
+    ),
+    ("no-continuation", &["A45-CONT-03"]),
+    ("pinned-session", &["A45-CONT-04"]),
+    ("transcript", &["A45-CONT-07"]),
+    ("native-resume", &["A45-CONT-08", "A45-SESS-07"]),
+    ("events", &["A45-EVT-01", "A45-EVT-07", "A45-CAP-02"]),
+    ("tool-events", &["A45-CAP-03", "A45-EVT-03", "A45-EVT-04"]),
+    ("questions", &["A45-CAP-08", "A45-EVT-06"]),
+    ("cancel", &["A45-API-03"]),
+    ("idle", &["A45-SESS-02"]),
+    (
+        "teardown",
+        &["A45-LIFE-08", "A45-LIFE-09", "A44-LIFEC-03", "A44-SEC-08"],
+    ),
+    ("audit", &["A44-SEC-05", "A45-LIFE-07", "A45-SEC-03"]),
+];
+
+/// Names of the probes.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PROBES.iter().map(|(name, _)| *name)
+}
+
+/// Statements that a probe can decide.
+pub fn decided_by(probe: &str) -> &'static [&'static str] {
+    let found = PROBES.iter().find(|(name, _)| *name == probe);
+    found.map_or(&[], |(_, decides)| decides)
+}
+
+/// Plays a case of probes in a directory of its own.
+pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
+    let begun = Instant::now();
+    let Some(target) = &setting.launcher.bundle else {
+        let why = "this is about a bundle, and the target is a command";
+        return Played {
+            blocked: Some(Blocked::NotApplicable(why.to_owned())),
+            ..Played::default()
+        };
+    };
+    let mut stand = Stand::new(target, setting, root);
+    // However patient a probe is, a case has an end.
+    let most = setting.timeout * 6 + Duration::from_secs(20);
+    let outcome = tokio::time::timeout(most, async {
+        for step in &case.steps {
+            if let What::Probe(name) = &step.what {
+                probe(name, &mut stand).await?;
+            }
+        }
+        Ok(())
+    })
+    .await;
+    let blocked = match outcome {
+        Ok(outcome) => outcome.err(),
+        Err(_) => Some(Blocked::Error(format!(
+            "the case did not come to its end within {} s",
+            most.as_secs()
+        ))),
+    };
+    stand.finish(case, blocked, begun.elapsed())
+}
+
+async fn probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
+    match name {
+        "install" => before::install(stand).await,
+        "version" => before::version(stand).await,
+        "setup" => before::setup(stand).await,
+        "secrets" => secrets::secrets(stand).await,
+        "start" => start::start(stand).await,
+        "sandbox" => sandbox::sandbox(stand).await,
+        "capabilities" => capabilities::capabilities(stand).await,
+        "modes" => patches::modes(stand).await,
+        "options" => patches::options(stand).await,
+        "refusals" => refusals::refusals(stand),
+        "no-continuation" => continuation::none(stand).await,
+        "pinned-session" => continuation::pinned(stand).await,
+        "transcript" => continuation::transcript(stand).await,
+        "native-resume" => continuation::native_resume(stand).await,
+        "events" => turns::events(stand).await,
+        "tool-events" => turns::tools(stand).await,
+        "questions" => turns::questions(stand).await,
+        "cancel" => turns::cancel(stand).await,
+        "idle" => turns::idle(stand).await,
+        "teardown" => teardown::teardown(stand).await,
+        "audit" => audit::audit(stand).await,
+        other => Err(Blocked::Error(format!("there is no probe `{other}`"))),
+    }
+}
+
+/// The order in which stages must have begun.
+fn in_order<T: PartialOrd>(stages: &[T]) -> bool {
+    stages.is_sorted()
+}

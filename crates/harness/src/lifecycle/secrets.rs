@@ -1,0 +1,97 @@
+//! Secrets: into the environment of the agent, and nowhere else.
+
+use std::ffi::OsString;
+
+use serde_json::json;
+
+use super::stand::Stand;
+use crate::run::case::Blocked;
+use agentproto_runtime::audit;
+use agentproto_runtime::fault::Code;
+
+pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+    let auth = stand.target.bundle.common().auth();
+    let state = auth.and_then(|auth| auth.state());
+    let names: Vec<String> = state
+        .into_iter()
+        .flat_map(|s| s.env())
+        .map(str::to_owned)
+        .collect();
+    if names.is_empty() {
+        let why = "the manifest declares no variable for a login (`auth.state.env`)";
+        return Err(Blocked::NotApplicable(why.to_owned()));
+    }
+    let mut context = stand.context().map_err(|fault| stand.refused(&fault))?;
+    // A value of ours: no real secret has to be there, and none is shown.
+    let canary = format!("certify-canary-{}", stand.marker);
+    for name in &names {
+        let env = std::sync::Arc::make_mut(&mut context.host_env);
+        env.retain(|(known, _)| known != name.as_str());
+        env.push((OsString::from(name), OsString::from(&canary)));
+    }
+    let home = context.home.clone();
+    let agent = stand.load_in(context, stand.wanted());
+    let agent = agent.map_err(|fault| stand.refused(&fault))?;
+    let (started, seen) = stand.start_and_look(&agent).await;
+    let session = match started {
+        Ok(session) => Some(session),
+        // A key that is none may be refused; by then the process was there.
+        Err(fault) if seen.is_some() && fault.code != Code::StateUnwritable => {
+            stand.fault(&fault);
+            None
+        }
+        Err(fault) => return Err(stand.refused(&fault)),
+    };
+    let seen = match (seen, &session) {
+        (None, Some(session)) => stand.look_in_turn(session).await?,
+        (seen, _) => seen,
+    };
+    if let Some(session) = session {
+        stand.close(&session).await;
+    }
+    let Some(seen) = seen else {
+        let why = "the agent's process was not seen while it ran";
+        return Err(Blocked::NotVerified(why.to_owned()));
+    };
+    let got: Vec<&String> = names
+        .iter()
+        .filter(|name| seen.variable(name).is_some())
+        .collect();
+    let missing: Vec<&str> = names
+        .iter()
+        .filter(|name| !got.contains(name))
+        .map(String::as_str)
+        .collect();
+    let line = stand.note(&json!({"process": seen.pid, "variables": got, "missing": missing}));
+    let against = (!missing.is_empty()).then(|| {
+        format!(
+            "`{}` did not reach the environment of the agent",
+            missing.join("`, `")
+        )
+    });
+    stand.verdict("A45-AUTH-03", against, &[line]);
+    let values: Vec<&str> = got
+        .iter()
+        .filter_map(|name| seen.variable(name))
+        .chain([canary.as_str()])
+        .collect();
+    let leaks = |text: &str| {
+        values
+            .iter()
+            .any(|value| value.len() > 3 && text.contains(value))
+    };
+    let in_argv = seen.argv.iter().any(|word| leaks(word));
+    let against = in_argv.then(|| "a secret stands in the command line of the agent".to_owned());
+    stand.verdict("A45-AUTH-04", against, &[line]);
+    let log = std::fs::read_to_string(audit::default_path(&home)).unwrap_or_default();
+    let told = stand.told().iter().any(|text| leaks(text));
+    let against = if leaks(&log) {
+        Some("a secret stands in the audit log".to_owned())
+    } else if told {
+        Some("a secret stands in what the runner tells".to_owned())
+    } else {
+        None
+    };
+    stand.verdict("A45-AUTH-05", against, &[line]);
+    Ok(())
+}

@@ -1,0 +1,432 @@
+//! Where a probe stands: a private state directory, a log of all that happens, and verdicts.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::BundleTarget;
+use super::look::{self, Seen};
+use crate::run::Setting;
+use crate::run::case::{Blocked, Played};
+use crate::suite::Case;
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::arm::desk::Permissions;
+use agentproto_runtime::choices::Wanted;
+use agentproto_runtime::context::Context;
+use agentproto_runtime::event::StreamEvent;
+use agentproto_runtime::fault::{Code, Fault};
+use agentproto_runtime::observe::{Observer, Stage};
+use agentproto_runtime::session::{Session, Turn};
+use agentproto_wire::{Direction, Transcript};
+
+/// By this variable the agent's process is found again.
+pub const MARKER: &str = "AGENTPROTO_CERTIFY_CASE";
+
+/// Between two looks at the processes.
+const GLANCE: Duration = Duration::from_millis(10);
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// A stage that began.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub stage: Stage,
+    pub line: u64,
+    pub at: Instant,
+}
+
+/// Writes down what the runner tells.
+pub struct Log {
+    begun: Instant,
+    transcript: Mutex<Transcript>,
+    stages: Mutex<Vec<Told>>,
+    warnings: Mutex<Vec<(String, String, u64)>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Log {
+    pub fn note(&self, direction: Direction, what: &Value) -> u64 {
+        let text = what.to_string();
+        let at = self.begun.elapsed();
+        locked(&self.transcript).push(direction, at, text.as_bytes(), true, None)
+    }
+}
+
+impl Observer for Log {
+    fn stage(&self, stage: Stage, detail: &str) {
+        let what = json!({"stage": stage.as_str(), "detail": detail});
+        let line = self.note(Direction::Process, &what);
+        let at = Instant::now();
+        locked(&self.stages).push(Told { stage, line, at });
+    }
+
+    fn progress(&self, stage: Stage, text: &str) {
+        let what = json!({"stage": stage.as_str(), "progress": text});
+        self.note(Direction::Process, &what);
+    }
+
+    fn warning(&self, code: &str, message: &str) {
+        let what = json!({"warning": code, "message": message});
+        let line = self.note(Direction::Process, &what);
+        locked(&self.warnings).push((code.to_owned(), message.to_owned(), line));
+    }
+}
+
+/// What a turn said.
+#[derive(Default)]
+pub struct Said {
+    pub events: Vec<(StreamEvent, u64)>,
+    pub text: String,
+    pub ended: bool,
+}
+
+impl Said {
+    pub fn lines(&self) -> Vec<u64> {
+        let last = self.events.len().saturating_sub(3);
+        let events = self.events.get(last..).unwrap_or_default();
+        events.iter().map(|(_, line)| *line).collect()
+    }
+
+    /// The error that the turn ended with.
+    pub fn error(&self) -> Option<String> {
+        match self.events.last() {
+            Some((StreamEvent::Error { code, message, .. }, _)) => {
+                Some(format!("{code}: {message}"))
+            }
+            _ => None,
+        }
+    }
+
+    pub fn count(&self, fits: impl Fn(&StreamEvent) -> bool) -> usize {
+        self.events.iter().filter(|(event, _)| fits(event)).count()
+    }
+}
+
+pub struct Stand<'a> {
+    pub target: &'a Arc<BundleTarget>,
+    pub setting: &'a Setting,
+    pub root: PathBuf,
+    pub log: Arc<Log>,
+    pub marker: String,
+    pub played: Played,
+}
+
+impl<'a> Stand<'a> {
+    pub fn new(target: &'a Arc<BundleTarget>, setting: &'a Setting, root: &Path) -> Stand<'a> {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let log = Log {
+            begun: Instant::now(),
+            transcript: Mutex::default(),
+            stages: Mutex::default(),
+            warnings: Mutex::default(),
+        };
+        Stand {
+            target,
+            setting,
+            root: root.to_owned(),
+            log: Arc::new(log),
+            marker: format!("{}-{count}", std::process::id()),
+            played: Played::default(),
+        }
+    }
+
+    /// What was judged before a probe broke off stays judged.
+    pub fn finish(mut self, case: &Case, blocked: Option<Blocked>, took: Duration) -> Played {
+        if let Some(blocked) = &blocked {
+            self.played.break_off(case, blocked);
+        }
+        self.played.duration = took;
+        self.played.transcript = std::mem::take(&mut *locked(&self.log.transcript));
+        self.played
+    }
+
+    // --- verdicts ------------------------------------------------------------------------
+
+    pub fn met(&mut self, id: &str, lines: &[u64]) {
+        self.played.met(id, lines);
+    }
+
+    pub fn broken(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
+        self.played.broken(id, message, lines);
+    }
+
+    pub fn doubtful(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
+        self.played.doubtful(id, message, lines);
+    }
+
+    pub fn open(&mut self, id: &str, why: Blocked) {
+        self.played.open(id, why);
+    }
+
+    pub fn verdict(&mut self, id: &str, against: Option<String>, lines: &[u64]) {
+        self.played.verdict(id, against, lines);
+    }
+
+    pub fn note(&self, what: &Value) -> u64 {
+        self.log.note(Direction::Process, what)
+    }
+
+    /// A fault of the runner as evidence.
+    pub fn fault(&self, fault: &Fault) -> u64 {
+        self.note(&json!({
+            "fault": fault.code.as_str(),
+            "message": fault.message,
+            "hint": fault.hint,
+        }))
+    }
+
+    /// Why a case says nothing where the runner refused: what the caller owes is a skip.
+    pub fn refused(&self, fault: &Fault) -> Blocked {
+        self.fault(fault);
+        let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})"));
+        let why = format!(
+            "{}: {}{}",
+            fault.code.as_str(),
+            fault.message,
+            hint.unwrap_or_default()
+        );
+        match fault.code {
+            Code::AuthRequired | Code::SetupRequired | Code::Declined => Blocked::Skip(why),
+            Code::StateUnwritable => Blocked::Error(why),
+            _ => Blocked::NotVerified(why),
+        }
+    }
+
+    // --- the runner ----------------------------------------------------------------------
+
+    /// The workspace of the case.
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    pub fn context(&self) -> Result<Context, Fault> {
+        let observer: Arc<dyn Observer> = Arc::clone(&self.log) as _;
+        self.target.context(&self.root, &self.work(), observer)
+    }
+
+    /// What the caller chose.
+    pub fn wanted(&self) -> Wanted {
+        self.target.choices.wanted.clone()
+    }
+
+    pub fn load(&self, wanted: Wanted) -> Result<Agent, Fault> {
+        self.load_in(self.context()?, wanted)
+    }
+
+    pub fn load_in(&self, context: Context, wanted: Wanted) -> Result<Agent, Fault> {
+        let wishes = Wishlist {
+            wanted,
+            permissions: Permissions::Allow,
+            handshake_timeout: self.setting.timeout,
+            turn_timeout: None,
+            ..self.target.wishes()
+        };
+        let mut agent = Agent::load(context, wishes)?;
+        let own = self.setting.own_env(&self.root).map_err(|error| {
+            let what = format!("a home for the agent cannot be made: {error}");
+            Fault::new(Code::StateUnwritable, what)
+        })?;
+        let given = self.target.choices.env.iter().cloned();
+        agent.chosen.env.extend(given.chain(own));
+        let marker = (MARKER.to_owned(), self.marker.clone());
+        agent.chosen.env.push(marker);
+        Ok(agent)
+    }
+
+    /// A session of an agent, as the caller chose it.
+    pub async fn session(&mut self, wanted: Wanted) -> Result<Session, Blocked> {
+        let agent = self.load(wanted).map_err(|fault| self.refused(&fault))?;
+        self.open_session(&agent, None).await
+    }
+
+    pub async fn open_session(
+        &mut self,
+        agent: &Agent,
+        resume: Option<&str>,
+    ) -> Result<Session, Blocked> {
+        let begun = Instant::now();
+        let started = agent.start(resume).await;
+        self.played.startup += begun.elapsed();
+        self.played.notes.push(Default::default());
+        started.map_err(|fault| self.refused(&fault))
+    }
+
+    /// Starts an agent, and looks at its process meanwhile: it may not live long.
+    pub async fn start_and_look(
+        &mut self,
+        agent: &Agent,
+    ) -> (Result<Session, Fault>, Option<Seen>) {
+        self.played.notes.push(Default::default());
+        let begun = Instant::now();
+        let mut seen = None;
+        let started = {
+            let starting = agent.start(None);
+            tokio::pin!(starting);
+            loop {
+                tokio::select! {
+                    biased;
+                    started = &mut starting => break started,
+                    () = tokio::time::sleep(GLANCE) => {
+                        seen = look::agent(&self.marker).or(seen);
+                    }
+                }
+            }
+        };
+        self.played.startup += begun.elapsed();
+        if started.is_ok() {
+            // By now it is what it will be: a script may have become another program.
+            seen = look::agent(&self.marker).or(seen);
+        }
+        (started, seen)
+    }
+
+    /// The process of an agent that lives in its turns only.
+    pub async fn look_in_turn(&mut self, session: &Session) -> Result<Option<Seen>, Blocked> {
+        let prompt = match self.prompt("slow") {
+            Some(prompt) => prompt,
+            None => self.need_prompt("text")?,
+        };
+        let mut turn = self
+            .send(session, &prompt)
+            .map_err(|fault| self.refused(&fault))?;
+        let until = Instant::now() + self.setting.timeout;
+        let mut said = Said::default();
+        let mut seen = None;
+        loop {
+            tokio::select! {
+                biased;
+                event = turn.next() => {
+                    if said.events.is_empty() {
+                        seen = look::agent(&self.marker).or(seen);
+                        // The rest of the turn is of no use.
+                        let _ = session.cancel().await;
+                    }
+                    match event {
+                        Some(event) => self.heard(&mut said, event),
+                        None => break,
+                    }
+                }
+                () = tokio::time::sleep(GLANCE) => {
+                    seen = look::agent(&self.marker).or(seen);
+                    if Instant::now() >= until {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    /// A session and the process behind it.
+    pub async fn seen(&mut self, agent: &Agent) -> Result<(Session, Option<Seen>), Blocked> {
+        let (started, seen) = self.start_and_look(agent).await;
+        let session = started.map_err(|fault| self.refused(&fault))?;
+        let seen = match seen {
+            None => self.look_in_turn(&session).await?,
+            seen => seen,
+        };
+        Ok((session, seen))
+    }
+
+    /// Everything that was written down so far.
+    pub fn told(&self) -> Vec<String> {
+        let transcript = locked(&self.log.transcript);
+        let lines = transcript.lines();
+        lines.map(|line| line.text()).collect()
+    }
+
+    /// The transcript, for who writes raw lines into it; `put_back` has it afterwards.
+    pub fn take_transcript(&self) -> (Transcript, Instant) {
+        let transcript = std::mem::take(&mut *locked(&self.log.transcript));
+        (transcript, self.log.begun)
+    }
+
+    pub fn put_back(&self, transcript: Transcript) {
+        *locked(&self.log.transcript) = transcript;
+    }
+
+    pub fn prompt(&self, key: &str) -> Option<String> {
+        self.setting.prompts.get(key).cloned()
+    }
+
+    /// The prompt of a key, or a skip that says so.
+    pub fn need_prompt(&self, key: &str) -> Result<String, Blocked> {
+        self.prompt(key).ok_or_else(|| {
+            Blocked::Skip(format!(
+                "no prompt is known that leads there: put `{key}` into the file of --prompts"
+            ))
+        })
+    }
+
+    pub fn send(&mut self, session: &Session, text: &str) -> Result<Turn, Fault> {
+        self.log.note(Direction::ToAgent, &json!({"prompt": text}));
+        session.send(text)
+    }
+
+    /// A whole turn.
+    pub async fn turn(&mut self, session: &Session, text: &str) -> Result<Said, Blocked> {
+        let mut turn = self
+            .send(session, text)
+            .map_err(|fault| self.refused(&fault))?;
+        Ok(self.follow(&mut turn).await)
+    }
+
+    /// Takes the events of a turn until its end, or until patience ends.
+    pub async fn follow(&mut self, turn: &mut Turn) -> Said {
+        let begun = Instant::now();
+        let until = begun + self.setting.timeout;
+        let mut said = Said::default();
+        loop {
+            match timeout_at(until, turn.next()).await {
+                Ok(Some(event)) => self.heard(&mut said, event),
+                Ok(None) => {
+                    said.ended = true;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        self.played.agent += begun.elapsed();
+        said
+    }
+
+    pub fn heard(&self, said: &mut Said, event: StreamEvent) {
+        let value = serde_json::to_value(&event).unwrap_or_default();
+        let line = self
+            .log
+            .note(Direction::FromAgent, &json!({"event": value}));
+        if let StreamEvent::TextDelta { text } = &event {
+            said.text.push_str(text);
+        }
+        said.events.push((event, line));
+    }
+
+    pub async fn close(&self, session: &Session) {
+        // The teardown has a probe of its own.
+        if let Err(fault) = session.close().await {
+            self.fault(&fault);
+        }
+    }
+
+    pub fn stages(&self) -> Vec<Told> {
+        locked(&self.log.stages).clone()
+    }
+
+    /// Warnings with one of these codes: message and line.
+    pub fn warnings(&self, codes: &[&str]) -> Vec<(String, u64)> {
+        let warnings = locked(&self.log.warnings);
+        let fitting = warnings
+            .iter()
+            .filter(|(code, _, _)| codes.contains(&code.as_str()));
+        fitting
+            .map(|(_, message, line)| (message.clone(), *line))
+            .collect()
+    }
+}

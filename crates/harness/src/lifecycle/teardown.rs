@@ -1,0 +1,96 @@
+//! The end: close, end of input, SIGTERM, five seconds, SIGKILL, and nobody stays behind.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::look;
+use super::stand::{Stand, Told};
+use crate::run::case::Blocked;
+use agentproto_runtime::observe::Stage;
+use agentproto_sandbox::spawn::Exit;
+
+/// How long an agent may take to answer the protocol's own close; then the runner goes on.
+const CLOSING: Duration = Duration::from_millis(1900);
+/// Close, end of input, SIGTERM and five seconds, with some air for a busy machine.
+const LADDER: Duration = Duration::from_secs(12);
+
+pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
+    let session = stand.session(stand.wanted()).await?;
+    if let Some(text) = stand.prompt("text") {
+        // What an agent leaves behind, it mostly starts in a turn.
+        stand.turn(&session, &text).await?;
+    }
+    let begun = Instant::now();
+    let closed = tokio::time::timeout(LADDER + stand.setting.timeout, session.close()).await;
+    let took = begun.elapsed();
+    stand.played.agent += took;
+    let exit = match closed {
+        Ok(Ok(closed)) => closed.exit,
+        Ok(Err(fault)) => return Err(stand.refused(&fault)),
+        Err(_) => {
+            let what = "the runner did not come to an end with the agent".to_owned();
+            stand.broken("A44-SEC-08", what.clone(), &[]);
+            return Err(Blocked::NotVerified(what));
+        }
+    };
+    let left = look::all(&stand.marker);
+    let line = stand.note(&json!({
+        "closed_ms": took.as_millis() as u64,
+        "exit_code": exit.and_then(|e| e.status.code()),
+        "signal": exit.and_then(|e| e.status.signal()),
+        "killed_with_it": exit.map(|e| e.usage.survivors),
+        "still_there": left.as_ref().map(|l| l.iter().map(|s| s.pid).collect::<Vec<_>>()),
+    }));
+    let answering = closing(&stand.stages());
+    let slow = answering.filter(|time| *time >= CLOSING);
+    let against = slow.map(|time| {
+        format!(
+            "the agent did not answer the close of its session within {} ms",
+            time.as_millis()
+        )
+    });
+    stand.verdict("A45-LIFE-08", against, &[line]);
+    let Some(left) = left else {
+        let why = "this system does not tell which processes there are".to_owned();
+        return Err(Blocked::NotVerified(why));
+    };
+    let against = if !left.is_empty() {
+        Some("processes of the agent are still there after the teardown".to_owned())
+    } else if took > LADDER {
+        Some(format!("the teardown took {} ms", took.as_millis()))
+    } else {
+        None
+    };
+    stand.verdict("A44-SEC-08", against, &[line]);
+    let Some(exit) = exit else {
+        let why = "the agent has no process of its own between turns".to_owned();
+        for id in ["A45-LIFE-09", "A44-LIFEC-03"] {
+            stand.open(id, Blocked::NotApplicable(why.clone()));
+        }
+        return Ok(());
+    };
+    stand.verdict("A45-LIFE-09", forced(&exit), &[line]);
+    let survivors = exit.usage.survivors;
+    let against = (survivors > 0).then(|| {
+        format!("the agent left {survivors} of its processes running, which had to be killed")
+    });
+    stand.verdict("A44-LIFEC-03", against, &[line]);
+    Ok(())
+}
+
+fn forced(exit: &Exit) -> Option<String> {
+    let killed = exit.status.signal() == Some(9);
+    killed.then(|| {
+        "the agent had to be killed: it ended neither at the end of its input nor at SIGTERM"
+            .to_owned()
+    })
+}
+
+/// From the close of the session to the teardown of the process.
+fn closing(stages: &[Told]) -> Option<Duration> {
+    let at = |stage: Stage| stages.iter().find(|told| told.stage == stage).map(|t| t.at);
+    Some(at(Stage::Teardown)?.duration_since(at(Stage::Close)?))
+}

@@ -1,0 +1,245 @@
+//! How JSON stands in lines: one whole value in each, or not. What is broken is still read where
+//! it can be, so that one fault of framing does not look like ten others.
+
+use serde_json::Value;
+
+use agentproto_text::strict_json::{self, DEEPEST, Odd, Oddity};
+use agentproto_wire::{Direction, Line};
+
+/// A value that is spread over lines is followed so far.
+const LINES: u64 = 10_000;
+const BYTES: usize = 1 << 20;
+
+/// What a line is, seen as a carrier of JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Exactly one JSON value.
+    Whole,
+    /// What readers of such a value disagree about.
+    Ambiguous(String),
+    /// More than one value.
+    Several(usize),
+    /// The beginning of a value that goes on in the next line, or not at all.
+    Begun,
+    /// A part of what an earlier line began.
+    Continued,
+    /// The end of what that line began.
+    Joined {
+        from: u64,
+    },
+    /// What that line began was never ended.
+    Unfinished {
+        from: u64,
+    },
+    /// The offset of the first byte that is no UTF-8.
+    NotUtf8 {
+        at: usize,
+    },
+    Empty,
+    /// No JSON, and why not.
+    NotJson(String),
+    /// The process ended before the line did.
+    NotEnded,
+    /// Too long to be kept, so not judged.
+    Cut,
+}
+
+/// Reads the agent's lines, one after the other.
+#[derive(Default)]
+pub struct Reader {
+    open: Option<Open>,
+}
+
+/// A value that has begun and not ended.
+struct Open {
+    from: u64,
+    lines: u64,
+    text: String,
+    depth: i64,
+    in_text: bool,
+    escaped: bool,
+}
+
+impl Reader {
+    /// What the line is, and the values that could be read.
+    pub fn read(&mut self, line: &Line) -> (Vec<Frame>, Vec<Value>) {
+        match line.direction {
+            Direction::ToAgent => {
+                let value = serde_json::from_slice(&line.bytes).ok();
+                (Vec::new(), value.into_iter().collect())
+            }
+            Direction::FromAgent => {
+                let (mut frames, values) = self.read_answer(line);
+                if !line.ended {
+                    frames.push(Frame::NotEnded);
+                }
+                (frames, values)
+            }
+            Direction::Stderr => match std::str::from_utf8(&line.bytes) {
+                Err(error) if line.cut.is_none() || error.error_len().is_some() => {
+                    let at = error.valid_up_to();
+                    (vec![Frame::NotUtf8 { at }], Vec::new())
+                }
+                _ => (Vec::new(), Vec::new()),
+            },
+            Direction::Process => (Vec::new(), Vec::new()),
+        }
+    }
+
+    fn read_answer(&mut self, line: &Line) -> (Vec<Frame>, Vec<Value>) {
+        if line.cut.is_some() {
+            self.open = None;
+            return (vec![Frame::Cut], Vec::new());
+        }
+        let text = match std::str::from_utf8(&line.bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let at = error.valid_up_to();
+                let mended = String::from_utf8_lossy(&line.bytes);
+                let value = serde_json::from_str(&mended).ok();
+                return (vec![Frame::NotUtf8 { at }], value.into_iter().collect());
+            }
+        };
+        if text.trim().is_empty() {
+            let frame = match self.open {
+                Some(_) => Frame::Continued,
+                None => Frame::Empty,
+            };
+            return (vec![frame], Vec::new());
+        }
+        let (read, odd) = match strict_json::read(&line.bytes) {
+            Ok(strict) => (Ok(strict.value), ambiguous(&strict.oddities)),
+            Err(_) => (serde_json::from_str(text), Vec::new()),
+        };
+        match read {
+            Ok(value) if self.open.is_none() => {
+                let frames = std::iter::once(Frame::Whole).chain(odd);
+                (frames.collect(), vec![value])
+            }
+            // A part of a longer value can be a value too, but no message.
+            Ok(value) if value.get("jsonrpc").is_some() => {
+                let open = self.open.take();
+                let from = open.map(|open| Frame::Unfinished { from: open.from });
+                let frames = from.into_iter().chain([Frame::Whole]).chain(odd);
+                (frames.collect(), vec![value])
+            }
+            Err(error) if self.open.is_none() => self.read_broken(line.number, text, &error),
+            _ => self.go_on(text),
+        }
+    }
+
+    fn read_broken(
+        &mut self,
+        number: u64,
+        text: &str,
+        error: &serde_json::Error,
+    ) -> (Vec<Frame>, Vec<Value>) {
+        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let mut values = Vec::new();
+        while let Some(Ok(value)) = stream.next() {
+            values.push(value);
+        }
+        let rest = text.get(stream.byte_offset()..).unwrap_or_default().trim();
+        if values.iter().any(Value::is_object) {
+            let more = usize::from(!rest.is_empty());
+            let frame = match rest.is_empty() || rest.starts_with('{') {
+                true => Frame::Several(values.len() + more),
+                false => Frame::NotJson(format!("after the JSON stands {}", quoted(rest))),
+            };
+            return (vec![frame], values);
+        }
+        if error.is_eof() && text.trim_start().starts_with(['{', '[']) {
+            let mut open = Open::new(number);
+            open.take(text);
+            self.open = Some(open);
+            return (vec![Frame::Begun], Vec::new());
+        }
+        let why = match text.starts_with('\u{feff}') {
+            true => "it starts with a byte order mark".to_owned(),
+            false => format!("{error}: {}", quoted(text)),
+        };
+        (vec![Frame::NotJson(why)], Vec::new())
+    }
+
+    fn go_on(&mut self, text: &str) -> (Vec<Frame>, Vec<Value>) {
+        let Some(open) = &mut self.open else {
+            return (Vec::new(), Vec::new());
+        };
+        open.take(text);
+        let from = open.from;
+        if open.depth <= 0 {
+            let value = serde_json::from_str(&open.text).ok();
+            self.open = None;
+            return (vec![Frame::Joined { from }], value.into_iter().collect());
+        }
+        if open.lines > LINES {
+            self.open = None;
+            return (vec![Frame::Unfinished { from }], Vec::new());
+        }
+        (vec![Frame::Continued], Vec::new())
+    }
+}
+
+impl Open {
+    fn new(from: u64) -> Open {
+        Open {
+            from,
+            lines: 0,
+            text: String::new(),
+            depth: 0,
+            in_text: false,
+            escaped: false,
+        }
+    }
+
+    fn take(&mut self, text: &str) {
+        self.lines += 1;
+        if self.text.len() + text.len() <= BYTES {
+            self.text.push_str(text);
+            self.text.push('\n');
+        }
+        for byte in text.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_text => self.escaped = true,
+                b'"' => self.in_text = !self.in_text,
+                b'{' | b'[' if !self.in_text => self.depth += 1,
+                b'}' | b']' if !self.in_text => self.depth -= 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// RFC 8259 allows all of it, and warns of it: one reader sees another message than the next.
+fn ambiguous(oddities: &[Oddity]) -> Vec<Frame> {
+    let told = oddities.iter().filter_map(|oddity| {
+        let at = &oddity.pointer;
+        Some(match oddity.kind {
+            Odd::DuplicateKey => format!(
+                "{at} stands twice in the same object: readers take the first, the last, or \
+                 neither (RFC 8259, section 4)"
+            ),
+            Odd::LoneSurrogate => format!(
+                "the text at {at:?} has half of a surrogate pair, which is no character (RFC \
+                 8259, section 8.2)"
+            ),
+            Odd::TooDeep => format!(
+                "the message is nested deeper than {DEEPEST} levels, which not every reader \
+                 follows (RFC 8259, section 9)"
+            ),
+            // Ids of that size are ours, and must come back.
+            Odd::BigInteger => return None,
+        })
+    });
+    told.map(Frame::Ambiguous).collect()
+}
+
+/// The beginning of a text, printable.
+pub fn quoted(text: &str) -> String {
+    let mut short: String = text.chars().take(80).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("{short:?}")
+}

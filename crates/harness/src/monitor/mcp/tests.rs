@@ -1,0 +1,170 @@
+//! Short conversations, and exactly what they break. What a mutant of the mock shows is shown by
+//! the tests of the suite.
+
+use std::time::Duration;
+
+use super::super::tests::{broken, say};
+use super::super::{Ending, Notes, Watch};
+use super::mcp;
+use agentproto_wire::{Direction, Transcript};
+
+const HELLO: &str = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{},"elicitation":{"url":{}}},"clientInfo":{"name":"c","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+fn play(lines: &[&str]) -> Notes {
+    let mut transcript = Transcript::new();
+    let mut watch = Watch::new(mcp());
+    for line in HELLO.lines().chain(lines.iter().copied()) {
+        let direction = match line.starts_with('>') {
+            true => Direction::ToAgent,
+            false => Direction::FromAgent,
+        };
+        let bytes = line.as_bytes().get(2..).unwrap_or_default();
+        let number = transcript.push(direction, Duration::ZERO, bytes, true, None);
+        watch.line(&transcript.line(number).expect("just written"));
+    }
+    watch.end(&Ending {
+        is_orderly: true,
+        last_line: transcript.last(),
+    })
+}
+
+fn check(lines: &[&str], expected: &[&str]) {
+    let notes = play(lines);
+    assert_eq!(broken(&notes), expected, "{lines:?}\n{}", say(&notes));
+}
+
+fn holds(lines: &[&str], statement: &str) {
+    let notes = play(lines);
+    assert_eq!(broken(&notes), Vec::<String>::new(), "{}", say(&notes));
+    let held = notes.found.get(statement).map_or(0, |found| found.held);
+    assert!(held > 0, "{statement} was not seen to hold in {lines:?}");
+}
+
+const PING: &str = r#"< {"jsonrpc":"2.0","id":"a","method":"ping"}"#;
+const PONG: &str = r#"> {"jsonrpc":"2.0","id":"a","result":{}}"#;
+
+#[test]
+fn ids_are_used_once() {
+    let other = r#"< {"jsonrpc":"2.0","id":"b","method":"ping"}"#;
+    holds(&[PING, PONG, other], "MCP-BASE-03");
+    check(&[PING, PONG, PING], &["MCP-BASE-03 6 4"]);
+    let half = r#"< {"jsonrpc":"2.0","id":1.5,"method":"ping"}"#;
+    check(&[half], &["MCP-BASE-02 4"]);
+}
+
+#[test]
+fn results_are_objects() {
+    let ask = r#"> {"jsonrpc":"2.0","id":2,"method":"x"}"#;
+    let answer = r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#;
+    holds(&[ask, answer], "MCP-BASE-09");
+    let odd = r#"< {"jsonrpc":"2.0","id":2,"result":null}"#;
+    check(&[ask, odd], &["MCP-BASE-09 5 4"]);
+}
+
+#[test]
+fn changes_are_told_where_that_is_declared() {
+    let tools = r#"< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    holds(&[tools], "MCP-LIFE-08");
+    let prompts = r#"< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
+    check(&[prompts], &["MCP-LIFE-08 4"]);
+}
+
+#[test]
+fn the_server_cancels_what_it_asked() {
+    let cancel =
+        r#"< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
+    holds(&[PING, cancel], "MCP-CANC-04");
+    check(&[cancel], &["MCP-CANC-04 4"]);
+}
+
+#[test]
+fn lists_of_tools() {
+    let ask = r#"> {"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    let more = r#"> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"c"}}"#;
+    let page = |id: u64, rest: &str| {
+        format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{rest}}}}}"#)
+    };
+    let tool = r#"{"name":"t","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]"#;
+    let first = page(2, &format!(r#"{tool},"nextCursor":"c""#));
+    let last = page(3, &tool.replace(r#""t""#, r#""u""#));
+    holds(&[ask, &first, more, &last], "MCP-PAGE-01");
+    holds(&[ask, &first, more, &last], "MCP-TOOL-05");
+    // A name of the first page stands on the second again.
+    check(&[ask, &first, more, &page(3, tool)], &["MCP-TOOL-07 7 6"]);
+    let wrong = [
+        (page(2, r#"],"nextCursor":7"#), "MCP-PAGE-01 5 4"),
+        (page(2, r#"{"title":"t"}]"#), "MCP-TOOL-02 5 4"),
+        (
+            page(2, &tool.replace(r#""t""#, r#""a b""#)),
+            "MCP-TOOL-06 5 4",
+        ),
+        (
+            page(
+                2,
+                &tool.replace(r#""outputSchema":{"#, r#""outputSchema":{"required":1,"#),
+            ),
+            "MCP-TOOL-05 5 4",
+        ),
+        (
+            page(
+                2,
+                &tool.replace(r#""inputSchema":{"#, r#""inputSchema":{"properties":1,"#),
+            ),
+            "MCP-TOOL-04 5 4",
+        ),
+    ];
+    for (answer, expected) in &wrong {
+        check(&[ask, answer], &[expected]);
+    }
+}
+
+#[test]
+fn progress_is_told_while_the_work_goes_on() {
+    let ask = r#"> {"jsonrpc":"2.0","id":2,"method":"x","params":{"_meta":{"progressToken":7}}}"#;
+    let progress = |n: &str| {
+        let method = "notifications/progress";
+        format!(
+            r#"< {{"jsonrpc":"2.0","method":"{method}","params":{{"progressToken":7,"progress":{n}}}}}"#
+        )
+    };
+    let (low, high) = (progress("0.5"), progress("1"));
+    let answer = r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#;
+    holds(&[ask, &low, &high, answer], "MCP-PROG-02");
+    holds(&[ask, &low, &high, answer], "MCP-PROG-03");
+    check(&[ask, &high, &low, answer], &["MCP-PROG-02 5 6"]);
+    check(&[ask, &progress(r#""1""#), answer], &["MCP-PROG-02 5"]);
+    check(&[ask, answer, &low], &["MCP-PROG-03 6 5 4"]);
+    // A task goes on after its first answer.
+    let task = r#"< {"jsonrpc":"2.0","id":2,"result":{"task":{}}}"#;
+    check(&[ask, &low, task, &high], &[]);
+}
+
+#[test]
+fn what_the_client_is_asked() {
+    let sample = |params: &str| {
+        let method = "sampling/createMessage";
+        format!(r#"< {{"jsonrpc":"2.0","id":"a","method":"{method}","params":{{{params}}}}}"#)
+    };
+    let whole = r#""messages":[],"maxTokens":1"#;
+    holds(&[&sample(whole)], "MCP-SAMP-02");
+    check(&[&sample(r#""messages":[]"#)], &["MCP-SAMP-02 4"]);
+    let tools = sample(&format!(r#"{whole},"tools":[]"#));
+    check(&[&tools], &["MCP-SAMP-01 4"]);
+    let question = |params: &str| {
+        let method = "elicitation/create";
+        format!(r#"< {{"jsonrpc":"2.0","id":"a","method":"{method}","params":{{{params}}}}}"#)
+    };
+    let page =
+        question(r#""mode":"url","message":"m","url":"https://a.example/","elicitationId":"e""#);
+    let end = r#"< {"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}"#;
+    holds(&[&page], "MCP-ELIC-05");
+    holds(&[&page, end], "MCP-ELIC-06");
+    check(&[end], &["MCP-ELIC-06 4"]);
+    let odd = question(r#""mode":"url","message":"m","url":"a page","elicitationId":"e""#);
+    check(&[&odd], &["MCP-ELIC-05 4"]);
+    // The client takes pages only.
+    let form = question(r#""message":"m","requestedSchema":{"type":"object","properties":{}}"#);
+    check(&[&form], &["MCP-ELIC-01 4"]);
+}

@@ -1,0 +1,294 @@
+//! Lists of tools and results of calls: MCP-TOOL-02 to -11, MCP-PAGE-01.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::super::{Asked, Ledger, Monitor, Notes, Seen};
+use super::{is_since, show};
+use agentproto_wire::{Direction, Kind};
+
+/// So many tools are kept for judging calls of them.
+const KEPT: usize = 2_000;
+
+#[derive(Default)]
+pub struct Tools {
+    known: HashMap<String, Tool>,
+    /// Names in the list at hand, over all of its pages.
+    names: Vec<String>,
+}
+
+struct Tool {
+    input: Option<jsonschema::Validator>,
+    /// What its results are promised to look like.
+    output: Option<jsonschema::Validator>,
+    has_output: bool,
+}
+
+impl Monitor for Tools {
+    fn see(&mut self, seen: &Seen<'_>, ledger: &Ledger, notes: &mut Notes) {
+        let (Some(json), Some(asked)) = (seen.json, seen.answers) else {
+            return;
+        };
+        let is_result = matches!(
+            seen.envelope.map(|e| &e.kind),
+            Some(Kind::Response {
+                is_error: false,
+                ..
+            })
+        );
+        if seen.line.direction != Direction::FromAgent || !is_result || asked.is_flawed {
+            return;
+        }
+        let lines = [seen.line.number, asked.line];
+        let result = json.get("result").unwrap_or(&Value::Null);
+        match asked.method.as_str() {
+            "tools/list" => self.list(asked, result, &lines, notes),
+            "tools/call" => self.call(asked, result, &lines, ledger, notes),
+            _ => {}
+        }
+    }
+}
+
+impl Tools {
+    fn list(&mut self, asked: &Asked, result: &Value, lines: &[u64], notes: &mut Notes) {
+        match result.get("nextCursor") {
+            // Pages are only seen where there is a cursor.
+            None => {}
+            Some(Value::String(_)) => notes.held("MCP-PAGE-01"),
+            odd => {
+                let what = format!("`nextCursor` is {}; it must be a string", show(odd));
+                notes.broken("MCP-PAGE-01", what, lines);
+            }
+        }
+        let tools = result.get("tools");
+        let Some(tools) = tools.and_then(Value::as_array) else {
+            let what = format!("`tools` is {}; it must be a list", show(tools));
+            notes.broken("MCP-TOOL-02", what, lines);
+            return;
+        };
+        if asked.params.get("cursor").is_none() {
+            self.names.clear();
+        }
+        for tool in tools {
+            let Some(name) = tool.get("name").and_then(Value::as_str) else {
+                let what = format!("a tool has no `name`: {}", show(Some(tool)));
+                notes.broken("MCP-TOOL-02", what, lines);
+                continue;
+            };
+            notes.held("MCP-TOOL-02");
+            self.name(name, lines, notes);
+            let input = input(name, tool, lines, notes);
+            let (has_output, output) = output(name, tool, lines, notes);
+            if self.known.len() < KEPT {
+                let tool = Tool {
+                    input,
+                    output,
+                    has_output,
+                };
+                self.known.insert(name.to_owned(), tool);
+            }
+        }
+    }
+
+    fn name(&mut self, name: &str, lines: &[u64], notes: &mut Notes) {
+        match self.names.iter().any(|known| known == name) {
+            true => {
+                let what = format!("more than one tool has the name `{name}`");
+                notes.broken("MCP-TOOL-07", what, lines);
+            }
+            // The first name has nothing to differ from.
+            false if !self.names.is_empty() => notes.held("MCP-TOOL-07"),
+            false => {}
+        }
+        if self.names.len() < KEPT {
+            self.names.push(name.to_owned());
+        }
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        match (1..=128).contains(&name.chars().count()) && name.chars().all(fits) {
+            true => notes.held("MCP-TOOL-06"),
+            false => {
+                let what = format!(
+                    "the name of a tool is {name:?}; it should have 1 to 128 of the letters, \
+                     digits, `_`, `-` and `.`"
+                );
+                notes.broken("MCP-TOOL-06", what, lines);
+            }
+        }
+    }
+
+    fn call(
+        &self,
+        asked: &Asked,
+        result: &Value,
+        lines: &[u64],
+        ledger: &Ledger,
+        notes: &mut Notes,
+    ) {
+        // A task has its result later.
+        if result.get("task").is_some() {
+            return;
+        }
+        let is_error = result.get("isError");
+        let content = result.get("content").and_then(Value::as_array);
+        if is_error.is_some_and(|flag| !flag.is_boolean()) {
+            let what = format!("`isError` is {}; it must be a boolean", show(is_error));
+            notes.broken("MCP-TOOL-08", what, lines);
+        } else if content.is_none() {
+            let what = format!(
+                "`content` of a result is {}; it must be a list, an empty one where there is \
+                 nothing to say",
+                show(result.get("content"))
+            );
+            notes.broken("MCP-TOOL-08", what, lines);
+        } else {
+            notes.held("MCP-TOOL-08");
+        }
+        for block in content.into_iter().flatten() {
+            match odd_block(block) {
+                None => notes.held("MCP-TOOL-09"),
+                Some(what) => notes.broken("MCP-TOOL-09", what, lines),
+            }
+        }
+        if is_error != Some(&Value::Bool(true)) && is_since(ledger, "2025-06-18") {
+            self.structure(asked, result, lines, notes);
+        }
+    }
+
+    fn structure(&self, asked: &Asked, result: &Value, lines: &[u64], notes: &mut Notes) {
+        let name = asked.params.get("name").and_then(Value::as_str);
+        let tool = name.and_then(|name| self.known.get(name));
+        let Some(tool) = tool.filter(|tool| tool.has_output) else {
+            return;
+        };
+        // What comes of bad arguments is another statement's.
+        let nothing = Value::Object(serde_json::Map::new());
+        let arguments = asked.params.get("arguments").unwrap_or(&nothing);
+        if !tool
+            .input
+            .as_ref()
+            .is_some_and(|input| input.is_valid(arguments))
+        {
+            return;
+        }
+        let name = name.unwrap_or_default();
+        let structure = result.get("structuredContent");
+        let Some(structure) = structure.filter(|s| s.is_object()) else {
+            let what = format!(
+                "`structuredContent` of a result is {}, though the tool `{name}` has an \
+                 `outputSchema`",
+                show(structure)
+            );
+            notes.broken("MCP-TOOL-10", what, lines);
+            return;
+        };
+        notes.held("MCP-TOOL-10");
+        let Some(output) = &tool.output else {
+            return;
+        };
+        match output.iter_errors(structure).next() {
+            None => notes.held("MCP-TOOL-11"),
+            Some(error) => {
+                let place = error.instance_path().to_string();
+                let what = format!(
+                    "`structuredContent{place}` is not what the `outputSchema` of `{name}` says: \
+                     {error}"
+                );
+                notes.broken("MCP-TOOL-11", what, lines);
+            }
+        }
+    }
+}
+
+fn input(
+    name: &str,
+    tool: &Value,
+    lines: &[u64],
+    notes: &mut Notes,
+) -> Option<jsonschema::Validator> {
+    let schema = tool.get("inputSchema");
+    let Some(schema) = schema.filter(|s| s.is_object()) else {
+        let what = format!(
+            "`inputSchema` of the tool `{name}` is {}; every tool has one, `{{\"type\": \
+             \"object\"}}` where it takes nothing",
+            show(schema)
+        );
+        notes.broken("MCP-TOOL-03", what, lines);
+        return None;
+    };
+    notes.held("MCP-TOOL-03");
+    let (validator, wrong) = compiled(schema);
+    match wrong {
+        None => notes.held("MCP-TOOL-04"),
+        Some(why) => {
+            let what = format!("`inputSchema` of the tool `{name}` {why}");
+            notes.broken("MCP-TOOL-04", what, lines);
+        }
+    }
+    validator
+}
+
+fn output(
+    name: &str,
+    tool: &Value,
+    lines: &[u64],
+    notes: &mut Notes,
+) -> (bool, Option<jsonschema::Validator>) {
+    let Some(schema) = tool.get("outputSchema") else {
+        return (false, None);
+    };
+    let (validator, wrong) = compiled(schema);
+    match wrong {
+        None => notes.held("MCP-TOOL-05"),
+        Some(why) => {
+            let what = format!("`outputSchema` of the tool `{name}` {why}");
+            notes.broken("MCP-TOOL-05", what, lines);
+        }
+    }
+    (true, validator)
+}
+
+/// The schema of an object, or why it is none.
+fn compiled(schema: &Value) -> (Option<jsonschema::Validator>, Option<String>) {
+    let of = schema.get("type");
+    if of.and_then(Value::as_str) != Some("object") {
+        let why = format!("has the `type` {}; it must be \"object\"", show(of));
+        return (None, Some(why));
+    }
+    match jsonschema::validator_for(schema) {
+        Ok(validator) => (Some(validator), None),
+        Err(error) => (None, Some(format!("is no valid JSON Schema: {error}"))),
+    }
+}
+
+/// What is wrong with a block of content.
+fn odd_block(block: &Value) -> Option<String> {
+    let kind = block.get("type").and_then(Value::as_str);
+    let needed: &[&str] = match kind {
+        Some("text") => &["text"],
+        Some("image" | "audio") => &["data", "mimeType"],
+        Some("resource_link") => &["uri", "name"],
+        Some("resource") => {
+            let resource = block.get("resource");
+            let has = |key: &str| {
+                let value = resource.and_then(|r| r.get(key));
+                value.is_some_and(Value::is_string)
+            };
+            let whole = has("uri") && (has("text") || has("blob"));
+            return (!whole)
+                .then(|| "an embedded `resource` needs a `uri`, and `text` or `blob`".to_owned());
+        }
+        _ => {
+            return Some(format!(
+                "content has the `type` {}; it is text, image, audio, resource_link or resource",
+                show(block.get("type"))
+            ));
+        }
+    };
+    let is_there = |key: &&&str| !block.get(**key).is_some_and(Value::is_string);
+    let missing = needed.iter().find(is_there)?;
+    let kind = kind.unwrap_or_default();
+    Some(format!(
+        "content of the type `{kind}` needs the string `{missing}`"
+    ))
+}

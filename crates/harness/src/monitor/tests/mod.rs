@@ -1,0 +1,93 @@
+//! Conversations in short, and what must be noted about them: exactly that, and on which lines.
+
+mod services;
+mod sessions;
+mod setup;
+mod talk;
+mod transport;
+mod turns;
+
+use std::time::Duration;
+
+use super::{Ending, Notes, Watch, acp};
+use agentproto_wire::{Direction, FIRST, Transcript};
+
+/// Plays a conversation: `>` is ours, `<` the agent's, `!` its stderr.
+pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
+    let mut transcript = Transcript::new();
+    let mut watch = Watch::new(acp());
+    for line in conversation {
+        let (mark, rest) = line.as_ref().split_at(1);
+        let direction = match mark {
+            b">" => Direction::ToAgent,
+            b"<" => Direction::FromAgent,
+            b"!" => Direction::Stderr,
+            _ => panic!("a line starts with >, < or !"),
+        };
+        let text = rest.strip_prefix(b" ").unwrap_or(rest);
+        let number = transcript.push(direction, Duration::ZERO, text, true, None);
+        watch.line(&transcript.line(number).expect("just written"));
+    }
+    watch.end(&Ending {
+        is_orderly: true,
+        last_line: transcript.last(),
+    })
+}
+
+/// What was broken: statement and lines, guesses marked by `?`.
+pub fn broken(notes: &Notes) -> Vec<String> {
+    let found = notes.found.iter();
+    let told = found.flat_map(|(statement, found)| {
+        found.violations.iter().map(move |violation| {
+            // Counted from 1, as the tests write them.
+            let lines = violation.lines.iter().map(|line| line + 1 - FIRST);
+            let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+            let guess = if violation.is_guess { "?" } else { "" };
+            format!("{statement}{guess} {}", lines.join(" "))
+        })
+    });
+    told.collect()
+}
+
+pub fn say(notes: &Notes) -> String {
+    let mut text = String::new();
+    for (statement, found) in &notes.found {
+        for violation in &found.violations {
+            text += &format!(
+                "  {statement} {:?} {}\n",
+                violation.lines, violation.message
+            );
+        }
+    }
+    text
+}
+
+/// Each conversation breaks exactly what is said.
+pub fn check<L: AsRef<[u8]>>(name: &str, conversation: &[L], expected: &[&str]) {
+    let notes = play(conversation);
+    assert_eq!(broken(&notes), expected, "{name}\n{}", say(&notes));
+}
+
+/// The conversation breaks nothing, and the statements held in it.
+pub fn holds<L: AsRef<[u8]>>(name: &str, conversation: &[L], statements: &[&str]) {
+    let notes = play(conversation);
+    assert_eq!(
+        broken(&notes),
+        Vec::<String>::new(),
+        "{name}\n{}",
+        say(&notes)
+    );
+    for statement in statements {
+        let held = notes.found.get(statement).map_or(0, |found| found.held);
+        assert!(held > 0, "{name}: {statement} was not seen to hold");
+    }
+}
+
+/// As `check`, for lines that were made.
+pub fn breaks(name: &str, conversation: Vec<String>, expected: &[&str]) {
+    check(name, &conversation, expected);
+}
+
+pub fn keeps(name: &str, conversation: Vec<String>, statements: &[&str]) {
+    holds(name, &conversation, statements);
+}

@@ -1,0 +1,104 @@
+//! How monitors look at a line.
+
+use serde_json::Value;
+
+use super::{Asked, Seen};
+use agentproto_wire::{Direction, Kind};
+
+/// A call of the agent: method and parameters.
+pub fn call<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
+    if seen.line.direction != Direction::FromAgent {
+        return None;
+    }
+    match &seen.envelope?.kind {
+        Kind::Request { method, .. } | Kind::Notification { method } => {
+            Some((method, seen.json?.get("params").unwrap_or(&Value::Null)))
+        }
+        _ => None,
+    }
+}
+
+/// An update of a session: its id (empty if there is none), its kind, and itself.
+pub fn update<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a str, &'a Value)> {
+    let (method, params) = call(seen)?;
+    let update = params
+        .get("update")
+        .filter(|_| method == "session/update")?;
+    Some((
+        text(params, "sessionId"),
+        text(update, "sessionUpdate"),
+        update,
+    ))
+}
+
+/// The agent's first result for a request, and the request.
+pub fn result<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
+    let asked = seen.answers?;
+    let is_answer = seen.line.direction == Direction::FromAgent;
+    let is_error = matches!(seen.envelope?.kind, Kind::Response { is_error: true, .. });
+    if !is_answer || is_error || asked.answers >= asked.expected {
+        return None;
+    }
+    Some((asked, seen.json?.get("result")?))
+}
+
+/// Our first result for a request of the agent, and the request.
+pub fn reply<'a>(seen: &Seen<'a>) -> Option<(&'a Asked, &'a Value)> {
+    let asked = seen.answers?;
+    if seen.line.direction != Direction::ToAgent || asked.answers > 0 {
+        return None;
+    }
+    Some((asked, seen.json?.get("result")?))
+}
+
+/// A request of ours, or a notification.
+pub fn ours<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
+    if seen.line.direction != Direction::ToAgent {
+        return None;
+    }
+    match &seen.envelope?.kind {
+        Kind::Request { method, .. } | Kind::Notification { method } => {
+            Some((method, seen.json?.get("params").unwrap_or(&Value::Null)))
+        }
+        _ => None,
+    }
+}
+
+/// The answer that ends a turn: session and result. Errors end it too, with null.
+pub fn turn_end<'a>(seen: &Seen<'a>) -> Option<(&'a str, &'a Value)> {
+    let asked = seen.answers?;
+    let is_first = asked.answers < asked.expected;
+    if seen.line.direction != Direction::FromAgent || asked.method != "session/prompt" || !is_first
+    {
+        return None;
+    }
+    let result = seen.json?.get("result").unwrap_or(&Value::Null);
+    Some((text(&asked.params, "sessionId"), result))
+}
+
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub fn items<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    let list = value.get(key).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+/// Absolute on any system: the agent may not run on ours.
+pub fn is_absolute(path: &str) -> bool {
+    let mut chars = path.chars();
+    match (chars.next(), chars.next(), chars.next()) {
+        (Some('/'), ..) => true,
+        (Some('\\'), Some('\\'), _) => true,
+        (Some(drive), Some(':'), Some('/' | '\\')) => drive.is_ascii_alphabetic(),
+        _ => false,
+    }
+}
+
+/// The first item that another one equals.
+pub fn repeated<'a>(items: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    let mut items = items;
+    items.find(|item| !seen.insert(*item))
+}

@@ -1,0 +1,72 @@
+//! A badge for a README: flat SVG, and the JSON that shields' endpoint badges take.
+
+use std::io::{self, Write};
+
+use super::Options;
+use crate::model::Report;
+pub use agentproto_report::badge::{Badge, Color};
+use agentproto_report::badge::{endpoint, svg};
+use agentproto_text as text;
+
+pub fn badge(report: &Report) -> Badge {
+    let summary = &report.summary;
+    let (message, color) = if summary.certified {
+        (certified(report), Color::Green)
+    } else if summary.fail > 0 && report.partial {
+        (format!("stopped, {} failing", summary.fail), Color::Red)
+    } else if summary.fail > 0 {
+        (format!("{} failing", summary.fail), Color::Red)
+    } else if report.partial {
+        ("stopped".to_owned(), Color::Yellow)
+    } else if report.shard.is_some() {
+        ("partial".to_owned(), Color::Yellow)
+    } else if summary.error > 0 {
+        (format!("{} not judged", summary.error), Color::Yellow)
+    } else {
+        ("not certified".to_owned(), Color::Grey)
+    };
+    Badge {
+        label: label(report),
+        message,
+        color,
+    }
+}
+
+/// A certificate says how much of what MUST hold was put to the test.
+fn certified(report: &Report) -> String {
+    match report.tested() {
+        (tested, all) if tested < all => format!("certified, {tested}/{all} MUST tested"),
+        _ => "certified".to_owned(),
+    }
+}
+
+fn label(report: &Report) -> String {
+    let names: Vec<&str> = report.suites.iter().map(|s| s.name.as_str()).collect();
+    match names.as_slice() {
+        [] => report.tool.name.clone(),
+        [one] => protocol(one).to_owned(),
+        [one, two] => format!("{} + {}", protocol(one), protocol(two)),
+        [one, rest @ ..] => format!("{} + {} suites", protocol(one), rest.len()),
+    }
+}
+
+/// What people call the subject of a suite.
+fn protocol(suite: &str) -> &str {
+    match suite {
+        "acp" => "ACP v1",
+        "acp-v2-draft" => "ACP v2 draft",
+        "mcp" => "MCP",
+        "open-design" => "Open Design",
+        "lifecycle" => "AIP-45",
+        "sessions" => "AIP-46",
+        other => other,
+    }
+}
+
+pub fn render(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    svg(&badge(report), None, out)
+}
+
+pub fn render_json(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", text::pretty(&endpoint(&badge(report)))?)
+}

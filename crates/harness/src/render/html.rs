@@ -1,0 +1,534 @@
+//! The report as one page that a vendor can link to. Every row is in the markup, so that it
+//! reads without scripts; the script only filters and unfolds.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::page::{Page, class, stamp};
+use super::words::{self, Section, escape, markup};
+use super::{Options, badge, prompting};
+use crate::model::{CaseResult, Evidence, Level, Report, Verdict};
+use agentproto_report::sarif::percent_encode;
+use agentproto_text as text;
+
+const STYLE: &str = include_str!("assets/report.css");
+const SCRIPT: &str = include_str!("assets/report.js");
+
+pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let sections = words::sections(report);
+    let ids = Ids::of(&sections);
+    let mut body = String::new();
+    draw(&mut body, report, options, &sections, &ids).map_err(io::Error::other)?;
+    let state = badge::badge(report);
+    let title = format!("{}: {} {}", name(report), state.label, state.message);
+    let page = Page {
+        title: &title,
+        style: STYLE,
+        script: SCRIPT,
+        body: &body,
+    };
+    page.write(out)
+}
+
+fn draw(
+    body: &mut String,
+    report: &Report,
+    options: &Options,
+    sections: &[Section<'_>],
+    ids: &Ids,
+) -> std::fmt::Result {
+    body.push_str("<a class=\"skip\" href=\"#results\">Skip to the results</a>\n");
+    header(body, report)?;
+    body.push_str("<main>\n");
+    mend(body, sections, ids)?;
+    fixed(body, options)?;
+    overview(body, report, sections)?;
+    unjudged(body, report, options)?;
+    body.push_str("<h2 id=\"results\">All results</h2>\n");
+    tools(body, report, sections)?;
+    body.push_str(
+        "<p id=\"empty\" class=\"muted\" hidden>No row fits this filter. \
+         <kbd>Esc</kbd> in the search field, or Clear, shows all again.</p>\n",
+    );
+    for (i, section) in sections.iter().enumerate() {
+        rows(body, report, section, i, ids)?;
+    }
+    body.push_str("</main>\n");
+    footer(body, report)
+}
+
+/// Sentences of ours: what stands between backticks is code.
+fn prose(text: &str) -> String {
+    if !text.matches('`').count().is_multiple_of(2) {
+        return markup(text);
+    }
+    let mut out = String::new();
+    for (at, part) in markup(text).split('`').enumerate() {
+        let is_code = at % 2 == 1;
+        if at > 0 {
+            out.push_str(if is_code { "<code>" } else { "</code>" });
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+/// Who was certified, in two or three words.
+pub(super) fn name(report: &Report) -> String {
+    let field = |key: &str| report.target.info.get(key).and_then(|v| v.as_str());
+    let parts = [field("title").or(field("name")), field("version")];
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
+    match (parts.is_empty(), report.target.name.trim()) {
+        (false, _) => parts.join(" "),
+        (true, "") => "An agent without a name".to_owned(),
+        (true, name) => name.to_owned(),
+    }
+}
+
+fn header(body: &mut String, report: &Report) -> std::fmt::Result {
+    let good = report.summary.certified;
+    let why = match &report.summary.reason {
+        Some(reason) if !good => format!("<span>{}</span>", prose(reason)),
+        _ if good => words::untested(report)
+            .map_or_else(String::new, |untested| format!("<span>{untested}</span>")),
+        _ => String::new(),
+    };
+    write!(
+        body,
+        "<header class=\"top\">\n<h1>{}</h1>\n\
+         <button id=\"theme\" class=\"theme\" type=\"button\" hidden></button>\n\
+         <p class=\"stamp {}\">{}<b>{}</b>{why}</p>\n<dl class=\"facts\">",
+        markup(&name(report)),
+        if good { "pass" } else { "fail" },
+        stamp(good),
+        if good { "Certified" } else { "Not certified" },
+    )?;
+    let suites: Vec<String> = report.suites.iter().map(|s| s.title.clone()).collect();
+    let protocol = match &report.target.protocol_version {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let facts = [
+        ("Target", report.target.name.clone()),
+        ("Protocol", protocol),
+        ("Suites", suites.join(", ")),
+        ("Shard", report.shard.clone().unwrap_or_default()),
+        ("Run", words::date(report.started)),
+        ("Took", words::time(report.timing.wall_ms)),
+    ];
+    for (key, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        write!(body, "<div><dt>{key}</dt><dd>{}</dd></div>", markup(value))?;
+    }
+    body.push_str("</dl>\n");
+    let counts = words::counts(&report.summary);
+    let counts: Vec<_> = counts.iter().filter(|(_, n)| *n > 0).collect();
+    body.push_str("<div class=\"bar\" aria-hidden=\"true\">");
+    for (verdict, n) in &counts {
+        write!(
+            body,
+            "<i class=\"{}\" style=\"--n:{n}\"></i>",
+            class(*verdict)
+        )?;
+    }
+    body.push_str("</div>\n<ul class=\"legend\">");
+    for (verdict, n) in &counts {
+        write!(
+            body,
+            "<li class=\"{}\" title=\"{}\"><b>{n}</b> {}</li>",
+            class(*verdict),
+            words::meaning(*verdict),
+            words::word(*verdict)
+        )?;
+    }
+    body.push_str("</ul>\n");
+    said(body, report)?;
+    body.push_str("</header>\n");
+    Ok(())
+}
+
+/// What the agent said of itself, folded.
+fn said(body: &mut String, report: &Report) -> std::fmt::Result {
+    let target = &report.target;
+    let said = json!({
+        "command": target.command,
+        "info": target.info,
+        "capabilities": target.capabilities,
+    });
+    let said = text::pretty(&said).unwrap_or_default();
+    writeln!(
+        body,
+        "<details class=\"said\"><summary>What the agent said of itself</summary>\
+         <pre>{}</pre></details>",
+        escape(&said)
+    )
+}
+
+/// Failures and warnings in short, each with a link to its row.
+fn mend(body: &mut String, sections: &[Section<'_>], ids: &Ids) -> std::fmt::Result {
+    let all = || sections.iter().flat_map(|s| s.rows.iter().copied());
+    let bad = all().filter(|r| words::needs_attention(r.verdict));
+    let mut bad: Vec<&CaseResult> = bad.collect();
+    bad.sort_by_key(|r| (words::weight(r.verdict), r.known));
+    if bad.is_empty() {
+        return Ok(());
+    }
+    body.push_str("<h2>What to mend</h2>\n<ul class=\"mend\">\n");
+    for row in bad {
+        let known = if row.known { " (known)" } else { "" };
+        let hint = match (&row.hint, row.verdict) {
+            (Some(hint), _) => prose(hint),
+            (None, Verdict::Error) => markup(words::HARNESS_AT_FAULT),
+            (None, _) => String::new(),
+        };
+        let hint = match hint.is_empty() {
+            true => hint,
+            false => format!("<p class=\"do\"><b>Do</b> {hint}</p>"),
+        };
+        writeln!(
+            body,
+            "<li><span><span class=\"pill {}\">{}</span></span>\
+             <a class=\"id\" href=\"#{}\">{}</a><span>{}{known}</span><p>{}</p>{hint}</li>",
+            class(row.verdict),
+            words::word(row.verdict),
+            ids.get(row),
+            markup(&row.requirement),
+            prose(&row.statement),
+            prose(&row.message),
+        )?;
+    }
+    body.push_str("</ul>\n");
+    Ok(())
+}
+
+fn fixed(body: &mut String, options: &Options) -> std::fmt::Result {
+    if options.fixed.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<&str> = options
+        .fixed
+        .iter()
+        .map(|f| f.requirement.as_str())
+        .collect();
+    writeln!(
+        body,
+        "<p class=\"pass\"><span class=\"pill\">fixed since the baseline</span> {}</p>",
+        markup(&ids.join(", "))
+    )
+}
+
+fn overview(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::fmt::Result {
+    let verdicts: Vec<Verdict> = words::counts(&report.summary)
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(verdict, _)| verdict)
+        .collect();
+    body.push_str(
+        "<h2>Overview</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Verdicts by section\"><table>\n<thead><tr><th scope=\"col\">Section</th>",
+    );
+    for verdict in &verdicts {
+        write!(body, "<th scope=\"col\">{}</th>", words::word(*verdict))?;
+    }
+    body.push_str("</tr></thead>\n<tbody>\n");
+    for (i, section) in sections.iter().enumerate() {
+        write!(
+            body,
+            "<tr><th scope=\"row\"><a href=\"#section-{i}\">{}</a></th>",
+            markup(&title(report, section))
+        )?;
+        for verdict in &verdicts {
+            let rows = section.rows.iter();
+            match rows.filter(|r| r.verdict == *verdict).count() {
+                0 => body.push_str("<td class=\"none\">0</td>"),
+                n => write!(body, "<td class=\"{}\">{n}</td>", class(*verdict))?,
+            }
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</tbody></table></div>\n");
+    Ok(())
+}
+
+fn title(report: &Report, section: &Section<'_>) -> String {
+    match report.suites.len() > 1 {
+        true => format!("{}: {}", section.suite, section.title()),
+        false => section.title().to_owned(),
+    }
+}
+
+/// Why some rows have no verdict, and what would change that.
+fn unjudged(body: &mut String, report: &Report, options: &Options) -> std::fmt::Result {
+    for verdict in [Verdict::Skip, Verdict::NotVerified, Verdict::NotApplicable] {
+        let reasons = words::reasons(report, verdict);
+        let prompting = prompting::of(report).filter(|_| verdict == Verdict::Skip);
+        if reasons.is_empty() && prompting.is_none() {
+            continue;
+        }
+        let total = words::total(report, verdict);
+        write!(
+            body,
+            "<details class=\"said\"><summary>{total} {}: {}</summary><ul class=\"reasons\">",
+            words::word(verdict),
+            words::meaning(verdict)
+        )?;
+        for reason in &reasons {
+            write!(
+                body,
+                "<li>{} <span class=\"muted\">{}</span></li>",
+                prose(reason.message),
+                markup(&words::ids(&reason.rows).join(", "))
+            )?;
+        }
+        body.push_str("</ul>");
+        if let Some(advice) = words::advice(verdict) {
+            write!(body, "<p>{}</p>", markup(advice))?;
+        }
+        if let Some(prompting) = prompting {
+            write!(
+                body,
+                "<p>{} {}</p><div class=\"paste\"><span class=\"act\"></span><pre>{}</pre></div><p>{}</p>",
+                markup(&prompting.headline()),
+                prose(&prompting.before(options.prompts.as_deref())),
+                escape(&text::plain_lines(&prompting.yaml)),
+                markup(prompting::AFTER)
+            )?;
+        }
+        body.push_str("</details>\n");
+    }
+    Ok(())
+}
+
+/// The filters; hidden until the script is there to serve them.
+fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::fmt::Result {
+    body.push_str(
+        "<div class=\"tools\" id=\"tools\" role=\"search\" aria-label=\"Filter the results\" hidden>\n\
+         <fieldset><legend>Verdicts</legend>",
+    );
+    for (verdict, n) in words::counts(&report.summary) {
+        if n > 0 {
+            write!(
+                body,
+                "<label class=\"chip {}\"><input type=\"checkbox\" name=\"verdict\" \
+                 value=\"{}\" checked><span>{} {n}</span></label>",
+                class(verdict),
+                verdict.as_str(),
+                words::word(verdict)
+            )?;
+        }
+    }
+    body.push_str(
+        "</fieldset>\n<select id=\"level\" aria-label=\"Level\"><option value=\"\">Every level</option>",
+    );
+    for level in [Level::Must, Level::Should, Level::May, Level::Info] {
+        if report.results.iter().any(|r| r.level == level) {
+            write!(body, "<option>{}</option>", level.as_str())?;
+        }
+    }
+    body.push_str(
+        "</select>\n<select id=\"section\" aria-label=\"Section\"><option value=\"\">Every section</option>",
+    );
+    for (i, section) in sections.iter().enumerate() {
+        let title = markup(&title(report, section));
+        write!(body, "<option value=\"{i}\">{title}</option>")?;
+    }
+    body.push_str(
+        "</select>\n<input type=\"search\" id=\"search\" placeholder=\"Search (press /)\" \
+         aria-label=\"Search in all rows\" autocomplete=\"off\" spellcheck=\"false\">\n\
+         <button type=\"button\" id=\"clear\">Clear</button>\n\
+         <button type=\"button\" id=\"fold\" aria-pressed=\"false\">Unfold all</button>\n\
+         <output id=\"shown\" aria-live=\"polite\"></output>\n</div>\n",
+    );
+    Ok(())
+}
+
+fn rows(
+    body: &mut String,
+    report: &Report,
+    section: &Section<'_>,
+    at: usize,
+    ids: &Ids,
+) -> std::fmt::Result {
+    writeln!(
+        body,
+        "<section class=\"section\" id=\"section-{at}\"><h3>{} <small>{}</small></h3>\n\
+         <div class=\"rows\">",
+        markup(&title(report, section)),
+        text::count(section.rows.len(), "row", "rows")
+    )?;
+    for row in &section.rows {
+        self::row(body, row, at, ids)?;
+    }
+    body.push_str("</div></section>\n");
+    Ok(())
+}
+
+fn row(body: &mut String, row: &CaseResult, section: usize, ids: &Ids) -> std::fmt::Result {
+    let id = ids.get(row);
+    let known = match row.known {
+        true => " <span class=\"known\">known</span>",
+        false => "",
+    };
+    write!(
+        body,
+        "<details class=\"row {}\" id=\"{id}\" data-verdict=\"{}\" data-level=\"{}\" \
+         data-section=\"{section}\"><summary><span><span class=\"pill\">{}</span></span>\
+         <span class=\"id\">{}</span><span class=\"level\">{}</span>\
+         <span class=\"what\">{}{known}</span><span class=\"case\">{}</span></summary>\n\
+         <div class=\"body\"><dl>",
+        class(row.verdict),
+        row.verdict.as_str(),
+        row.level.as_str(),
+        words::word(row.verdict),
+        markup(&row.requirement),
+        row.level.as_str(),
+        prose(&row.statement),
+        markup(&row.case),
+    )?;
+    // What is watched over all cases has no time of its own.
+    let took = match row.duration_ms > 0.0 {
+        true => words::time(row.duration_ms),
+        false => String::new(),
+    };
+    let facts = [
+        ("Seen", " class=\"seen\"", row.message.as_str()),
+        ("Do", "", row.hint.as_deref().unwrap_or("")),
+        ("Source", "", row.source.as_str()),
+        ("Took", "", took.as_str()),
+    ];
+    for (key, class, value) in facts.iter().filter(|(.., value)| !value.is_empty()) {
+        write!(body, "<dt>{key}</dt><dd{class}>{}</dd>", prose(value))?;
+    }
+    body.push_str("</dl>");
+    if !row.evidence.is_empty() {
+        body.push_str("<ol class=\"wire\">");
+        for evidence in &row.evidence {
+            wire(body, evidence)?;
+        }
+        body.push_str("</ol>");
+    }
+    write!(
+        body,
+        "<p class=\"links\"><a href=\"#{id}\">Link to this row</a>"
+    )?;
+    if let Some(file) = &row.transcript {
+        // A path below the report, whatever it looks like: never a scheme, never a root.
+        let address = percent_encode(file.trim_start_matches('/'));
+        write!(body, "<a href=\"./{address}\">Transcript</a>")?;
+    }
+    body.push_str("</p></div></details>\n");
+    Ok(())
+}
+
+fn wire(body: &mut String, evidence: &Evidence) -> std::fmt::Result {
+    let (class, arrow, direction) = match evidence.direction.as_str() {
+        "to-agent" => ("to-agent", "→", "to the agent"),
+        "from-agent" => ("from-agent", "←", "from the agent"),
+        "stderr" => ("stderr", "!", "standard error"),
+        _ => ("process", "·", "process"),
+    };
+    write!(
+        body,
+        "<li class=\"{class}\"><div class=\"head\"><b>{arrow} {direction}</b>\
+         <span>line {}</span><span>{}</span>",
+        evidence.line,
+        words::time(evidence.at_ms),
+    )?;
+    if let Some(pointer) = &evidence.pointer {
+        write!(body, "<span class=\"at\">at {}</span>", markup(pointer))?;
+    }
+    body.push_str("<span class=\"act\"></span></div><pre>");
+    // JSON escapes, so that the script can still read the line as JSON.
+    let put = |body: &mut String, text: &str| body.push_str(&escape(&text::json_plain(text)));
+    match marked(evidence) {
+        Some([before, here, after]) => {
+            put(body, before);
+            body.push_str("<mark>");
+            put(body, here);
+            body.push_str("</mark>");
+            put(body, after);
+        }
+        None => put(body, &evidence.text),
+    }
+    body.push_str("</pre></li>");
+    Ok(())
+}
+
+/// The text before the mark, in it, and after it. A saved report may say anything of it.
+fn marked(evidence: &Evidence) -> Option<[&str; 3]> {
+    let (from, to) = evidence.mark.filter(|(from, to)| from < to)?;
+    let text = evidence.text.as_str();
+    let mut places = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let start = places.nth(from)?;
+    let end = places.nth(to - from - 1)?;
+    Some([text.get(..start)?, text.get(start..end)?, text.get(end..)?])
+}
+
+fn footer(body: &mut String, report: &Report) -> std::fmt::Result {
+    write!(
+        body,
+        "<footer><p>{}</p><p>Made by {} {}. Only a MUST fails; n/a, skip and not verified are \
+         no passes.</p></footer>",
+        markup(&words::timing(report)),
+        markup(&report.tool.name),
+        markup(&report.tool.version)
+    )
+}
+
+/// Anchors of rows: the requirement for its worst row, with the case for the others.
+struct Ids {
+    by_row: HashMap<*const CaseResult, String>,
+}
+
+impl Ids {
+    fn of(sections: &[Section<'_>]) -> Self {
+        let all = || sections.iter().flat_map(|s| s.rows.iter().copied());
+        let mut rows: Vec<&CaseResult> = all().collect();
+        rows.sort_by_key(|r| words::weight(r.verdict));
+        let mut taken: HashSet<String> = HashSet::new();
+        let mut times: HashMap<String, usize> = HashMap::new();
+        let mut by_row = HashMap::new();
+        for row in rows {
+            let mut id = anchor(&row.requirement);
+            if taken.contains(&id) {
+                id = format!("{id}.{}", anchor(&row.case));
+            }
+            let stem = id.clone();
+            while taken.contains(&id) {
+                let n = times.entry(stem.clone()).or_insert(1);
+                *n += 1;
+                id = format!("{stem}.{n}");
+            }
+            taken.insert(id.clone());
+            by_row.insert(std::ptr::from_ref(row), id);
+        }
+        Ids { by_row }
+    }
+
+    fn get(&self, row: &CaseResult) -> &str {
+        let id = self.by_row.get(&std::ptr::from_ref(row));
+        id.map_or("", String::as_str)
+    }
+}
+
+/// Letters, digits and a few marks; the prefix keeps ours and theirs apart.
+fn anchor(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let id: String = text
+        .chars()
+        .take(80)
+        .map(|c| if plain(c) { c } else { '_' })
+        .collect();
+    let ours = [
+        "results", "tools", "level", "section", "search", "clear", "fold", "shown", "empty",
+        "theme",
+    ];
+    match id.as_str() {
+        "" => "row".to_owned(),
+        id if ours.contains(&id) || id.starts_with("section-") => format!("row-{id}"),
+        _ => id,
+    }
+}

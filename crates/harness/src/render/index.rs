@@ -1,0 +1,361 @@
+//! Many reports on one page: a matrix of agents and sections.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files::{LoadError, WriteError};
+use super::page::{Page, class};
+use super::words::{self, markup};
+use super::{badge, html, load, order};
+use crate::model::{Report, Verdict};
+use agentproto_report::markdown::inline;
+use agentproto_report::sarif::percent_encode;
+use agentproto_text::replace_file;
+use agentproto_text::{self as text, clip, plain};
+
+const STYLE: &str = include_str!("assets/index.css");
+/// Of a column's title; longer ones would hide the matrix.
+const MOST_CHARACTERS: usize = 60;
+
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    #[error("`{}` cannot be read: {error}", plain(&.dir.to_string_lossy()))]
+    Unreadable { dir: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("`{}` holds no report: neither NAME/report.json nor NAME.json", plain(&.0.to_string_lossy()))]
+    Empty(PathBuf),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// A report and the page that shows it, relative to the index.
+pub struct Entry {
+    pub link: String,
+    /// The name of its directory or file.
+    pub place: String,
+    pub report: Report,
+}
+
+/// The reports of directories, in order of the agents' names. A directory is a report itself
+/// (`report.json`), or has some: `NAME/report.json`, and `NAME.json` that say they are reports.
+/// Links lead from `to` to them.
+pub fn read(dirs: &[PathBuf], to: &Path) -> Result<Vec<Entry>, IndexError> {
+    let mut entries = Vec::new();
+    for dir in dirs {
+        let found = read_one(dir, to)?;
+        if found.is_empty() {
+            return Err(IndexError::Empty(dir.clone()));
+        }
+        entries.extend(found);
+    }
+    entries.sort_by_cached_key(|e: &Entry| (html::name(&e.report).to_lowercase(), e.place.clone()));
+    // Two ways to one report are one report.
+    entries.dedup_by(|a, b| a.link == b.link);
+    Ok(entries)
+}
+
+fn read_one(dir: &Path, to: &Path) -> Result<Vec<Entry>, IndexError> {
+    let unreadable = |error| IndexError::Unreadable {
+        dir: dir.to_owned(),
+        error,
+    };
+    if dir.join("report.json").is_file() {
+        return Ok(vec![entry(dir, to)?]);
+    }
+    let mut names = Vec::new();
+    for item in std::fs::read_dir(dir).map_err(unreadable)? {
+        names.push(item.map_err(unreadable)?.file_name());
+    }
+    names.sort();
+    let mut entries = Vec::new();
+    for name in names {
+        let path = dir.join(&name);
+        let is_dir = path.join("report.json").is_file();
+        if !is_dir && path.extension().is_none_or(|kind| kind != "json") {
+            continue;
+        }
+        match entry(&path, to) {
+            Ok(entry) => entries.push(entry),
+            // Other JSON may lie beside reports; what is called report.json is meant.
+            Err(LoadError::NotAReport { .. }) if !is_dir => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(entries)
+}
+
+/// A report by its directory or file.
+fn entry(path: &Path, to: &Path) -> Result<Entry, LoadError> {
+    let (file, pages) = match path.is_dir() {
+        true => {
+            let pages = ["report.html", "report.md", "report.json"];
+            (path.join("report.json"), pages.map(|page| path.join(page)))
+        }
+        false => {
+            let pages = ["html", "md", "json"].map(|kind| path.with_extension(kind));
+            (path.to_owned(), pages)
+        }
+    };
+    let report = load(&file)?;
+    let there = pages.iter().find(|page| page.is_file());
+    let link = relative(to, there.unwrap_or(&file));
+    let place = match path.is_dir() {
+        // `.` has no name of its own.
+        true => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+        false => path.with_extension(""),
+    };
+    let place = place.file_name().unwrap_or_default();
+    Ok(Entry {
+        link,
+        place: place.to_string_lossy().into_owned(),
+        report,
+    })
+}
+
+/// The way from a directory to a file, with `/` between its parts.
+fn relative(from: &Path, to: &Path) -> String {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (from, to) = (whole(from), whole(to));
+    let shared = from.components().zip(to.components());
+    let shared = shared.take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(shared).map(|_| "..".to_owned());
+    let down = to.components().skip(shared);
+    let down = down.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+/// Writes `index.html` and `index.md` for the reports of directories; the number of reports.
+pub fn write(dirs: &[PathBuf], to: &Path) -> Result<usize, IndexError> {
+    let entries = read(dirs, to)?;
+    let page = page(&entries).map_err(|error| WriteError {
+        path: to.join("index.html"),
+        error,
+    })?;
+    for (name, text) in [("index.html", page), ("index.md", table(&entries))] {
+        let path = to.join(name);
+        replace_file(&path, text.as_bytes()).map_err(|error| WriteError { path, error })?;
+    }
+    Ok(entries.len())
+}
+
+/// What an agent is called among the others: where two have one name, with their place.
+fn called(entry: &Entry, entries: &[Entry]) -> String {
+    let name = html::name(&entry.report);
+    let same = entries.iter().filter(|e| html::name(&e.report) == name);
+    match same.count() {
+        0 | 1 => name,
+        _ => format!("{name} ({})", entry.place),
+    }
+}
+
+/// Columns: suite and section, in an order that fits every report.
+fn columns(entries: &[Entry]) -> Vec<order::Chapter> {
+    let lists = entries.iter();
+    let lists: Vec<_> = lists
+        .map(|e| order::sections_of(&e.report.results))
+        .collect();
+    let mut all = order::interleave(&lists);
+    // Sections of a suite stand together.
+    let suites: Vec<String> = {
+        let names = all.iter().map(|(suite, _)| vec![suite.clone()]);
+        order::interleave(&names.collect::<Vec<_>>())
+    };
+    let rank = |suite: &str| suites.iter().position(|s| s == suite);
+    all.sort_by_key(|(suite, _)| rank(suite));
+    all
+}
+
+/// What came of one section: how many of those judged hold, and the worst verdict.
+struct Cell {
+    text: String,
+    worst: Verdict,
+    told: String,
+}
+
+fn cell(report: &Report, column: &order::Chapter) -> Option<Cell> {
+    let in_column = |r: &&crate::model::CaseResult| r.suite == column.0 && r.section == column.1;
+    let rows: Vec<_> = report.results.iter().filter(in_column).collect();
+    let worst = rows.iter().map(|r| r.verdict);
+    let worst = worst.min_by_key(|v| words::weight(*v))?;
+    let of = |verdict| rows.iter().filter(|r| r.verdict == verdict).count();
+    let (pass, judged) = (
+        of(Verdict::Pass) + of(Verdict::Warn),
+        of(Verdict::Pass) + of(Verdict::Warn) + of(Verdict::Fail) + of(Verdict::Error),
+    );
+    let told: Vec<String> = words::tally(rows.iter().copied())
+        .into_iter()
+        .map(|(verdict, n)| format!("{n} {}", words::word(verdict)))
+        .collect();
+    Some(Cell {
+        text: match judged {
+            0 => words::word(worst).to_owned(),
+            _ => format!("{pass}/{judged}"),
+        },
+        worst,
+        told: told.join(", "),
+    })
+}
+
+fn page(entries: &[Entry]) -> io::Result<String> {
+    let mut body = String::new();
+    draw(&mut body, entries).map_err(io::Error::other)?;
+    let mut out = Vec::new();
+    let page = Page {
+        title: "Certification reports",
+        style: STYLE,
+        script: "",
+        body: &body,
+    };
+    page.write(&mut out)?;
+    String::from_utf8(out).map_err(io::Error::other)
+}
+
+fn draw(body: &mut String, entries: &[Entry]) -> std::fmt::Result {
+    let columns = columns(entries);
+    let certified = entries.iter().filter(|e| e.report.summary.certified);
+    write!(
+        body,
+        "<header class=\"top\"><h1>Certification reports</h1>\n\
+         <button id=\"theme\" class=\"theme\" type=\"button\" hidden></button>\n\
+         <p>{}, {} certified. A cell says how many of the requirements that could be judged \
+         hold; its colour is that of the worst verdict in it.</p></header>\n<main>\n\
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Agents by section\">\
+         <table class=\"matrix\">\n<thead>",
+        text::count(entries.len(), "agent", "agents"),
+        certified.count()
+    )?;
+    if several_suites(&columns) {
+        body.push_str("<tr><td></td><td></td>");
+        for group in columns.chunk_by(|a, b| a.0 == b.0) {
+            let suite = group.first().map_or("", |(suite, _)| suite);
+            write!(
+                body,
+                "<th class=\"suite\" scope=\"colgroup\" colspan=\"{}\">{}</th>",
+                group.len(),
+                markup(&clip(suite, MOST_CHARACTERS))
+            )?;
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("<tr><th scope=\"col\">Agent</th><th scope=\"col\">Verdict</th>");
+    for (suite, section) in &columns {
+        let title = title(suite, section, false);
+        let title = clip(&title, MOST_CHARACTERS);
+        write!(
+            body,
+            "<th scope=\"col\"><span>{}</span></th>",
+            markup(&title)
+        )?;
+    }
+    body.push_str("</tr></thead>\n<tbody>\n");
+    for entry in entries {
+        let report = &entry.report;
+        let state = badge::badge(report);
+        let tone = match (report.summary.certified, report.summary.fail) {
+            (true, _) => "pass",
+            (false, 0) => "warn",
+            (false, _) => "fail",
+        };
+        write!(
+            body,
+            "<tr><th scope=\"row\"><a href=\"./{}\">{}</a><small>{}</small></th>\
+             <td class=\"{tone}\"><span class=\"pill\">{}</span></td>",
+            percent_encode(&entry.link),
+            markup(&called(entry, entries)),
+            markup(&report.target.name),
+            markup(&state.message),
+        )?;
+        for column in &columns {
+            match cell(report, column) {
+                None => body.push_str("<td class=\"none\">–</td>"),
+                Some(cell) => write!(
+                    body,
+                    "<td class=\"cell {}\" title=\"{}: {}\">{}</td>",
+                    class(cell.worst),
+                    markup(&column.1),
+                    cell.told,
+                    cell.text
+                )?,
+            }
+        }
+        body.push_str("</tr>\n");
+    }
+    body.push_str("</tbody></table></div>\n<ul class=\"legend key\">");
+    for verdict in words::BY_WEIGHT {
+        write!(
+            body,
+            "<li class=\"{}\"><span class=\"pill\">{}</span> {}</li>",
+            class(verdict),
+            words::word(verdict),
+            words::meaning(verdict)
+        )?;
+    }
+    let newest = entries.iter().map(|e| e.report.started).max().unwrap_or(0);
+    write!(
+        body,
+        "</ul>\n</main>\n<footer><p>The newest run is of {}.</p></footer>",
+        words::date(newest)
+    )
+}
+
+fn several_suites(columns: &[order::Chapter]) -> bool {
+    columns.windows(2).any(|pair| match pair {
+        [a, b] => a.0 != b.0,
+        _ => false,
+    })
+}
+
+fn title(suite: &str, section: &str, several: bool) -> String {
+    match (several, section.trim()) {
+        (_, "") => suite.to_owned(),
+        (true, section) => format!("{suite}: {section}"),
+        (false, section) => section.to_owned(),
+    }
+}
+
+fn table(entries: &[Entry]) -> String {
+    let columns = columns(entries);
+    let several = several_suites(&columns);
+    let names: Vec<String> = columns
+        .iter()
+        .map(|(suite, section)| inline(&title(suite, section, several)))
+        .collect();
+    let mut lines = vec![
+        "# Certification reports".to_owned(),
+        String::new(),
+        "Each cell: requirements that hold / that could be judged. ✗ something failed, ? the \
+         harness could not judge, ! a warning."
+            .to_owned(),
+        String::new(),
+        format!("| agent | verdict | {} |", names.join(" | ")),
+        format!("|---|---|{}", "---|".repeat(columns.len())),
+    ];
+    for entry in entries {
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|column| match cell(&entry.report, column) {
+                None => "–".to_owned(),
+                Some(cell) => {
+                    let mark = match cell.worst {
+                        Verdict::Fail => " ✗",
+                        Verdict::Error => " ?",
+                        Verdict::Warn => " !",
+                        _ => "",
+                    };
+                    format!("{}{mark}", cell.text)
+                }
+            })
+            .collect();
+        lines.push(format!(
+            "| [{}](./{}) | {} | {} |",
+            inline(&called(entry, entries)),
+            percent_encode(&entry.link),
+            inline(&badge::badge(&entry.report).message),
+            cells.join(" | ")
+        ));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}

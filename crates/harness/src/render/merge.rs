@@ -1,0 +1,243 @@
+//! The shards of one run, put together to the report that the whole run would have made.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::{order, words};
+use crate::model::{CaseResult, Report, Timing};
+use agentproto_text::plain;
+
+/// The case of rows that are watched in every case, and so in every shard.
+const MONITOR: &str = "monitor";
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    #[error("there is nothing to merge")]
+    Nothing,
+    #[error("report {0} is of a whole run, not of a shard; merge takes what --shard I/N wrote")]
+    NotAShard(usize),
+    #[error("report {at} says that it is shard `{}`; a shard is I/N, with I from 1 to N", plain(.said))]
+    BadShard { at: usize, said: String },
+    #[error("report {0} is one of {1} shards, and the first one of {2}")]
+    OtherCount(usize, usize, usize),
+    #[error("shard {0} is there twice: reports {1} and {2}")]
+    Twice(usize, usize, usize),
+    #[error("of {total} shards these are missing: {}", numbers(.shards))]
+    Missing { shards: Vec<usize>, total: usize },
+    #[error("report {at} has another {what} than the first: `{}`, not `{}`", plain(.found), plain(.first))]
+    Differs {
+        at: usize,
+        what: &'static str,
+        found: String,
+        first: String,
+    },
+    #[error("case `{}` of suite `{}` ran in shard {first} and in shard {second}", plain(.case), plain(.suite))]
+    CaseTwice {
+        suite: String,
+        case: String,
+        first: usize,
+        second: usize,
+    },
+}
+
+fn numbers(list: &[usize]) -> String {
+    let all: Vec<String> = list.iter().map(usize::to_string).collect();
+    all.join(", ")
+}
+
+/// Merges all shards of one run, in whatever order they come. Errors count reports from 1.
+pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
+    let mut shards = in_order(reports)?;
+    let Some((_, first)) = shards.first() else {
+        return Err(MergeError::Nothing);
+    };
+    for (at, report) in &shards {
+        belongs(first, report, *at)?;
+    }
+    each_case_once(&shards)?;
+
+    let sections: Vec<_> = shards
+        .iter()
+        .map(|(_, r)| order::sections_of(&r.results))
+        .collect();
+    let sections = order::interleave(&sections);
+    let suites: Vec<String> = first.suites.iter().map(|s| s.name.clone()).collect();
+    let mut merged = Report {
+        results: Vec::new(),
+        shard: None,
+        timing: Timing::default(),
+        ..first.clone()
+    };
+    let mut monitors: HashMap<(String, String), usize> = HashMap::new();
+    for (_, report) in &mut shards {
+        for row in std::mem::take(&mut report.results) {
+            take(&mut merged.results, &mut monitors, row);
+        }
+        add(&mut merged, report);
+    }
+    order::arrange_by(&mut merged.results, &suites, &sections);
+    merged.sum_up();
+    Ok(merged)
+}
+
+/// The reports by shard number, each with its place on the command line.
+fn in_order(reports: Vec<Report>) -> Result<Vec<(usize, Report)>, MergeError> {
+    let mut shards: Vec<(usize, usize, Report)> = Vec::new();
+    let mut total = None;
+    for (i, report) in reports.into_iter().enumerate() {
+        let at = i + 1;
+        let (index, of) = match &report.shard {
+            None => return Err(MergeError::NotAShard(at)),
+            Some(shard) => shard_numbers(shard).ok_or_else(|| MergeError::BadShard {
+                at,
+                said: shard.clone(),
+            })?,
+        };
+        let first = *total.get_or_insert(of);
+        if of != first {
+            return Err(MergeError::OtherCount(at, of, first));
+        }
+        if let Some((_, other, _)) = shards.iter().find(|(known, ..)| *known == index) {
+            return Err(MergeError::Twice(index, *other, at));
+        }
+        shards.push((index, at, report));
+    }
+    let total = total.unwrap_or(0);
+    if shards.len() < total {
+        let there: Vec<usize> = shards.iter().map(|(index, ..)| *index).collect();
+        let missing = (1..=total).filter(|n| !there.contains(n));
+        let shards = missing.take(20).collect();
+        return Err(MergeError::Missing { shards, total });
+    }
+    shards.sort_by_key(|(index, ..)| *index);
+    Ok(shards.into_iter().map(|(_, at, r)| (at, r)).collect())
+}
+
+/// `2/4` → (2, 4).
+fn shard_numbers(text: &str) -> Option<(usize, usize)> {
+    let (index, total) = text.split_once('/')?;
+    let (index, total) = (index.parse().ok()?, total.parse().ok()?);
+    (1..=total).contains(&index).then_some((index, total))
+}
+
+/// Whether a report is of the same run as the first.
+fn belongs(first: &Report, report: &Report, at: usize) -> Result<(), MergeError> {
+    let suites = |r: &Report| {
+        let all = r.suites.iter();
+        let all = all.map(|s| format!("{} ({} cases)", s.name, s.cases));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let tool = |r: &Report| format!("{} {}", r.tool.name, r.tool.version);
+    let pairs = [
+        ("tool version", tool(first), tool(report)),
+        (
+            "kind of target",
+            first.target.kind.clone(),
+            report.target.kind.clone(),
+        ),
+        (
+            "target",
+            first.target.name.clone(),
+            report.target.name.clone(),
+        ),
+        (
+            "command",
+            first.target.command.join(" "),
+            report.target.command.join(" "),
+        ),
+        ("set of suites", suites(first), suites(report)),
+    ];
+    let differs = |what, first: String, found: String| {
+        Err(MergeError::Differs {
+            at,
+            what,
+            found,
+            first,
+        })
+    };
+    for (what, first, found) in pairs {
+        if first != found {
+            return differs(what, first, found);
+        }
+    }
+    // A shard whose agent never answered does not know who it is.
+    let (a, b) = (&first.target.info, &report.target.info);
+    if !a.is_null() && !b.is_null() && a != b {
+        return differs("agent", a.to_string(), b.to_string());
+    }
+    Ok(())
+}
+
+fn each_case_once(shards: &[(usize, Report)]) -> Result<(), MergeError> {
+    let mut ran: HashMap<(&str, &str), usize> = HashMap::new();
+    for (i, (_, report)) in shards.iter().enumerate() {
+        let shard = i + 1;
+        for row in report.results.iter().filter(|r| r.case != MONITOR) {
+            match ran.entry((&row.suite, &row.case)) {
+                Entry::Occupied(other) if *other.get() != shard => {
+                    return Err(MergeError::CaseTwice {
+                        suite: row.suite.clone(),
+                        case: row.case.clone(),
+                        first: *other.get(),
+                        second: shard,
+                    });
+                }
+                Entry::Occupied(_) => {}
+                Entry::Vacant(place) => {
+                    place.insert(shard);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds a row; a monitor of a requirement has one row in the end, its worst.
+fn take(
+    rows: &mut Vec<CaseResult>,
+    monitors: &mut HashMap<(String, String), usize>,
+    mut row: CaseResult,
+) {
+    if row.case != MONITOR {
+        rows.push(row);
+        return;
+    }
+    let at = *monitors
+        .entry((row.suite.clone(), row.requirement.clone()))
+        .or_insert(rows.len());
+    match rows.get_mut(at) {
+        None => rows.push(row),
+        Some(there) => {
+            let duration = there.duration_ms + row.duration_ms;
+            if words::weight(row.verdict) < words::weight(there.verdict) {
+                std::mem::swap(there, &mut row);
+            } else if row.verdict == there.verdict {
+                // News in one shard is news in all.
+                there.known &= row.known;
+            }
+            there.duration_ms = duration;
+        }
+    }
+}
+
+fn add(merged: &mut Report, shard: &Report) {
+    let (sum, part) = (&mut merged.timing, &shard.timing);
+    sum.wall_ms += part.wall_ms;
+    sum.startup_ms += part.startup_ms;
+    sum.waits_ms += part.waits_ms;
+    sum.agent_ms += part.agent_ms;
+    sum.processes = sum.processes.saturating_add(part.processes);
+    sum.jobs = sum.jobs.max(part.jobs);
+    merged.partial |= shard.partial;
+    merged.started = merged.started.min(shard.started);
+    let (whole, part) = (&mut merged.target, &shard.target);
+    for (value, other) in [
+        (&mut whole.info, &part.info),
+        (&mut whole.protocol_version, &part.protocol_version),
+        (&mut whole.capabilities, &part.capabilities),
+    ] {
+        if value.is_null() {
+            *value = other.clone();
+        }
+    }
+}

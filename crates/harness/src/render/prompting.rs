@@ -1,0 +1,151 @@
+//! Cases that wait for a prompt: which keys they lack, and a file that has them, to be pasted.
+
+use std::path::Path;
+
+use crate::model::{CaseResult, Report, Verdict};
+use crate::run::prompts::{KEYS, Key, NO_CALL, NO_PROMPT};
+use agentproto_text::count;
+
+/// What is asked of the user after the file.
+pub const AFTER: &str = "Or let a scripted model stand behind the agent: --mock-llm.";
+
+/// Ids that are named beside a key.
+const MOST_IDS: usize = 4;
+
+/// A key that rows wait for.
+struct Lacking<'r> {
+    key: &'static Key,
+    /// Ids of statements, each once.
+    ids: Vec<&'r str>,
+    is_call: bool,
+}
+
+pub struct Prompting {
+    /// So many rows wait.
+    pub rows: usize,
+    /// A prompts file with every key that is missing.
+    pub yaml: String,
+}
+
+impl Prompting {
+    /// `7 rows wait for prompts.`
+    pub fn headline(&self) -> String {
+        match self.rows {
+            1 => "1 row waits for a prompt.".to_owned(),
+            rows => format!("{} wait for prompts.", count(rows, "row", "rows")),
+        }
+    }
+
+    /// What is asked of the user before the file, who may have one already.
+    pub fn before(&self, given: Option<&Path>) -> String {
+        let (place, then) = match given {
+            Some(file) => (format!("Add this to {}", file.display()), "run again"),
+            None => (
+                "Save this as prompts.yaml".to_owned(),
+                "run again with --prompts prompts.yaml",
+            ),
+        };
+        format!(
+            "Only you know which words make this agent do that. {place}, put in words that fit, \
+             leave out the keys that this agent has no use for, and {then}:"
+        )
+    }
+}
+
+/// Whether a row was skipped for want of a prompt.
+pub fn is_lacking(row: &CaseResult) -> bool {
+    row.verdict == Verdict::Skip && !keys(row).is_empty()
+}
+
+/// `None` where every prompt is there.
+pub fn of(report: &Report) -> Option<Prompting> {
+    let waiting = || report.results.iter().filter(|row| is_lacking(row));
+    let mut all: Vec<Lacking> = Vec::new();
+    for key in &KEYS {
+        let rows = waiting().filter(|row| keys(row).contains(&key.name));
+        let mut lacking = Lacking {
+            key,
+            ids: Vec::new(),
+            is_call: false,
+        };
+        for row in rows {
+            lacking.is_call |= row.message.starts_with(NO_CALL);
+            if !lacking.ids.contains(&row.requirement.as_str()) {
+                lacking.ids.push(&row.requirement);
+            }
+        }
+        if !lacking.ids.is_empty() {
+            all.push(lacking);
+        }
+    }
+    let yaml: String = all.iter().map(Lacking::lines).collect();
+    (!all.is_empty()).then(|| Prompting {
+        rows: waiting().count(),
+        yaml,
+    })
+}
+
+/// The keys that a skipped row names.
+fn keys(row: &CaseResult) -> Vec<&'static str> {
+    if !row.message.starts_with(NO_PROMPT) && !row.message.starts_with(NO_CALL) {
+        return Vec::new();
+    }
+    let quoted = row.message.split('`').skip(1).step_by(2);
+    // `tool`, or `tool: {name: TOOL, …}` of a call.
+    let quoted = quoted.filter_map(|quote| quote.split(':').next());
+    let named: Vec<&str> = quoted.collect();
+    let known = KEYS.iter().map(|key| key.name);
+    known.filter(|key| named.contains(key)).collect()
+}
+
+impl Lacking<'_> {
+    fn lines(&self) -> String {
+        let named = self.ids.iter().take(MOST_IDS).copied();
+        // What a report of others says never ends the comment.
+        let fits = |id: &&str| {
+            id.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
+        let mut ids = named.filter(fits).collect::<Vec<_>>().join(", ");
+        if self.ids.len() > MOST_IDS {
+            ids.push_str(&format!(" and {} more", self.ids.len() - MOST_IDS));
+        }
+        let Key {
+            name,
+            makes,
+            sample,
+        } = self.key;
+        match self.is_call {
+            true => format!(
+                "# a call of your server that fits `{name}`; for {ids}\n\
+                 {name}: {{ name: TOOL, arguments: {{}} }}\n"
+            ),
+            false => format!("# the agent {makes}; for {ids}\n{name}: {sample}\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::prompts;
+
+    #[test]
+    fn every_sample_is_a_prompt() {
+        for key in &KEYS {
+            let lacking = Lacking {
+                key,
+                ids: vec!["X-01", "X\n02"],
+                is_call: false,
+            };
+            let read = prompts::parse(&lacking.lines()).expect("a prompts file");
+            assert_eq!(read.get(key.name).map(String::as_str), Some(key.sample));
+            let call = Lacking {
+                is_call: true,
+                ..lacking
+            };
+            let read = prompts::parse(&call.lines()).expect("a prompts file");
+            assert!(read[key.name].contains("TOOL"), "{read:?}");
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! One process and the conversation with it: raw lines out and in, all of them written down,
+//! watched, and answered where the agent asks.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::process::{Launcher, Running, StartError, exit_value, with};
+use super::services::Services;
+use crate::monitor::{Notes, Watch, id_key};
+use crate::suite::Answers;
+use agentproto_sandbox::spawn::{Exit, Piece};
+use agentproto_wire::{Direction, Envelope, Kind, Line, Transcript};
+
+/// Messages that a case can still look at; older ones are in the transcript only.
+const REMEMBERED: usize = 20_000;
+/// All connections together remember so much; one that is over it keeps its last messages.
+const HELD_BYTES: usize = 16 << 20;
+const LEAST: usize = 500;
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// A message that came.
+#[derive(Clone)]
+pub struct Received {
+    pub line: u64,
+    pub json: Arc<Value>,
+    pub kind: Kind,
+    size: usize,
+}
+
+pub enum Event {
+    Message(Received),
+    /// A line that is no message, or one of standard error.
+    Other,
+    /// The agent closed its output.
+    Over,
+    TimedOut,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// Nothing came in time.
+    TimedOut(Duration),
+    /// What would have had to come before was over.
+    TooLate,
+    /// The process is over: how, and its last words.
+    Ended(String),
+}
+
+impl std::fmt::Display for Silence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Silence::TimedOut(time) => write!(f, "nothing came within {} s", time.as_secs_f64()),
+            Silence::TooLate => write!(f, "the turn or request that was to bring it is over"),
+            Silence::Ended(how) => write!(f, "{how}"),
+        }
+    }
+}
+
+pub struct Connection {
+    process: Running,
+    started: Instant,
+    pub transcript: Transcript,
+    watch: Watch,
+    pub services: Services,
+    replies: mpsc::UnboundedReceiver<Value>,
+    pub inbox: VecDeque<Received>,
+    /// What was written since the last line feed.
+    unended: Vec<u8>,
+    next_id: u64,
+    is_over: bool,
+    exit: Option<(Exit, Duration)>,
+    /// Waited for the agent's answers.
+    pub waited: Duration,
+    /// The lines of ours that the agent heard last.
+    last_sent: VecDeque<u64>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let held: usize = self.inbox.iter().map(|message| message.size).sum();
+        HELD.fetch_sub(held, Ordering::Relaxed);
+    }
+}
+
+impl Connection {
+    /// The transcript goes on where the last process of the case ended.
+    pub async fn start(
+        launcher: &Launcher,
+        cwd: &Path,
+        env: &[(String, String)],
+        watch: Watch,
+        answers: &Answers,
+        root: &Path,
+        (transcript, started): (Transcript, Instant),
+    ) -> Result<Connection, (StartError, Transcript)> {
+        let process = match launcher.start(cwd, env).await {
+            Ok(process) => process,
+            Err(error) => return Err((error, transcript)),
+        };
+        let (say, replies) = mpsc::unbounded_channel();
+        let mut connection = Connection {
+            process,
+            started,
+            transcript,
+            watch,
+            services: Services::new(answers.clone(), root, say, with(&launcher.env, env)),
+            replies,
+            inbox: VecDeque::new(),
+            unended: Vec::new(),
+            next_id: 1,
+            is_over: false,
+            exit: None,
+            waited: Duration::ZERO,
+            last_sent: VecDeque::new(),
+        };
+        connection.note(Direction::Process, br#"{"started":true}"#, true, None);
+        Ok(connection)
+    }
+
+    fn note(
+        &mut self,
+        direction: Direction,
+        bytes: &[u8],
+        ended: bool,
+        length: Option<u64>,
+    ) -> Line {
+        let at = self.started.elapsed();
+        let number = self.transcript.push(direction, at, bytes, ended, length);
+        Line {
+            number,
+            direction,
+            at,
+            offset: 0,
+            bytes: bytes.to_vec(),
+            ended,
+            cut: length,
+        }
+    }
+
+    /// Writes bytes as they are; what makes a line is written down as one.
+    pub async fn write(&mut self, bytes: &[u8], within: Duration) -> Result<u64, Silence> {
+        let mut number = self.transcript.last();
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            // A line may be written in pieces; it is one line all the same.
+            self.unended.extend_from_slice(piece);
+            if self.unended.pop_if(|last| *last == b'\n').is_some() {
+                let whole = std::mem::take(&mut self.unended);
+                let line = self.note(Direction::ToAgent, &whole, true, None);
+                number = line.number;
+                self.last_sent.push_back(number);
+                if self.last_sent.len() > 6 {
+                    self.last_sent.pop_front();
+                }
+                self.watch.line(&line);
+            }
+        }
+        let Some(stdin) = &mut self.process.stdin else {
+            return Err(Silence::Ended("its input was closed before".to_owned()));
+        };
+        match timeout_at(Instant::now() + within, stdin.write_all(bytes)).await {
+            Ok(Ok(())) => Ok(number),
+            Ok(Err(_)) => Err(self.gone().await),
+            Err(_) => Err(Silence::TimedOut(within)),
+        }
+    }
+
+    pub async fn say(&mut self, message: &Value, within: Duration) -> Result<u64, Silence> {
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(b'\n');
+        self.write(&bytes, within).await
+    }
+
+    /// What was said last, for whoever asks what killed the agent.
+    pub fn last_sent(&self) -> Vec<u64> {
+        self.last_sent.iter().copied().collect()
+    }
+
+    /// Nobody waits for this answer any more.
+    pub fn give_up(&mut self, id: &Value) {
+        self.watch.gave_up(id);
+    }
+
+    pub fn fresh_id(&mut self) -> Value {
+        let id = self.next_id;
+        self.next_id += 1;
+        json!(id)
+    }
+
+    /// Sends a request; gives its id.
+    pub async fn request(
+        &mut self,
+        method: &str,
+        params: Option<Value>,
+        id: Option<Value>,
+        within: Duration,
+    ) -> Result<(Value, u64), Silence> {
+        let id = match id {
+            Some(id) => id,
+            None => self.fresh_id(),
+        };
+        let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
+        if let (Some(params), Some(members)) = (params, message.as_object_mut()) {
+            members.insert("params".to_owned(), params);
+        }
+        let line = self.say(&message, within).await?;
+        Ok((id, line))
+    }
+
+    /// The next thing that happens.
+    pub async fn next(&mut self, until: Instant) -> Event {
+        for line in self.process.stderr.take(false) {
+            let line = self.note(Direction::Stderr, &line, true, None);
+            self.watch.line(&line);
+        }
+        if self.is_over {
+            return Event::Over;
+        }
+        let piece = tokio::select! {
+            biased;
+            reply = self.replies.recv() => {
+                if let Some(reply) = reply {
+                    let _ = self.say(&reply, Duration::from_secs(5)).await;
+                }
+                return Event::Other;
+            }
+            piece = self.process.stdout.next() => piece,
+            () = tokio::time::sleep_until(until) => return Event::TimedOut,
+        };
+        match piece {
+            None => {
+                self.is_over = true;
+                Event::Over
+            }
+            Some(Piece::Line { bytes, ended }) => {
+                let line = self.note(Direction::FromAgent, &bytes, ended, None);
+                self.take(line).await
+            }
+            Some(Piece::TooLong { start, length }) => {
+                let line = self.note(Direction::FromAgent, &start, true, Some(length));
+                self.take(line).await
+            }
+            Some(Piece::Gap { lines, bytes }) => {
+                let text = json!({"lost": {"lines": lines, "bytes": bytes}}).to_string();
+                self.note(Direction::Process, text.as_bytes(), true, None);
+                Event::Other
+            }
+        }
+    }
+
+    async fn take(&mut self, line: Line) -> Event {
+        let read = self.watch.line(&line);
+        let (Some(json), Some(envelope)) = (read.json, read.envelope) else {
+            return Event::Other;
+        };
+        // A value takes more room than its text.
+        let size = line.bytes.len() * 2 + 600;
+        // More than one message on a line is wrong, and told; each is heard all the same.
+        let first = self.hear(line.number, json, envelope, size).await;
+        for (json, envelope) in read.rest {
+            self.hear(line.number, json, envelope, size).await;
+        }
+        Event::Message(first)
+    }
+
+    async fn hear(&mut self, line: u64, json: Value, envelope: Envelope, size: usize) -> Received {
+        let received = Received {
+            line,
+            json: Arc::new(json),
+            kind: envelope.kind,
+            size,
+        };
+        self.inbox.push_back(received.clone());
+        let mut held = HELD.fetch_add(size, Ordering::Relaxed) + size;
+        while self.inbox.len() > REMEMBERED || (self.inbox.len() > LEAST && held > HELD_BYTES) {
+            let Some(old) = self.inbox.pop_front() else {
+                break;
+            };
+            held = HELD.fetch_sub(old.size, Ordering::Relaxed) - old.size;
+        }
+        if let Kind::Request { id, method } = &received.kind {
+            let reply = self.services.asked(id, method, &received.json);
+            if let Some(reply) = reply {
+                let _ = self.say(&reply, Duration::from_secs(5)).await;
+            }
+        }
+        received
+    }
+
+    /// The first message since `from` (a line number) that fits; waits for it.
+    pub async fn find(
+        &mut self,
+        from: u64,
+        within: Duration,
+        fits: impl Fn(&Received) -> bool,
+    ) -> Result<Received, Silence> {
+        let begun = Instant::now();
+        let found = self.inbox.iter().find(|m| m.line > from && fits(m));
+        if let Some(found) = found {
+            return Ok(found.clone());
+        }
+        let until = begun + within;
+        let outcome = loop {
+            match self.next(until).await {
+                Event::Message(received) => {
+                    let same_line = self
+                        .inbox
+                        .iter()
+                        .rev()
+                        .take_while(|m| m.line == received.line);
+                    let found = same_line.filter(|m| m.line > from && fits(m)).last();
+                    if let Some(found) = found {
+                        break Ok(found.clone());
+                    }
+                }
+                Event::Other => {}
+                Event::Over => break Err(self.gone().await),
+                Event::TimedOut => break Err(Silence::TimedOut(within)),
+            }
+            if Instant::now() >= until {
+                break Err(Silence::TimedOut(within));
+            }
+        };
+        self.waited += begun.elapsed();
+        outcome
+    }
+
+    /// The answer to a request of ours.
+    pub async fn answer(&mut self, id: &Value, within: Duration) -> Result<Received, Silence> {
+        let key = id_key(id);
+        let fits = move |m: &Received| match &m.kind {
+            Kind::Response { id, .. } => id_key(id) == key,
+            _ => false,
+        };
+        self.find(0, within, fits).await
+    }
+
+    /// Listens for so long, whatever comes.
+    pub async fn listen(&mut self, time: Duration) -> Vec<Received> {
+        let until = Instant::now() + time;
+        let mut heard = Vec::new();
+        loop {
+            match self.next(until).await {
+                Event::Message(received) => heard.push(received),
+                Event::Other => {}
+                Event::Over | Event::TimedOut => return heard,
+            }
+            if Instant::now() >= until {
+                return heard;
+            }
+        }
+    }
+
+    pub fn close_input(&mut self) {
+        if self.process.stdin.take().is_some() {
+            self.note(Direction::Process, br#"{"input":"closed"}"#, true, None);
+            self.watch.input_closed();
+        }
+    }
+
+    pub fn signal(&self, number: i32) {
+        // One that has gone does not hear it.
+        let _ = self.process.signal(number);
+    }
+
+    /// Waits for the end of the process.
+    pub async fn ended(&mut self, within: Duration) -> Option<Value> {
+        if let Some((exit, after)) = &self.exit {
+            return Some(exit_value(exit, *after));
+        }
+        let begun = Instant::now();
+        let until = begun + within;
+        // What it still says is heard first.
+        loop {
+            match self.next(until).await {
+                Event::Over => break,
+                Event::TimedOut => return None,
+                _ if Instant::now() >= until => return None,
+                _ => {}
+            }
+        }
+        let exit = timeout_at(until, self.process.wait()).await.ok()?;
+        Some(self.exited(exit, begun.elapsed()))
+    }
+
+    fn exited(&mut self, exit: Exit, after: Duration) -> Value {
+        for line in self.process.stderr.take(true) {
+            let line = self.note(Direction::Stderr, &line, true, None);
+            self.watch.line(&line);
+        }
+        let value = exit_value(&exit, after);
+        self.exit = Some((exit, after));
+        let text = json!({"exit": value}).to_string();
+        self.note(Direction::Process, text.as_bytes(), true, None);
+        value
+    }
+
+    /// How a process that closed its output ended.
+    async fn gone(&mut self) -> Silence {
+        if self.exit.is_none() {
+            let begun = Instant::now();
+            let until = begun + Duration::from_millis(500);
+            match timeout_at(until, self.process.wait()).await {
+                Ok(exit) => {
+                    self.exited(exit, begun.elapsed());
+                }
+                Err(_) => {
+                    return Silence::Ended(
+                        "the agent closed its output, and goes on running".to_owned(),
+                    );
+                }
+            }
+        }
+        let how = match &self.exit {
+            Some((exit, _)) => agentproto_runtime::arm::process::describe(exit),
+            None => "ended".to_owned(),
+        };
+        let words = self.last_words();
+        Silence::Ended(match words.is_empty() {
+            true => format!("the agent {how}, and wrote nothing to standard error"),
+            false => format!("the agent {how}; its last words: {words}"),
+        })
+    }
+
+    /// The end of what it wrote to standard error.
+    pub fn last_words(&self) -> String {
+        let mut words = Vec::new();
+        for number in self.transcript.numbers().rev().take(2000) {
+            let line = self.transcript.line(number);
+            if let Some(line) = line.filter(|l| l.direction == Direction::Stderr) {
+                words.push(line.text());
+            }
+            if words.len() == 5 {
+                break;
+            }
+        }
+        words.reverse();
+        words.join(" | ")
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Ends it, and gives what was written down and noted.
+    pub async fn finish(mut self, grace: Duration) -> (Transcript, Notes) {
+        if self.exit.is_none() {
+            self.close_input();
+            let until = Instant::now() + grace;
+            while !self.is_over {
+                match self.next(until).await {
+                    Event::TimedOut => break,
+                    _ if Instant::now() >= until => break,
+                    _ => {}
+                }
+            }
+            let begun = Instant::now();
+            let left = until.saturating_duration_since(begun);
+            let exit = self.process.end(left).await;
+            self.exited(exit, begun.elapsed());
+        }
+        let code = self.exit.as_ref().and_then(|(exit, _)| exit.status.code());
+        let last_line = self.transcript.last();
+        let ending = self.watch.ending(last_line, code.is_some());
+        let transcript = std::mem::take(&mut self.transcript);
+        (transcript, self.watch.end(&ending))
+    }
+}

@@ -1,0 +1,140 @@
+//! The prompts file: which text makes this agent do what.
+
+use std::collections::BTreeMap;
+
+use agentproto_manifest::fields::{self, Mistake};
+use agentproto_manifest::to_json;
+
+/// A key that cases ask for.
+#[derive(Debug)]
+pub struct Key {
+    pub name: &'static str,
+    /// What the prompt must make the agent do.
+    pub makes: &'static str,
+    /// Words that lead many agents there.
+    pub sample: &'static str,
+}
+
+pub const KEYS: [Key; 12] = [
+    Key {
+        name: "text",
+        makes: "answers with a little text",
+        sample: "Say hello in one short sentence.",
+    },
+    Key {
+        name: "tool",
+        makes: "calls a tool: session/update with tool_call",
+        sample: "List the files of this directory.",
+    },
+    Key {
+        name: "permission",
+        makes: "asks before it acts: session/request_permission",
+        sample: "Delete the file notes.txt.",
+    },
+    Key {
+        name: "fs_read",
+        makes: "reads a file through the client: fs/read_text_file",
+        sample: "Read the file notes.txt and tell me what it says.",
+    },
+    Key {
+        name: "fs_write",
+        makes: "writes a file through the client: fs/write_text_file",
+        sample: "Write the word hello into the file certify-notes.txt.",
+    },
+    Key {
+        name: "terminal",
+        makes: "runs a command in a terminal of the client: terminal/create",
+        sample: "Run the command ls in the terminal.",
+    },
+    Key {
+        name: "slow",
+        makes: "works for some seconds, so that it can be cancelled in the middle",
+        sample: "Write a poem of forty lines about herons.",
+    },
+    Key {
+        name: "plan",
+        makes: "makes a plan: session/update with plan",
+        sample: "Make a plan for a small web server, then stop.",
+    },
+    Key {
+        name: "thought",
+        makes: "thinks aloud: session/update with agent_thought_chunk",
+        sample: "Think about whether 91 is a prime number.",
+    },
+    Key {
+        name: "elicitation",
+        makes: "asks the user with a form: elicitation/create",
+        sample: "Ask me for my name with a form.",
+    },
+    Key {
+        name: "recall",
+        makes: "says again what the user said before in the session",
+        sample: "Repeat word for word what I said before.",
+    },
+    Key {
+        name: "log",
+        makes: "logs something; only for MCP servers",
+        sample: "Log something.",
+    },
+];
+
+/// How a case begins to say that it has no prompt, or no call of a tool.
+pub const NO_PROMPT: &str = "no prompt is known that leads there";
+pub const NO_CALL: &str = "no call is known that leads there";
+
+/// The names of all keys.
+pub fn names() -> [&'static str; KEYS.len()] {
+    KEYS.each_ref().map(|key| key.name)
+}
+
+/// Reads a prompts file, or says everything that is wrong with it.
+pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<Mistake>> {
+    let what = "a prompts file is a mapping of keys to prompts, such as `text: hello`";
+    fields::read(text, what, |root, notes| {
+        notes.keys(root, "a prompts file", &names());
+        let mut prompts = BTreeMap::new();
+        for key in names() {
+            // A call of an MCP tool stands there as it is.
+            if let Some(call) = root.get(key).filter(|node| node.is_map()) {
+                notes.keys(call, "a call of a tool", &["name", "arguments"]);
+                notes.need(call, "name", "a call of a tool");
+                prompts.insert(key.to_owned(), to_json(call).to_string());
+            } else if let Some(text) = notes.string(root, key) {
+                prompts.insert(key.to_owned(), text);
+            }
+        }
+        prompts
+    })
+}
+
+/// What anybody can be asked who was told nothing else.
+pub fn of_anybody() -> BTreeMap<String, String> {
+    let text = KEYS.iter().find(|key| key.name == "text");
+    let text = text.map(|key| (key.name.to_owned(), key.sample.to_owned()));
+    text.into_iter().collect()
+}
+
+/// What our own mock agent listens to.
+pub fn of_mock() -> BTreeMap<String, String> {
+    let prompts = [
+        ("text", "hello"),
+        ("tool", "use a tool"),
+        ("permission", "ask for permission"),
+        ("fs_read", "read notes.txt"),
+        ("fs_write", "write notes.txt"),
+        ("terminal", "use the terminal"),
+        ("slow", "be slow"),
+        ("plan", "make a plan"),
+        ("thought", "have a thought"),
+        ("elicitation", "ask a question"),
+        ("recall", "what did I say before?"),
+    ];
+    let owned = prompts.map(|(key, text)| (key.to_owned(), text.to_owned()));
+    owned.into_iter().collect()
+}
+
+/// What the built-in script of the mock model listens to.
+pub fn of_mock_model() -> BTreeMap<String, String> {
+    let prompts = names().map(|key| (key.to_owned(), format!("certify:{key}")));
+    prompts.into_iter().collect()
+}

@@ -1,0 +1,166 @@
+//! The recorded client against a live agent.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::time::{Instant, timeout};
+
+use super::Workspace;
+use super::process::{Launcher, Running, StartError, exit_value};
+use agentproto_sandbox::spawn::Piece;
+use agentproto_wire::rerun::{Rerun, Todo};
+use agentproto_wire::{Direction, Transcript};
+
+/// How long more may come after everything was answered.
+const QUIET: Duration = Duration::from_millis(300);
+/// From the end of input to force.
+const GRACE: Duration = Duration::from_secs(2);
+
+pub struct Rerunning {
+    pub transcript: Transcript,
+    /// For people: what did not go as in the recording.
+    pub notes: Vec<String>,
+}
+
+struct Live {
+    process: Running,
+    transcript: Transcript,
+    begun: Instant,
+    is_over: bool,
+}
+
+/// Sends the client's side of a recording to a fresh process. `directory` takes the place of the
+/// recorded working directories.
+pub async fn rerun(
+    recording: &Transcript,
+    lines: RangeInclusive<u64>,
+    launcher: &Launcher,
+    cwd: &Path,
+    directory: Option<&str>,
+    within: Duration,
+) -> Result<Rerunning, StartError> {
+    let mut script = Rerun::new(recording, lines);
+    let failed = |error: std::io::Error| StartError::Failed {
+        program: "replay".to_owned(),
+        reason: format!("no directory can be made: {error}"),
+    };
+    let spare = Workspace::new("certify").map_err(failed)?;
+    if let Some(directory) = directory {
+        for (count, old) in script.directories().iter().enumerate() {
+            // Two directories stay two.
+            let new = match count {
+                0 => directory.to_owned(),
+                _ => {
+                    let other = spare.path().join(format!("other-{count}"));
+                    std::fs::create_dir_all(&other).map_err(failed)?;
+                    other.to_string_lossy().into_owned()
+                }
+            };
+            script.place(old, &new);
+        }
+    }
+    let mut live = Live {
+        process: launcher.start(cwd, &[]).await?,
+        transcript: Transcript::new(),
+        begun: Instant::now(),
+        is_over: false,
+    };
+    live.note(Direction::Process, br#"{"started":true}"#, true, None);
+    loop {
+        match script.todo() {
+            Todo::Done => break,
+            Todo::Send(bytes) => {
+                if !live.send(&bytes, within).await {
+                    script.notes.push("the agent takes nothing more".to_owned());
+                    break;
+                }
+            }
+            Todo::Wait(what) => match timeout(within, live.next(&mut script)).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    script.notes.push(format!("the agent ended before {what}"));
+                    break;
+                }
+                Err(_) => script.pass_over(&format!("{what} within {} s:", within.as_secs())),
+            },
+        }
+    }
+    // What came after the last answer may come now, too.
+    for _ in 0..script.trailing().max(1) {
+        if !matches!(timeout(QUIET, live.next(&mut script)).await, Ok(true)) {
+            break;
+        }
+    }
+    live.note(Direction::Process, br#"{"input":"closed"}"#, true, None);
+    live.process.stdin = None;
+    let ended = Instant::now();
+    while matches!(timeout(GRACE, live.next(&mut script)).await, Ok(true)) {
+        if ended.elapsed() > GRACE {
+            break;
+        }
+    }
+    let exit = live.process.end(GRACE).await;
+    live.stderr(true);
+    let text = json!({"exit": exit_value(&exit, ended.elapsed())}).to_string();
+    live.note(Direction::Process, text.as_bytes(), true, None);
+    Ok(Rerunning {
+        transcript: live.transcript,
+        notes: script.notes,
+    })
+}
+
+impl Live {
+    fn note(&mut self, direction: Direction, bytes: &[u8], ended: bool, length: Option<u64>) {
+        let at = self.begun.elapsed();
+        self.transcript.push(direction, at, bytes, ended, length);
+    }
+
+    fn stderr(&mut self, all: bool) {
+        for line in self.process.stderr.take(all) {
+            self.note(Direction::Stderr, &line, true, None);
+        }
+    }
+
+    async fn send(&mut self, bytes: &[u8], within: Duration) -> bool {
+        let (line, ended) = match bytes.strip_suffix(b"\n") {
+            Some(line) => (line, true),
+            None => (bytes, false),
+        };
+        self.note(Direction::ToAgent, line, ended, None);
+        let Some(stdin) = &mut self.process.stdin else {
+            return false;
+        };
+        matches!(timeout(within, stdin.write_all(bytes)).await, Ok(Ok(())))
+    }
+
+    /// Takes what comes next; false when nothing can come any more.
+    async fn next(&mut self, script: &mut Rerun<'_>) -> bool {
+        if self.is_over {
+            return false;
+        }
+        let piece = self.process.stdout.next().await;
+        self.stderr(false);
+        match piece {
+            Some(Piece::Line { bytes, ended }) => {
+                self.note(Direction::FromAgent, &bytes, ended, None);
+                if let Some(reply) = script.hear(&bytes) {
+                    let reply = format!("{reply}\n");
+                    self.send(reply.as_bytes(), GRACE).await;
+                }
+                true
+            }
+            Some(Piece::TooLong { start, length }) => {
+                self.note(Direction::FromAgent, &start, true, Some(length));
+                true
+            }
+            Some(Piece::Gap { .. }) => true,
+            None => {
+                self.is_over = true;
+                false
+            }
+        }
+    }
+}

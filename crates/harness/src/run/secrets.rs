@@ -1,0 +1,260 @@
+//! What a report must not tell: values that the caller gave to the agent, and logins. Judged is
+//! what really came; what leaves the harness has a mask in their place.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::case::{Blocked, Played};
+use super::process::Launcher;
+use crate::lifecycle::BundleTarget;
+use crate::model::Target;
+use crate::suite;
+use agentproto_runtime::mask::Masks;
+use agentproto_text::credentials::is_secret_name;
+use agentproto_wire::{Line, Transcript};
+
+/// A shorter value (`1`, `debug`, `en_US`) is a setting: blanked out wherever it stands, it
+/// would take half of every report with it.
+const SHORTEST: usize = 6;
+/// A number of fewer digits is a port or a limit, and stands in JSON where a mask cannot.
+const DIGITS: usize = 12;
+
+/// All secrets of a run. Clones share them.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    masks: Masks,
+}
+
+impl Secrets {
+    /// The values of `--env`, and of variables whose names say that they hold a secret.
+    pub fn of(given: &[(String, String)], launcher: &Launcher) -> Secrets {
+        let secrets = Secrets::default();
+        for (_, value) in given {
+            secrets.hide(value);
+        }
+        secrets.hide_named(&launcher.env, is_secret_name);
+        if let Some(token) = launcher.host.as_ref().and_then(|host| host.token.as_ref()) {
+            // Whatever it looks like.
+            secrets.masks.add(token);
+        }
+        if let Some(bundle) = &launcher.bundle {
+            let auth = bundle.bundle.common().auth();
+            let state = auth.and_then(|auth| auth.state());
+            let names: Vec<&str> = state.iter().flat_map(|state| state.env()).collect();
+            let holds = |name: &str| is_secret_name(name) || names.contains(&name);
+            secrets.hide_named(&bundle.choices.host_env, holds);
+        }
+        secrets
+    }
+
+    /// What an agent's auth methods name among the variables that it gets.
+    pub fn of_methods(&self, methods: &Value, env: &[(OsString, OsString)]) {
+        match methods {
+            Value::String(name) => self.hide_named(env, |known| known == name),
+            Value::Array(items) => items.iter().for_each(|item| self.of_methods(item, env)),
+            Value::Object(members) => members.values().for_each(|v| self.of_methods(v, env)),
+            _ => {}
+        }
+    }
+
+    fn hide_named(&self, env: &[(OsString, OsString)], holds: impl Fn(&str) -> bool) {
+        for (_, value) in env
+            .iter()
+            .filter(|(name, _)| name.to_str().is_some_and(&holds))
+        {
+            self.hide(&value.to_string_lossy());
+        }
+    }
+
+    fn hide(&self, value: &str) {
+        if is_secret(value.trim()) {
+            self.masks.add(value);
+        }
+    }
+
+    /// In everything that a case showed.
+    pub fn leave(&self, played: &mut Played, bundle: Option<&BundleTarget>) {
+        // What the runner resolved for a bundle is known to its own masks.
+        let of_runner = bundle.and_then(BundleTarget::masks);
+        for masks in [Some(&self.masks), of_runner].into_iter().flatten() {
+            if !masks.is_empty() {
+                clean(played, masks);
+            }
+        }
+    }
+
+    pub fn leave_target(&self, target: &mut Target) {
+        target.name = self.text(&target.name).into_owned();
+        for word in &mut target.command {
+            *word = self.text(word).into_owned();
+        }
+        for value in [
+            &mut target.info,
+            &mut target.protocol_version,
+            &mut target.capabilities,
+        ] {
+            self.masks.mask_value(value);
+        }
+    }
+
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.masks.mask_cut(text)
+    }
+
+    pub fn transcript(&self, transcript: Transcript) -> Transcript {
+        masked(transcript, &self.masks)
+    }
+}
+
+/// Whether a value is worth hiding, and can be hidden.
+fn is_secret(value: &str) -> bool {
+    let is_number = value.len() < DIGITS && value.bytes().all(|b| b.is_ascii_digit());
+    // Put in case by case: the value itself is never seen.
+    let is_template = value.contains("{home}") || value.contains("{model_url}");
+    let is_place = || Path::new(value).is_absolute() && Path::new(value).exists();
+    value.chars().count() >= SHORTEST
+        && !is_number
+        && !is_template
+        && !is_place()
+        // What the suites themselves say is in every report, whatever anybody gives.
+        && !suite::says(value)
+}
+
+fn clean(played: &mut Played, masks: &Masks) {
+    let hide = |text: &mut String| {
+        if let Cow::Owned(masked) = masks.mask_cut(text) {
+            *text = masked;
+        }
+    };
+    // A pointer wears its own clothes; one that tells a secret is no help anyway.
+    let drop_telling = |at: &mut Option<String>| {
+        let bare = |at: &String| at.replace("~1", "/").replace("~0", "~");
+        let tells = |at: &String| matches!(masks.mask_cut(&bare(at)), Cow::Owned(_));
+        at.take_if(|at| tells(at));
+    };
+    for broken in &mut played.broken {
+        hide(&mut broken.message);
+        drop_telling(&mut broken.at);
+    }
+    let open = played.open.iter_mut().map(|(_, blocked)| blocked);
+    for blocked in open.chain(&mut played.blocked) {
+        match blocked {
+            Blocked::NotApplicable(why)
+            | Blocked::Skip(why)
+            | Blocked::NotVerified(why)
+            | Blocked::Error(why) => hide(why),
+        }
+    }
+    for found in played.notes.iter_mut().flat_map(|n| n.found.values_mut()) {
+        for violation in &mut found.violations {
+            hide(&mut violation.message);
+            drop_telling(&mut violation.at);
+        }
+    }
+    masks.mask_value(&mut played.initialize);
+    let transcript = std::mem::take(&mut played.transcript);
+    played.transcript = masked(transcript, masks);
+}
+
+/// The same lines under the same numbers.
+fn masked(transcript: Transcript, masks: &Masks) -> Transcript {
+    let holds = |line: Line| matches!(masked_line(&line, masks), Cow::Owned(_));
+    if masks.is_empty() || !transcript.lines().any(holds) {
+        return transcript;
+    }
+    let mut out = Transcript::new();
+    for line in transcript.lines() {
+        let bytes = masked_line(&line, masks);
+        let length = line.cut.map(|length| length.max(bytes.len() as u64 + 1));
+        out.push(line.direction, line.at, &bytes, line.ended, length);
+    }
+    out.lost = transcript.lost;
+    out
+}
+
+fn masked_line<'l>(line: &'l Line, masks: &Masks) -> Cow<'l, [u8]> {
+    let masked = masks.mask_bytes(&line.bytes, line.cut.is_some());
+    if !masked.contains(&b'\\') {
+        return masked;
+    }
+    // JSON has many ways to write a character: `\/`, `\u0061`. What is hidden that way is found
+    // in what the line says.
+    let Ok(said) = serde_json::from_slice::<Value>(&masked) else {
+        return masked;
+    };
+    let mut told = said.clone();
+    masks.mask_value(&mut told);
+    match told == said {
+        true => masked,
+        false => Cow::Owned(told.to_string().into_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentproto_wire::Direction;
+    use std::time::Duration;
+
+    #[test]
+    fn settings_are_told_from_secrets() {
+        for secret in [
+            "hunter2",
+            "a-token-of-the-caller",
+            "123456789012",
+            "/no/such/place/at-all",
+            " padded-key\n",
+        ] {
+            assert!(is_secret(secret.trim()), "{secret}");
+        }
+        for setting in [
+            "",
+            "1",
+            "debug",
+            "65535",
+            "300000",
+            "session",
+            "/dev/null",
+            "{home}/.config",
+            "{model_url}/v1",
+        ] {
+            assert!(!is_secret(setting), "{setting}");
+        }
+    }
+
+    #[test]
+    fn lines_keep_their_numbers_and_directions() {
+        let secrets = Secrets::default();
+        secrets.hide("k/ey-of-mine");
+        let mut transcript = Transcript::new();
+        let at = Duration::from_millis(5);
+        let mut push = |direction, bytes: &[u8], length| {
+            transcript.push(direction, at, bytes, true, length);
+        };
+        push(Direction::Process, br#"{"started":true}"#, None);
+        push(Direction::FromAgent, br#"{"a":"k\/ey-of-mine"}"#, None);
+        push(Direction::FromAgent, br#"{"a":"x\/y"}"#, None);
+        push(Direction::Stderr, b"\xff k/ey-of-mine", None);
+        push(Direction::FromAgent, b"long k/ey-of", Some(90));
+        let masked = secrets.transcript(transcript);
+        let lines: Vec<Line> = masked.lines().collect();
+        let bytes: Vec<&[u8]> = lines.iter().map(|line| line.bytes.as_slice()).collect();
+        let wanted: [&[u8]; 5] = [
+            br#"{"started":true}"#,
+            br#"{"a":"[secret]"}"#,
+            br#"{"a":"x\/y"}"#,
+            b"\xff [secret]",
+            b"long [secret]",
+        ];
+        assert_eq!(bytes, wanted);
+        assert_eq!(lines[4].cut, Some(90));
+        assert_eq!(
+            (lines[3].number, lines[3].direction),
+            (5, Direction::Stderr)
+        );
+        assert_eq!(lines[3].at, at);
+    }
+}

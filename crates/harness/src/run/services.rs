@@ -1,0 +1,143 @@
+//! What the harness offers as a client: permissions, files, terminals, forms. As good as a real
+//! client, unless the case wants it otherwise.
+
+mod files;
+mod forms;
+mod terminals;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::suite::{Answer, Answers};
+use terminals::Terminals;
+
+pub type Reply = Result<Value, (i64, String)>;
+
+pub struct Services {
+    pub answers: Answers,
+    /// Files are read and written below it only.
+    root: PathBuf,
+    terminals: Terminals,
+    /// Requests that wait for the case, with their methods.
+    held: Vec<(Value, String)>,
+    /// Whether the other side may still be asked by its number, for the case's own answers.
+    seen: HashMap<String, String>,
+}
+
+impl Services {
+    pub fn new(
+        answers: Answers,
+        root: &Path,
+        say: UnboundedSender<Value>,
+        env: Vec<(OsString, OsString)>,
+    ) -> Services {
+        Services {
+            answers,
+            root: root.to_owned(),
+            terminals: Terminals::new(say, env),
+            held: Vec::new(),
+            seen: HashMap::new(),
+        }
+    }
+
+    /// A request of the agent; gives the answer, unless it comes later.
+    pub fn asked(&mut self, id: &Value, method: &str, message: &Value) -> Option<Value> {
+        self.seen.insert(id.to_string(), method.to_owned());
+        let params = message.get("params").unwrap_or(&Value::Null);
+        let answer = match method {
+            "session/request_permission" => self.answers.permission,
+            "fs/read_text_file" | "fs/write_text_file" => self.answers.fs,
+            "elicitation/create" => self.answers.elicitation,
+            "terminal/wait_for_exit" if self.answers.terminal_exit != Answer::Serve => {
+                self.answers.terminal_exit
+            }
+            method if method.starts_with("terminal/") => self.answers.terminal,
+            _ => Answer::Serve,
+        };
+        let reply = match (answer, method) {
+            (Answer::Hold, _) => {
+                self.held.push((id.clone(), method.to_owned()));
+                return None;
+            }
+            (Answer::Error(code), _) => Err((code, "the client cannot do this now".to_owned())),
+            (answer, "session/request_permission") => permission(answer, params),
+            (answer, "elicitation/create") => forms::answer(answer, params),
+            (Answer::Refuse | Answer::Cancel, _) => {
+                Err((-32603, "the client does not want to".to_owned()))
+            }
+            (_, "fs/read_text_file") => files::read(params, &self.root),
+            (_, "fs/write_text_file") => files::write(params, &self.root),
+            (_, "ping") => Ok(json!({})),
+            (_, "roots/list") => Ok(json!({"roots": []})),
+            (_, "sampling/createMessage") => Ok(json!({
+                "role": "assistant",
+                "content": {"type": "text", "text": "certified"},
+                "model": "agentproto",
+                "stopReason": "endTurn",
+            })),
+            (_, method) if method.starts_with("terminal/") => {
+                let reply = self.terminals.asked(id, method, params, &self.root);
+                return reply.map(|reply| envelope(id, reply));
+            }
+            _ => Err((-32601, format!("this client has no method `{method}`"))),
+        };
+        Some(envelope(id, reply))
+    }
+
+    /// `cancelled` for everything that is held: what a client owes after session/cancel.
+    pub fn cancel_held(&mut self) -> Vec<Value> {
+        let held = std::mem::take(&mut self.held);
+        let answers = held.into_iter().map(|(id, method)| {
+            let reply = match method.as_str() {
+                "session/request_permission" => Ok(json!({"outcome": {"outcome": "cancelled"}})),
+                "elicitation/create" => Ok(json!({"action": "cancel"})),
+                _ => Err((-32603, "the user cancelled".to_owned())),
+            };
+            envelope(&id, reply)
+        });
+        answers.collect()
+    }
+
+    pub fn no_longer_held(&mut self, id: &Value) {
+        self.held.retain(|(held, _)| held != id);
+    }
+}
+
+pub fn envelope(id: &Value, reply: Reply) -> Value {
+    match reply {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err((code, message)) => {
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+        }
+    }
+}
+
+/// Chooses as a user would who always says the same.
+fn permission(answer: Answer, params: &Value) -> Reply {
+    let cancelled = json!({"outcome": {"outcome": "cancelled"}});
+    let wanted = match answer {
+        Answer::Serve => ["allow_once", "allow_always"],
+        Answer::Refuse => ["reject_once", "reject_always"],
+        _ => return Ok(cancelled),
+    };
+    let options = params.get("options").and_then(Value::as_array);
+    let options = options.map(Vec::as_slice).unwrap_or_default();
+    let of = |kind: &str| {
+        let fits = |o: &&Value| o.get("kind").and_then(Value::as_str) == Some(kind);
+        options.iter().find(fits)
+    };
+    let chosen = wanted.iter().find_map(|kind| of(kind));
+    // Odd kinds are told by a monitor; the turn shall go on.
+    let chosen = match answer {
+        Answer::Serve => chosen.or_else(|| options.first()),
+        _ => chosen,
+    };
+    Ok(match chosen.and_then(|o| o.get("optionId")) {
+        Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
+        None => cancelled,
+    })
+}

@@ -1,0 +1,237 @@
+//! terminal/*: real commands, below the directories of the case, that end with the connection.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{oneshot, watch};
+
+use super::super::process::{find, unconfined};
+use super::{Reply, envelope};
+use agentproto_sandbox::spawn::{self, Options, Piece};
+
+/// A test needs no more output, and no more terminals.
+const MOST_OUTPUT: usize = 1 << 20;
+const MOST_TERMINALS: usize = 32;
+
+pub struct Terminals {
+    say: UnboundedSender<Value>,
+    env: Vec<(OsString, OsString)>,
+    open: HashMap<String, Terminal>,
+    count: u64,
+}
+
+struct Terminal {
+    shared: Arc<Mutex<Screen>>,
+    over: watch::Receiver<Option<Value>>,
+    kill: Option<oneshot::Sender<()>>,
+}
+
+#[derive(Default)]
+struct Screen {
+    text: Vec<u8>,
+    truncated: bool,
+    limit: usize,
+}
+
+impl Screen {
+    fn add(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+        if self.text.len() > self.limit {
+            // From the beginning, at a character boundary.
+            let mut cut = self.text.len() - self.limit;
+            while self.text.get(cut).is_some_and(|b| b & 0xC0 == 0x80) {
+                cut += 1;
+            }
+            self.text.drain(..cut);
+            self.truncated = true;
+        }
+    }
+}
+
+impl Terminals {
+    pub fn new(say: UnboundedSender<Value>, env: Vec<(OsString, OsString)>) -> Terminals {
+        Terminals {
+            say,
+            env,
+            open: HashMap::new(),
+            count: 0,
+        }
+    }
+
+    pub fn asked(
+        &mut self,
+        id: &Value,
+        method: &str,
+        params: &Value,
+        root: &Path,
+    ) -> Option<Reply> {
+        if method == "terminal/create" {
+            return Some(self.create(params, root));
+        }
+        let name = params.get("terminalId").and_then(Value::as_str);
+        let name = name.unwrap_or_default();
+        let Some(terminal) = self.open.get_mut(name) else {
+            return Some(Err((-32602, format!("there is no terminal `{name}`"))));
+        };
+        match method {
+            "terminal/output" => {
+                let screen = lock(&terminal.shared);
+                let text = String::from_utf8_lossy(&screen.text).into_owned();
+                let mut result = json!({"output": text, "truncated": screen.truncated});
+                if let (Some(exit), Some(members)) =
+                    (terminal.over.borrow().clone(), result.as_object_mut())
+                {
+                    members.insert("exitStatus".to_owned(), exit);
+                }
+                Some(Ok(result))
+            }
+            "terminal/wait_for_exit" => {
+                let (mut over, say, id) = (terminal.over.clone(), self.say.clone(), id.clone());
+                tokio::spawn(async move {
+                    let exit = over.wait_for(Option::is_some).await;
+                    let exit = exit.ok().and_then(|exit| exit.clone());
+                    let _ = say.send(envelope(&id, Ok(exit.unwrap_or(json!({})))));
+                });
+                None
+            }
+            "terminal/kill" => {
+                terminal.kill.take();
+                Some(Ok(json!({})))
+            }
+            "terminal/release" => {
+                self.open.remove(name);
+                Some(Ok(json!({})))
+            }
+            _ => Some(Err((
+                -32601,
+                format!("this client has no method `{method}`"),
+            ))),
+        }
+    }
+
+    fn create(&mut self, params: &Value, root: &Path) -> Reply {
+        if self.open.len() >= MOST_TERMINALS {
+            return Err((-32603, "too many terminals are open".to_owned()));
+        }
+        let command = params.get("command").and_then(Value::as_str);
+        let command = command.ok_or((-32602, "`command` is missing".to_owned()))?;
+        let args = params.get("args").and_then(Value::as_array);
+        let args: Vec<OsString> = args
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(OsString::from)
+            .collect();
+        let mut env = self.env.clone();
+        let more = params.get("env").and_then(Value::as_array);
+        for pair in more.into_iter().flatten() {
+            let part = |key: &str| pair.get(key).and_then(Value::as_str);
+            if let (Some(name), Some(value)) = (part("name"), part("value")) {
+                env.push((name.into(), value.into()));
+            }
+        }
+        let cwd = params.get("cwd").and_then(Value::as_str).map(PathBuf::from);
+        let cwd = cwd
+            .filter(|cwd| cwd.is_absolute())
+            .unwrap_or_else(|| root.join("work"));
+        // Agents differ on whether a command is one word or a line for the shell.
+        let argv = match find(command.as_ref(), &env, &cwd) {
+            Some(program) => [program.into_os_string()].into_iter().chain(args).collect(),
+            None if args.is_empty() => {
+                vec!["/bin/sh".into(), "-c".into(), OsString::from(command)]
+            }
+            None => return Err((-32603, format!("there is no program `{command}`"))),
+        };
+        let limit = params.get("outputByteLimit").and_then(Value::as_u64);
+        let limit = limit.map_or(MOST_OUTPUT, |n| {
+            usize::try_from(n).unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT)
+        });
+        self.count += 1;
+        let name = format!("terminal-{}", self.count);
+        let shared = Arc::new(Mutex::new(Screen {
+            limit,
+            ..Screen::default()
+        }));
+        let (tell, over) = watch::channel(None);
+        let (kill, killed) = oneshot::channel();
+        let plan = unconfined(&argv, &env, &cwd);
+        tokio::spawn(run(plan, Arc::clone(&shared), tell, killed));
+        let terminal = Terminal {
+            shared,
+            over,
+            kill: Some(kill),
+        };
+        self.open.insert(name.clone(), terminal);
+        Ok(json!({"terminalId": name}))
+    }
+}
+
+/// Runs a command until it ends, or until `killed` hears something: a kill, a release, the end
+/// of the connection.
+async fn run(
+    plan: agentproto_sandbox::plan::Plan,
+    screen: Arc<Mutex<Screen>>,
+    tell: watch::Sender<Option<Value>>,
+    mut killed: oneshot::Receiver<()>,
+) {
+    let errors = Arc::clone(&screen);
+    let options = Options {
+        stderr: Box::new(move |bytes| lock(&errors).add(bytes)),
+        ..Options::default()
+    };
+    let Ok(mut child) = spawn::spawn(&plan, options).await else {
+        let _ = tell.send(Some(json!({"exitCode": 127})));
+        return;
+    };
+    child.stdin = None;
+    let Some(mut stdout) = child.stdout.take() else {
+        return;
+    };
+    let is_killed = loop {
+        tokio::select! {
+            piece = stdout.next() => match piece {
+                Some(Piece::Line { mut bytes, ended }) => {
+                    if ended {
+                        bytes.push(b'\n');
+                    }
+                    lock(&screen).add(&bytes);
+                }
+                Some(Piece::TooLong { start, .. }) => lock(&screen).add(&start),
+                Some(Piece::Gap { .. }) => {}
+                None => break false,
+            },
+            _ = &mut killed => {
+                child.kill().await;
+                break true;
+            }
+        }
+    };
+    // It may have closed its output and go on.
+    let exit = match is_killed {
+        true => child.wait().await,
+        false => {
+            let by_itself = tokio::select! {
+                exit = child.wait() => Some(exit),
+                _ = &mut killed => None,
+            };
+            match by_itself {
+                Some(exit) => exit,
+                None => child.kill().await,
+            }
+        }
+    };
+    use std::os::unix::process::ExitStatusExt;
+    let exit = json!({
+        "exitCode": exit.status.code(),
+        "signal": exit.status.signal().map(|n| format!("SIG{n}")),
+    });
+    let _ = tell.send(Some(exit));
+}
+
+fn lock(screen: &Mutex<Screen>) -> std::sync::MutexGuard<'_, Screen> {
+    screen.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,399 @@
+//! What a case demands of a value, and whether it holds.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Template;
+use super::template::Bindings;
+use agentproto_wire::envelope::type_name;
+
+#[derive(Debug)]
+pub struct Expect {
+    pub at: Place,
+    pub test: Test,
+    /// What to say where it does not hold; else it is told from the test.
+    pub say: Option<String>,
+    /// The one requirement of the case that this decides.
+    pub decides: Option<String>,
+    /// A heuristic: never worse than a warning.
+    pub is_guess: bool,
+    pub line: u32,
+}
+
+/// Where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A pointer into the message at hand.
+    Here(String),
+    /// `$name/pointer`.
+    Named(String),
+}
+
+#[derive(Debug)]
+pub enum Test {
+    /// An answer with a result.
+    Result,
+    /// An answer with an error; of one of these codes, if any are given.
+    Error(Vec<i64>),
+    /// Any answer at all.
+    Answer,
+    Is(Template),
+    IsNot(Template),
+    OneOf(Vec<Template>),
+    Type(String),
+    Present(bool),
+    NonEmpty,
+    Matches(Box<regress::Regex>, String),
+    /// A list has the value, a text the part.
+    Contains(Template),
+    Lacks(Template),
+    /// All members of a list differ.
+    Distinct,
+    /// A list whose members are those of another, in any order.
+    SameMembers(Template),
+    /// An absolute path.
+    Absolute,
+    AtLeast(f64),
+    AtMost(f64),
+    /// So many members.
+    Length(u64),
+    /// A JSON Schema.
+    Schema(Box<Value>, Box<jsonschema::Validator>),
+}
+
+/// What was wrong, and where it was seen.
+pub struct Unmet {
+    pub message: String,
+    pub lines: Vec<u64>,
+    /// JSON Pointer below the message that was looked at.
+    pub at: Option<String>,
+}
+
+impl Expect {
+    /// `here` is the message at hand with its lines.
+    pub fn check(&self, here: Option<(&Value, &[u64])>, known: &Bindings) -> Result<(), Unmet> {
+        let (found, lines) = match &self.at {
+            Place::Here(pointer) => match here {
+                Some((value, lines)) => (value.pointer(pointer), lines.to_vec()),
+                None => (None, Vec::new()),
+            },
+            Place::Named(path) => match known.look(path) {
+                Some((value, lines)) => (Some(value), lines.to_vec()),
+                None => {
+                    let name = path.trim_start_matches('$').split('/').next();
+                    let bound = name.and_then(|name| known.get(name));
+                    (None, bound.map(|b| b.lines.clone()).unwrap_or_default())
+                }
+            },
+        };
+        let Err(message) = self.test.holds(found, known) else {
+            return Ok(());
+        };
+        let place = match &self.at {
+            Place::Here(pointer) if pointer.is_empty() => String::new(),
+            Place::Here(pointer) => format!("{pointer}: "),
+            Place::Named(path) => format!("{path}: "),
+        };
+        let message = match &self.say {
+            Some(say) => {
+                let said = known.fill(&Value::String(say.clone()));
+                let said = match said {
+                    Ok(Value::String(said)) => said,
+                    _ => say.clone(),
+                };
+                format!("{said} ({place}{message})")
+            }
+            None => format!("{place}{message}"),
+        };
+        let at = match &self.at {
+            Place::Here(pointer) => Some(pointer.clone()),
+            Place::Named(path) => path.find('/').map(|from| path.split_at(from).1.to_owned()),
+        };
+        Err(Unmet { message, lines, at })
+    }
+}
+
+impl Test {
+    fn holds(&self, found: Option<&Value>, known: &Bindings) -> Result<(), String> {
+        let fill = |template: &Template| known.fill(template);
+        let ok = |holds: bool, wanted: &dyn Fn() -> String| match holds {
+            true => Ok(()),
+            false => Err(format!("expected {}, found {}", wanted(), show(found))),
+        };
+        match self {
+            Test::Result => ok(
+                found.is_some_and(|m| {
+                    m.get("result").is_some() && m.get("error").is_none_or(Value::is_null)
+                }),
+                &|| "a result".to_owned(),
+            )
+            .map_err(|told| match found.and_then(|m| m.get("error")) {
+                Some(error) => format!("expected a result, found the error {}", refusal(error)),
+                None => told,
+            }),
+            Test::Answer => ok(found.is_some(), &|| "an answer".to_owned()),
+            Test::Error(codes) => {
+                let error = found.and_then(|m| m.get("error"));
+                let code = error.and_then(|e| e.get("code")).and_then(Value::as_i64);
+                let fits = match codes.as_slice() {
+                    [] => error.is_some_and(|e| !e.is_null()),
+                    codes => code.is_some_and(|code| codes.contains(&code)),
+                };
+                ok(fits, &|| match codes.as_slice() {
+                    [] => "an error".to_owned(),
+                    codes => {
+                        let codes: Vec<String> = codes.iter().map(i64::to_string).collect();
+                        format!("an error with the code {}", codes.join(" or "))
+                    }
+                })
+            }
+            Test::Is(template) => {
+                let wanted = fill(template)?;
+                ok(found.is_some_and(|f| same(f, &wanted)), &|| {
+                    show(Some(&wanted))
+                })
+            }
+            Test::IsNot(template) => {
+                let unwanted = fill(template)?;
+                ok(!found.is_some_and(|f| same(f, &unwanted)), &|| {
+                    format!("anything but {}", show(Some(&unwanted)))
+                })
+            }
+            Test::OneOf(templates) => {
+                let wanted: Result<Vec<Value>, String> = templates.iter().map(fill).collect();
+                let wanted = wanted?;
+                ok(
+                    found.is_some_and(|f| wanted.iter().any(|w| same(f, w))),
+                    &|| {
+                        let words: Vec<String> = wanted.iter().map(|w| show(Some(w))).collect();
+                        words.join(" or ")
+                    },
+                )
+            }
+            Test::Type(name) => ok(found.is_some_and(|f| is_of(f, name)), &|| {
+                format!("a value of the type {name}")
+            }),
+            Test::Present(wanted) => {
+                ok(
+                    found.is_some_and(|f| !f.is_null()) == *wanted,
+                    &|| match wanted {
+                        true => "something".to_owned(),
+                        false => "nothing".to_owned(),
+                    },
+                )
+            }
+            Test::NonEmpty => {
+                let filled = match found {
+                    Some(Value::String(text)) => !text.is_empty(),
+                    Some(Value::Array(items)) => !items.is_empty(),
+                    Some(Value::Object(members)) => !members.is_empty(),
+                    _ => false,
+                };
+                ok(filled, &|| "something that is not empty".to_owned())
+            }
+            Test::Matches(regex, pattern) => {
+                let text = found.and_then(Value::as_str);
+                let fits = text.is_some_and(|t| t.len() < 65536 && regex.find(t).is_some());
+                ok(fits, &|| format!("a text that matches {pattern}"))
+            }
+            Test::Contains(template) => {
+                let wanted = fill(template)?;
+                ok(contains(found, &wanted), &|| {
+                    format!("something with {} in it", show(Some(&wanted)))
+                })
+            }
+            Test::Lacks(template) => {
+                let unwanted = fill(template)?;
+                ok(!contains(found, &unwanted), &|| {
+                    format!("nothing with {} in it", show(Some(&unwanted)))
+                })
+            }
+            Test::Distinct => {
+                let items = found.and_then(Value::as_array);
+                let differ = items.is_some_and(|items| {
+                    let mut seen: Vec<String> = items.iter().map(Value::to_string).collect();
+                    seen.sort();
+                    seen.windows(2).all(|pair| pair.first() != pair.last())
+                });
+                ok(differ, &|| "a list whose members all differ".to_owned())
+            }
+            Test::SameMembers(template) => {
+                let wanted = fill(template)?;
+                let sorted = |list: Option<&Value>| {
+                    let items = list?.as_array()?;
+                    let mut texts: Vec<String> = items.iter().map(Value::to_string).collect();
+                    texts.sort();
+                    Some(texts)
+                };
+                let (ours, theirs) = (sorted(Some(&wanted)), sorted(found));
+                ok(ours.is_some() && ours == theirs, &|| {
+                    format!("the members of {}", show(Some(&wanted)))
+                })
+            }
+            Test::Absolute => ok(
+                found
+                    .and_then(Value::as_str)
+                    .is_some_and(|path| Path::new(path).is_absolute()),
+                &|| "an absolute path".to_owned(),
+            ),
+            Test::AtLeast(least) => ok(
+                found.and_then(Value::as_f64).is_some_and(|n| n >= *least),
+                &|| format!("at least {least}"),
+            ),
+            Test::AtMost(most) => ok(
+                found.and_then(Value::as_f64).is_some_and(|n| n <= *most),
+                &|| format!("at most {most}"),
+            ),
+            Test::Length(length) => ok(
+                found
+                    .and_then(Value::as_array)
+                    .is_some_and(|items| items.len() as u64 == *length),
+                &|| format!("a list of {length}"),
+            ),
+            Test::Schema(_, validator) => {
+                let Some(found) = found else {
+                    return Err("expected something, found nothing".to_owned());
+                };
+                match validator.iter_errors(found).next() {
+                    None => Ok(()),
+                    Some(error) => {
+                        let place = error.instance_path().to_string();
+                        // It quotes the value, however long that is.
+                        let why = without_middle(&error.to_string());
+                        Err(match place.is_empty() {
+                            true => why,
+                            false => format!("at {place}: {why}"),
+                        })
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Numbers are the same by their value: `1` and `1.0` are one number in JSON.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => x == y || x.as_f64() == y.as_f64(),
+        _ => a == b,
+    }
+}
+
+fn contains(found: Option<&Value>, part: &Value) -> bool {
+    match (found, part) {
+        (Some(Value::String(text)), Value::String(part)) => text.contains(part.as_str()),
+        (Some(Value::Array(items)), part) => items.iter().any(|item| same(item, part)),
+        (Some(Value::Object(members)), Value::String(key)) => members.contains_key(key),
+        _ => false,
+    }
+}
+
+fn is_of(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "object" => value.is_object(),
+        "list" => value.is_array(),
+        "null" => value.is_null(),
+        "object or null" => value.is_object() || value.is_null(),
+        _ => false,
+    }
+}
+
+/// Why a value does not fit: the value comes first, the reason last, and the value may be long.
+fn without_middle(text: &str) -> String {
+    const HEAD: usize = 120;
+    const TAIL: usize = 160;
+    let length = text.chars().count();
+    if length <= HEAD + TAIL {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(HEAD).collect();
+    let tail: String = text.chars().skip(length - TAIL).collect();
+    format!("{head} … {tail}")
+}
+
+/// A value in a message: short, with its type where that is what matters.
+/// A JSON-RPC error in words: what it says and its code. Data often differ from run to run.
+pub fn refusal(error: &Value) -> String {
+    let message = error.get("message").and_then(Value::as_str);
+    match (message, error.get("code")) {
+        (Some(message), Some(code)) => {
+            let short: String = message.chars().take(200).collect();
+            format!("\"{short}\" ({code})")
+        }
+        _ => show(Some(error)),
+    }
+}
+
+fn show(value: Option<&Value>) -> String {
+    const LONGEST: usize = 120;
+    let Some(value) = value else {
+        return "nothing".to_owned();
+    };
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!(
+            "{} {}…",
+            type_name(value),
+            text.get(..at).unwrap_or_default()
+        ),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn holds(test: Test, value: Value) -> bool {
+        test.holds(Some(&value), &Bindings::default()).is_ok()
+    }
+
+    #[test]
+    fn a_long_value_does_not_hide_why_it_is_wrong() {
+        let schema = json!({"minItems": 2});
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let test = Test::Schema(Box::new(schema), Box::new(validator));
+        let long = json!(["x".repeat(5000)]);
+        let why = test.holds(Some(&long), &Bindings::default()).unwrap_err();
+        assert!(why.ends_with("has less than 2 items"), "{why}");
+        assert!(why.starts_with("[\"xxx") && why.len() < 400, "{why}");
+    }
+
+    #[test]
+    fn tests_hold_where_they_should_and_only_there() {
+        assert!(holds(Test::Result, json!({"result": null})));
+        assert!(!holds(Test::Result, json!({"error": {"code": 1}})));
+        assert!(holds(
+            Test::Error(vec![-32601]),
+            json!({"error": {"code": -32601}})
+        ));
+        assert!(!holds(
+            Test::Error(vec![-32601]),
+            json!({"error": {"code": -32602}})
+        ));
+        assert!(!holds(
+            Test::Error(vec![]),
+            json!({"error": null, "result": 1})
+        ));
+        assert!(holds(Test::Is(json!(1)), json!(1.0)));
+        assert!(!holds(Test::Is(json!(1)), json!("1")));
+        assert!(holds(Test::Type("integer".into()), json!(1)));
+        assert!(!holds(Test::Type("integer".into()), json!(1.5)));
+        assert!(holds(Test::Distinct, json!(["a", "b"])));
+        assert!(!holds(Test::Distinct, json!(["a", "b", "a"])));
+        assert!(!holds(Test::Distinct, json!("a")));
+        assert!(holds(Test::SameMembers(json!([1, 2])), json!([2, 1])));
+        assert!(!holds(Test::SameMembers(json!([1, 2])), json!([1])));
+        assert!(holds(Test::Contains(json!("b")), json!("abc")));
+        assert!(!holds(Test::Lacks(json!("b")), json!(["b"])));
+        assert!(holds(Test::Absolute, json!("/a")));
+        assert!(!holds(Test::Absolute, json!("a")));
+        assert!(!holds(Test::NonEmpty, json!("")));
+    }
+}

@@ -1,0 +1,351 @@
+//! YAML text → `Suite`.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::expectations::expects;
+use super::steps::steps;
+use super::{Answer, Answers, Begin, Case, Needs, Protocol, Requirement, Step, Suite, What};
+use crate::model::Level;
+use crate::{lifecycle, sessions};
+use agentproto_manifest::fields::{self, Mistake, Notes};
+use agentproto_manifest::{LineIndex, Node, to_json};
+
+/// What a suite file starts with, so that another YAML file is not taken for one.
+pub const FORMAT: &str = "agentproto.suite/v1";
+
+/// A reader with the places of lines.
+pub struct Reader<'t> {
+    pub text: &'t str,
+    pub lines: LineIndex,
+}
+
+impl Reader<'_> {
+    pub fn line(&self, node: &Node) -> u32 {
+        self.lines.position(self.text, node.span.start).line
+    }
+}
+
+/// Reads a suite, or says everything that is wrong with it.
+pub fn parse(text: &str) -> Result<Suite, Vec<Mistake>> {
+    let reader = Reader {
+        text,
+        lines: LineIndex::new(text),
+    };
+    let what = "a suite is a mapping with `suite`, `name`, `requirements` and `cases`";
+    fields::read(text, what, |root, notes| suite(root, &reader, notes))
+}
+
+/// One suite out of several files, which say the same of themselves: a chapter each.
+pub fn parse_all(texts: &[&str]) -> Result<Suite, Vec<Mistake>> {
+    let mut whole: Option<Suite> = None;
+    for text in texts {
+        let part = parse(text)?;
+        match &mut whole {
+            None => whole = Some(part),
+            Some(whole) => {
+                whole.requirements.extend(part.requirements);
+                whole.cases.extend(part.cases);
+            }
+        }
+    }
+    whole.ok_or_else(Vec::new)
+}
+
+fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
+    let known = [
+        "suite",
+        "name",
+        "title",
+        "protocol",
+        "source",
+        "section",
+        "requirements",
+        "cases",
+    ];
+    notes.keys(root, "a suite", &known);
+    let format = notes.need(root, "suite", "a suite file");
+    if let Some(node) = root.get("suite")
+        && format != FORMAT
+    {
+        notes.wrong(node.span, format!("`suite` must be `{FORMAT}`"));
+    }
+    let name = notes.need(root, "name", "a suite");
+    let protocol = notes.word(
+        root,
+        "protocol",
+        "acp",
+        &["acp", "acp-v2", "mcp", "lifecycle", "sessions"],
+    );
+    let protocol = match protocol.as_str() {
+        "acp-v2" => Protocol::AcpV2,
+        "mcp" => Protocol::Mcp,
+        "lifecycle" => Protocol::Lifecycle,
+        "sessions" => Protocol::Sessions,
+        _ => Protocol::Acp,
+    };
+    let source = notes.string(root, "source").unwrap_or_default();
+    let section = notes.string(root, "section").unwrap_or_default();
+    let items = notes.items(root, "requirements");
+    let requirements: Vec<Requirement> = items
+        .iter()
+        .map(|node| requirement(node, &source, &section, notes))
+        .collect();
+    let mut ids = HashSet::new();
+    for (requirement, node) in requirements.iter().zip(items) {
+        if !ids.insert(requirement.id.clone()) {
+            let id = &requirement.id;
+            notes.wrong(node.span, format!("the requirement `{id}` stands twice"));
+        }
+    }
+    let items = notes.items(root, "cases");
+    let cases: Vec<Case> = items
+        .iter()
+        .map(|n| case(n, protocol, reader, notes))
+        .collect();
+    let mut names = HashSet::new();
+    for (case, node) in cases.iter().zip(items) {
+        if let Err(why) = probes_fit(protocol, &case.steps) {
+            notes.wrong(node.span, why);
+        }
+        if !names.insert(case.id.clone()) {
+            notes.wrong(node.span, format!("the case `{}` stands twice", case.id));
+        }
+        let decided = node.get("decides").unwrap_or(node);
+        for id in &case.decides {
+            if !ids.contains(id) {
+                notes.wrong(
+                    decided.span,
+                    format!("`{id}` is none of the `requirements` of this file"),
+                );
+            }
+        }
+    }
+    Suite {
+        title: notes.string(root, "title").unwrap_or_else(|| name.clone()),
+        name,
+        protocol,
+        requirements,
+        cases,
+    }
+}
+
+/// Some suites are all probes, each of its own kind; the others have none.
+fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
+    let (what, of_it): (_, fn(&str) -> bool) = match protocol {
+        Protocol::Lifecycle => ("the lifecycle", |name| {
+            lifecycle::names().any(|known| known == name)
+        }),
+        Protocol::Sessions => ("sessions", |name| {
+            sessions::names().any(|known| known == name)
+        }),
+        _ => {
+            let any = steps.iter().any(|step| matches!(step.what, What::Probe(_)));
+            return match any {
+                true => Err(
+                    "`probe` is for suites with `protocol: lifecycle` or `protocol: sessions`"
+                        .to_owned(),
+                ),
+                false => Ok(()),
+            };
+        }
+    };
+    for step in steps {
+        match &step.what {
+            What::Probe(name) if of_it(name) => {}
+            What::Probe(name) => {
+                return Err(format!("`{name}` is no probe of a suite of {what}"));
+            }
+            _ => return Err(format!("in a suite of {what} each step is a `probe`")),
+        }
+    }
+    Ok(())
+}
+
+fn requirement(node: &Node, source: &str, section: &str, notes: &mut Notes) -> Requirement {
+    let what = "a requirement";
+    let known = [
+        "id",
+        "level",
+        "statement",
+        "source",
+        "section",
+        "hint",
+        "watched",
+        "register",
+    ];
+    notes.keys(node, what, &known);
+    let level = notes.word(node, "level", "MUST", &["MUST", "SHOULD", "MAY", "INFO"]);
+    let page = notes.string(node, "source").unwrap_or_default();
+    let id = notes.need(node, "id", what);
+    // `true`: by the monitor of the same name.
+    let watched = match node.get("watched").map(Node::as_bool) {
+        Some(Some(true)) => vec![id.clone()],
+        Some(Some(false)) => Vec::new(),
+        _ => notes.list(node, "watched"),
+    };
+    Requirement {
+        id,
+        level: match level.as_str() {
+            "SHOULD" => Level::Should,
+            "MAY" => Level::May,
+            "INFO" => Level::Info,
+            _ => Level::Must,
+        },
+        statement: notes.need(node, "statement", what),
+        source: match (source, page.as_str()) {
+            (source, "") => source.to_owned(),
+            ("", page) => page.to_owned(),
+            (source, page) => format!("{source}, {page}"),
+        },
+        section: notes
+            .string(node, "section")
+            .unwrap_or_else(|| section.to_owned()),
+        hint: notes.string(node, "hint"),
+        watched,
+        register: notes.list(node, "register"),
+    }
+}
+
+fn case(node: &Node, protocol: Protocol, reader: &Reader<'_>, notes: &mut Notes) -> Case {
+    let what = "a case";
+    let known = [
+        "id", "title", "decides", "begin", "client", "session", "needs", "answers", "steps",
+    ];
+    notes.keys(node, what, &known);
+    let begin = notes.word(
+        node,
+        "begin",
+        "session",
+        &["process", "initialized", "session"],
+    );
+    let decides = notes.list(node, "decides");
+    if decides.is_empty() {
+        notes.wrong(
+            node.span,
+            "a case needs `decides`: the requirements that it decides",
+        );
+    }
+    if node.is_map() && !node.has("steps") {
+        notes.wrong(node.span, "a case needs `steps`");
+    }
+    if let Some(steps) = node.get("steps")
+        && steps.is_seq()
+        && steps.items().is_empty()
+    {
+        notes.wrong(steps.span, "a case without steps decides nothing");
+    }
+    Case {
+        id: notes.need(node, "id", what),
+        title: notes.string(node, "title").unwrap_or_default(),
+        begin: match begin.as_str() {
+            "process" => Begin::Process,
+            "initialized" => Begin::Initialized,
+            _ => Begin::Session,
+        },
+        client: client(node, protocol, notes),
+        session: notes.json(node, "session"),
+        needs: node
+            .get("needs")
+            .map_or_else(Needs::default, |n| needs(n, reader, notes)),
+        answers: node
+            .get("answers")
+            .map_or_else(Answers::default, |n| answers(n, notes)),
+        steps: steps(node, "steps", &decides, reader, notes),
+        decides,
+        line: reader.line(node),
+    }
+}
+
+/// `all` (the default), `none`, `unsaid`, or the capabilities themselves.
+fn client(node: &Node, protocol: Protocol, notes: &mut Notes) -> Option<Value> {
+    let Some(client) = node.get("client") else {
+        return Some(everything(protocol));
+    };
+    match client.as_str() {
+        Some("all") => Some(everything(protocol)),
+        Some("none") => Some(Value::Object(serde_json::Map::new())),
+        Some("unsaid") => None,
+        None if client.is_map() => Some(to_json(client)),
+        _ => {
+            let wanted = "`client` is `all`, `none`, `unsaid`, or a mapping of capabilities";
+            notes.wrong(client.span, wanted);
+            None
+        }
+    }
+}
+
+/// Everything that a client can offer.
+fn everything(protocol: Protocol) -> Value {
+    if protocol == Protocol::Mcp {
+        return serde_json::json!({
+            "roots": {},
+            "sampling": {},
+            "elicitation": {"form": {}, "url": {}},
+        });
+    }
+    serde_json::json!({
+        "fs": {"readTextFile": true, "writeTextFile": true},
+        "terminal": true,
+        "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+        "auth": {"terminal": true},
+        "elicitation": {"form": {}, "url": {}},
+    })
+}
+
+fn needs(node: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Needs {
+    notes.keys(
+        node,
+        "`needs`",
+        &["capabilities", "prompts", "auth", "model", "that"],
+    );
+    Needs {
+        capabilities: notes.list(node, "capabilities"),
+        prompts: notes.list(node, "prompts"),
+        auth: notes.flag(node, "auth", false),
+        model: notes.flag(node, "model", false),
+        that: expects(node, "that", &[], reader, notes),
+    }
+}
+
+fn answers(node: &Node, notes: &mut Notes) -> Answers {
+    let known = [
+        "permission",
+        "fs",
+        "terminal",
+        "terminal_exit",
+        "elicitation",
+    ];
+    notes.keys(node, "`answers`", &known);
+    let [permission, fs, terminal, terminal_exit, elicitation] =
+        known.map(|key| answer(node, key, notes));
+    Answers {
+        permission,
+        fs,
+        terminal,
+        terminal_exit,
+        elicitation,
+    }
+}
+
+fn answer(node: &Node, key: &str, notes: &mut Notes) -> Answer {
+    let Some(value) = node.get(key) else {
+        return Answer::Serve;
+    };
+    if let Some(code) = value.as_int() {
+        return Answer::Error(code);
+    }
+    match value.as_str() {
+        Some("serve") => Answer::Serve,
+        Some("refuse") => Answer::Refuse,
+        Some("cancel") => Answer::Cancel,
+        Some("hold") => Answer::Hold,
+        _ => {
+            let wanted =
+                format!("`{key}` is `serve`, `refuse`, `cancel`, `hold`, or an error code");
+            notes.wrong(value.span, wanted);
+            Answer::Serve
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Paths that a user names → the files to lint.
+
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use crate::Target;
+use agentproto_manifest::{Doctype, normalize};
+
+/// A path that a user named and that cannot be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {why}", .path.display())]
+pub struct NotFound {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+/// Files named on the command line are linted even where `exclude` covers them, unless
+/// `force_exclude` is set: a hook runner names every file. Directories are walked.
+pub fn targets(
+    paths: &[PathBuf],
+    excluded: &Excludes,
+    force_exclude: bool,
+    threads: usize,
+) -> Result<Vec<Target>, NotFound> {
+    let mut targets = Vec::new();
+    for path in paths {
+        let meta = std::fs::symlink_metadata(path).map_err(|error| NotFound {
+            path: path.clone(),
+            why: reason(&error),
+        })?;
+        let is_dir = meta.is_dir() || (meta.is_symlink() && path.is_dir());
+        if is_dir && !is_manifest_name(path) {
+            walk(path, excluded, threads, &mut targets);
+        } else if !(force_exclude && excluded.hit(path)) {
+            targets.push(Target::named(clean(path)));
+        }
+    }
+    // By bytes: comparing paths component by component is slow, and any order will do.
+    targets.sort_by(|a, b| {
+        a.path
+            .as_os_str()
+            .cmp(b.path.as_os_str())
+            .then(b.named.cmp(&a.named))
+    });
+    targets.dedup_by(|a, b| a.path == b.path);
+    without_doubles(&mut targets);
+    Ok(targets)
+}
+
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file or directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Whether a path, were it a file, would be taken up by a walk.
+pub fn is_candidate(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "md")
+}
+
+fn is_manifest_name(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|n| n.to_str())
+        .is_some_and(|n| Doctype::from_file_name(n).is_some())
+}
+
+/// One file has one path, which references to it have as well: `./x` and `y/../x` are `x`,
+/// unless `y` is a link that leads elsewhere.
+pub fn clean(path: &Path) -> PathBuf {
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return path
+            .strip_prefix(".")
+            .map_or_else(|_| path.to_owned(), Path::to_owned);
+    }
+    let short = normalize(path);
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    if real(&short) == real(path) {
+        short
+    } else {
+        path.to_owned()
+    }
+}
+
+/// The same file by a relative and by an absolute path is linted once.
+fn without_doubles(targets: &mut Vec<Target>) {
+    let mixed = |t: &&Target| t.path.is_absolute();
+    let absolute = targets.iter().filter(mixed).count();
+    if absolute == 0 || absolute == targets.len() {
+        return;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let mut seen = HashSet::new();
+    for target in targets.iter().filter(|t| !t.path.is_absolute()) {
+        seen.insert(normalize(&here.join(&target.path)));
+    }
+    targets.retain(|t| !t.path.is_absolute() || !seen.contains(&t.path));
+}
+
+fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) {
+    // Bundles live in hidden folders too (`.cli/`, `.secrets/`), so those are walked.
+    let mut builder = WalkBuilder::new(dir);
+    builder
+        .hidden(false)
+        .require_git(false)
+        .follow_links(false)
+        .threads(threads)
+        .filter_entry(|entry| {
+            !matches!(
+                entry.file_name().to_str(),
+                Some(".git" | "node_modules" | ".hg")
+            )
+        });
+    if threads < 2 {
+        out.extend(builder.build().filter_map(|entry| found(entry, excluded)));
+        return;
+    }
+    let all = Mutex::new(Vec::new());
+    builder.build_parallel().run(|| {
+        let mut own = Own {
+            all: &all,
+            found: Vec::new(),
+        };
+        Box::new(move |entry| {
+            own.found.extend(found(entry, excluded));
+            WalkState::Continue
+        })
+    });
+    out.append(&mut all.into_inner().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// What one thread of the walk found; handed over when the thread is done.
+struct Own<'w> {
+    all: &'w Mutex<Vec<Target>>,
+    found: Vec<Target>,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        self.all
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(&mut self.found);
+    }
+}
+
+/// The target behind an entry of a walk, if it may be a manifest.
+fn found(entry: Result<DirEntry, ignore::Error>, excluded: &Excludes) -> Option<Target> {
+    let entry = match entry {
+        Ok(entry) => entry,
+        // An unreadable directory is named, and the walk goes on.
+        Err(error) => return error_path(&error).map(|path| Target::named(clean(&path))),
+    };
+    let path = entry.path();
+    if !is_candidate(path) || entry.depth() == 0 {
+        return None;
+    }
+    let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
+    if (is_dir && !is_manifest_name(path)) || excluded.hit(path) {
+        return None;
+    }
+    Some(Target {
+        walked: true,
+        ..target(path)
+    })
+}
+
+/// A file that a walk or git found: a manifest by its name, or perhaps one by its shape.
+pub fn target(path: &Path) -> Target {
+    Target {
+        path: clean(path),
+        named: is_manifest_name(path),
+        walked: false,
+    }
+}
+
+fn error_path(error: &ignore::Error) -> Option<PathBuf> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path.clone()),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            error_path(err)
+        }
+        ignore::Error::Loop { child, .. } => Some(child.clone()),
+        _ => None,
+    }
+}
+
+/// `exclude` of the configuration, matched like .gitignore lines at the file's directory.
+#[derive(Default)]
+pub struct Excludes(Option<Globs>);
+
+impl Excludes {
+    pub fn new(globs: Globs) -> Excludes {
+        Excludes(Some(globs))
+    }
+
+    pub fn hit(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|globs| globs.hit(path))
+    }
+}
+
+/// A pattern that cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadGlob(String);
+
+/// Globs of the configuration; they say nothing about files outside its directory.
+pub struct Globs {
+    here: PathBuf,
+    lines: Gitignore,
+}
+
+impl Globs {
+    /// Compiles patterns of the configuration in `dir`.
+    pub fn new(dir: &Path, patterns: &[String]) -> Result<Globs, BadGlob> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let mut builder = GitignoreBuilder::new(normalize(&here.join(dir)));
+        for pattern in patterns {
+            let added = builder.add_line(None, pattern);
+            added.map_err(|error| BadGlob(format!("`{pattern}`: {error}")))?;
+        }
+        let lines = builder.build();
+        let lines = lines.map_err(|error| BadGlob(error.to_string()))?;
+        Ok(Globs { here, lines })
+    }
+
+    pub fn hit(&self, path: &Path) -> bool {
+        let absolute = normalize(&self.here.join(path));
+        absolute
+            .strip_prefix(self.lines.path())
+            .is_ok_and(|inside| {
+                self.lines
+                    .matched_path_or_any_parents(inside, false)
+                    .is_ignore()
+            })
+    }
+}

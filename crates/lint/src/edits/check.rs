@@ -1,0 +1,90 @@
+//! The net under every edit: the changed file is read again, and must say what was meant,
+//! nothing else, with every comment still there.
+
+use crate::finding::Edit;
+use agentproto_manifest::comments::comments;
+use agentproto_manifest::{Document, Node, Span, Value};
+
+/// Bytes of re-reading that one document may cost. Far beyond what a manifest with a mistake
+/// on every line needs; a huge file with thousands of findings must not take minutes.
+const BUDGET: usize = 8 * 1024 * 1024;
+
+/// Pays for one edit of the document; `None` where the budget is spent.
+pub(super) fn afford(doc: &Document) -> Option<()> {
+    (doc.count_reread() <= BUDGET).then_some(())
+}
+
+/// Edits that make the tree what `change` makes it; `None` where they would do anything else.
+pub(super) fn checked(
+    doc: &Document,
+    edits: Vec<Edit>,
+    change: impl FnOnce(&mut Node) -> Option<()>,
+) -> Option<Vec<Edit>> {
+    let front = doc.front?;
+    if edits.iter().any(|e| !front.yaml.contains(e.span)) {
+        return None;
+    }
+    let mut wanted = doc.root.clone()?;
+    change(&mut wanted)?;
+    let text = apply_edits(&doc.text, &edits)?;
+    let after = Document::parse(doc.path.clone(), text);
+    let same_problems = after.problems.len() == doc.problems.len()
+        && after
+            .problems
+            .iter()
+            .zip(&doc.problems)
+            .all(|(a, b)| a.kind == b.kind);
+    let fits = same_problems
+        && after.root.as_ref().is_some_and(|root| same(root, &wanted))
+        && after.body() == doc.body()
+        && comment_texts(&after) == comment_texts(doc);
+    fits.then_some(edits)
+}
+
+/// The text with edits applied; `None` where they overlap or miss a character boundary.
+pub fn apply_edits(text: &str, edits: &[Edit]) -> Option<String> {
+    let mut order: Vec<&Edit> = edits.iter().collect();
+    order.sort_by_key(|e| e.span);
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut at = 0;
+    for edit in order {
+        let Span { start, end } = edit.span;
+        out.push_str(text.get(at..start as usize)?);
+        text.get(start as usize..end as usize)?;
+        out.push_str(&edit.text);
+        at = end as usize;
+    }
+    out.push_str(text.get(at..)?);
+    Some(out)
+}
+
+fn comment_texts(doc: &Document) -> Vec<&str> {
+    let mut texts: Vec<&str> = comments(doc).into_iter().map(|s| doc.slice(s)).collect();
+    texts.sort_unstable();
+    texts
+}
+
+/// The same values in the same order, wherever they stand.
+fn same(a: &Node, b: &Node) -> bool {
+    match (&a.value, &b.value) {
+        (Value::Seq(a), Value::Seq(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            a.len() == b.len()
+                && a.iter().zip(b).all(|(a, b)| {
+                    a.key == b.key && a.key_kind == b.key_kind && same(&a.value, &b.value)
+                })
+        }
+        (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+        (a, b) => a == b,
+    }
+}
+
+pub(super) fn node_at<'n>(root: &'n mut Node, path: &[usize]) -> Option<&'n mut Node> {
+    path.iter().try_fold(root, |node, i| match &mut node.value {
+        Value::Seq(items) => items.get_mut(*i),
+        Value::Map(entries) => entries.get_mut(*i).map(|e| &mut e.value),
+        _ => None,
+    })
+}

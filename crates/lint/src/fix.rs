@@ -1,0 +1,344 @@
+//! Applying fixes. Every change is tried on a copy first and kept only if the run as a whole
+//! gets better by it, so a fix can fail but never harm.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use crate::edits::apply_edits;
+use crate::engine::{Options, Target, lint_targets};
+use crate::finding::{Edit, Finding, Fix, Report, Safety};
+use crate::rule::Severity;
+use agentproto_manifest::{Document, Overlay};
+
+/// Fixes can make room for each other (two edits of one line); more rounds than this means
+/// that two rules disagree for ever.
+const MAX_ROUNDS: usize = 10;
+
+/// A file that fixes changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub path: PathBuf,
+    pub old: String,
+    pub new: String,
+}
+
+#[derive(Debug, Default)]
+pub struct FixOutcome {
+    /// In path order. Nothing is written: that is for the caller to do.
+    pub changed: Vec<Changed>,
+    /// How many fixes went in.
+    pub applied: usize,
+    /// What is left to report, judged on the changed texts.
+    pub report: Report,
+}
+
+/// Applies fixes in order, each as a whole; one that touches the place of an earlier one is
+/// skipped. Gives the new text and the positions of the applied and of the skipped fixes.
+pub fn apply(text: &str, fixes: &[&Fix]) -> (String, Vec<usize>, Vec<usize>) {
+    let mut taken: Vec<&Edit> = Vec::new();
+    let (mut applied, mut skipped) = (Vec::new(), Vec::new());
+    for (i, fix) in fixes.iter().enumerate() {
+        let free = !fix.edits.is_empty()
+            && fix
+                .edits
+                .iter()
+                .all(|edit| taken.iter().all(|other| !collide(edit, other)))
+            && apply_edits(text, &fix.edits).is_some();
+        if free {
+            taken.extend(&fix.edits);
+            applied.push(i);
+        } else {
+            skipped.push(i);
+        }
+    }
+    let edits: Vec<Edit> = taken.into_iter().cloned().collect();
+    match apply_edits(text, &edits) {
+        Some(new) => (new, applied, skipped),
+        None => (text.to_owned(), Vec::new(), (0..fixes.len()).collect()),
+    }
+}
+
+fn collide(a: &Edit, b: &Edit) -> bool {
+    if a.span.is_empty() || b.span.is_empty() {
+        // New lines at one place follow each other; any other neighbours may clash.
+        let new_line = |e: &Edit| e.span.is_empty() && e.text.starts_with(['\n', '\r']);
+        return a.span.start <= b.span.end
+            && b.span.start <= a.span.end
+            && !(new_line(a) && new_line(b));
+    }
+    a.span.start < b.span.end && b.span.start < a.span.end
+}
+
+/// Fixes files, all of them manifests. `paths` must be sorted.
+pub fn fix_documents(paths: &[PathBuf], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
+    let targets: Vec<Target> = paths.iter().map(Target::named).collect();
+    fix_targets(&targets, options, unsafe_too)
+}
+
+/// Lints, applies what can be applied, and lints again until nothing more can be done.
+/// `targets` must be sorted by path. A second run over the result changes nothing.
+pub fn fix_targets(targets: &[Target], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
+    let mut originals = BTreeMap::new();
+    let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
+    let mut report = lint_targets(targets, options);
+    let mut applied = 0;
+    for _ in 0..MAX_ROUNDS {
+        if options.stopped() {
+            break;
+        }
+        let mut round = Round::new(targets, options, &texts, &report, unsafe_too);
+        round.settle(0..round.candidates.len());
+        let Some((found, changes)) = round.best else {
+            break;
+        };
+        applied += round.accepted.len();
+        for (path, new) in changes {
+            if let Some(doc) = report.source(&path) {
+                originals
+                    .entry(path.clone())
+                    .or_insert_with(|| doc.text.clone());
+            }
+            texts.insert(path, new);
+        }
+        report = found;
+    }
+    let changed = originals
+        .into_iter()
+        .filter_map(|(path, old)| {
+            let new = texts.remove(&path)?;
+            (new != old).then_some(Changed { path, old, new })
+        })
+        .collect();
+    FixOutcome {
+        changed,
+        applied,
+        report,
+    }
+}
+
+struct Candidate<'r> {
+    finding: &'r Finding,
+    fix: &'r Fix,
+}
+
+/// One round: the fixes on offer, judged against the report that offered them.
+struct Round<'r> {
+    targets: &'r [Target],
+    options: &'r Options<'r>,
+    texts: &'r BTreeMap<PathBuf, String>,
+    report: &'r Report,
+    before: Tally<'r>,
+    candidates: Vec<Candidate<'r>>,
+    accepted: Vec<usize>,
+    /// The report with all accepted fixes, and the texts they give.
+    best: Option<(Report, Vec<(PathBuf, String)>)>,
+}
+
+impl<'r> Round<'r> {
+    fn new(
+        targets: &'r [Target],
+        options: &'r Options<'r>,
+        texts: &'r BTreeMap<PathBuf, String>,
+        report: &'r Report,
+        unsafe_too: bool,
+    ) -> Self {
+        let offered: Vec<Candidate<'r>> = report
+            .findings
+            .iter()
+            .filter(|f| f.counts() && report.files.binary_search(&f.file).is_ok())
+            .filter_map(|finding| {
+                let fix = finding.fix.as_ref()?;
+                (fix.safety == Safety::Safe || unsafe_too).then_some(Candidate { finding, fix })
+            })
+            .collect();
+        Round {
+            targets,
+            options,
+            texts,
+            report,
+            before: Tally::of(&report.findings),
+            candidates: without_collisions(offered, report),
+            accepted: Vec::new(),
+            best: None,
+        }
+    }
+
+    /// Accepts as many of the candidates as possible: all, or else what each half allows.
+    fn settle(&mut self, part: std::ops::Range<usize>) {
+        if part.is_empty() {
+            return;
+        }
+        let trial: Vec<usize> = self.accepted.iter().copied().chain(part.clone()).collect();
+        if let Some(best) = self.attempt(&trial) {
+            self.best = Some(best);
+            self.accepted = trial;
+        } else if part.len() > 1 {
+            let middle = part.start + part.len() / 2;
+            self.settle(part.start..middle);
+            self.settle(middle..part.end);
+        }
+    }
+
+    fn attempt(&self, trial: &[usize]) -> Option<(Report, Vec<(PathBuf, String)>)> {
+        let chosen = || trial.iter().filter_map(|i| self.candidates.get(*i));
+        let mut by_file: BTreeMap<&Path, Vec<&Fix>> = BTreeMap::new();
+        for candidate in chosen() {
+            by_file
+                .entry(&candidate.finding.file)
+                .or_default()
+                .push(candidate.fix);
+        }
+        let mut files = Overlay::new(self.options.files);
+        for (path, text) in self.texts {
+            files.texts.insert(path.clone(), Some(text.clone()));
+        }
+        let mut changes = Vec::with_capacity(by_file.len());
+        for (path, fixes) in by_file {
+            let old = self.report.source(path)?;
+            let (new, _, skipped) = apply(&old.text, &fixes);
+            if !skipped.is_empty() || !reads_as_well(old, &new) {
+                return None;
+            }
+            files.texts.insert(path.to_owned(), Some(new.clone()));
+            changes.push((path.to_owned(), new));
+        }
+        let options = Options {
+            rules: self.options.rules,
+            files: &files,
+            root: self.options.root.clone(),
+            threads: self.options.threads,
+            stop: self.options.stop,
+            skip: self.options.skip,
+        };
+        let after = lint_targets(self.targets, &options);
+        // A run that was cut short proves nothing.
+        if options.stopped() {
+            return None;
+        }
+        let mended = Tally::of(chosen().map(|c| c.finding));
+        Tally::of(&after.findings)
+            .is_better_than(&self.before, &mended)
+            .then_some((after, changes))
+    }
+}
+
+/// The fixes that can go in together: of two at one place, the first.
+fn without_collisions<'r>(offered: Vec<Candidate<'r>>, report: &Report) -> Vec<Candidate<'r>> {
+    let mut by_file: BTreeMap<&Path, Vec<Candidate<'r>>> = BTreeMap::new();
+    for candidate in offered {
+        let file: &'r Path = &candidate.finding.file;
+        by_file.entry(file).or_default().push(candidate);
+    }
+    let mut kept = Vec::new();
+    for (path, candidates) in by_file {
+        let Some(doc) = report.source(path) else {
+            continue;
+        };
+        let fixes: Vec<&Fix> = candidates.iter().map(|c| c.fix).collect();
+        let (_, applied, _) = apply(&doc.text, &fixes);
+        let mut applied = applied.into_iter().peekable();
+        for (i, candidate) in candidates.into_iter().enumerate() {
+            if applied.next_if_eq(&i).is_some() {
+                kept.push(candidate);
+            }
+        }
+    }
+    kept
+}
+
+fn reads_as_well(old: &Document, new: &str) -> bool {
+    let after = Document::parse(old.path.clone(), new.to_owned());
+    after.root.is_some() >= old.root.is_some() && after.problems.len() <= old.problems.len()
+}
+
+type Key<'r> = (&'r Path, &'static str);
+
+/// Findings per file and rule. Lines and pointers move when a file is mended, so findings are
+/// compared by number.
+#[derive(Default)]
+struct Tally<'r> {
+    all: HashMap<Key<'r>, usize>,
+    /// Errors and warnings.
+    loud: HashMap<Key<'r>, usize>,
+}
+
+impl<'r> Tally<'r> {
+    fn of(findings: impl IntoIterator<Item = &'r Finding>) -> Self {
+        let mut tally = Tally::default();
+        for finding in findings.into_iter().filter(|f| f.counts()) {
+            let key = (finding.file.as_path(), finding.rule.slug);
+            *tally.all.entry(key).or_default() += 1;
+            if finding.severity >= Severity::Warning {
+                *tally.loud.entry(key).or_default() += 1;
+            }
+        }
+        tally
+    }
+
+    /// Nothing new that is loud, and all of `mended` gone.
+    fn is_better_than(&self, before: &Tally<'_>, mended: &Tally<'_>) -> bool {
+        let count =
+            |map: &HashMap<Key<'_>, usize>, key: &Key<'_>| map.get(key).copied().unwrap_or(0);
+        self.loud
+            .iter()
+            .all(|(key, now)| *now <= count(&before.loud, key))
+            && mended
+                .all
+                .iter()
+                .all(|(key, gone)| count(&self.all, key) + gone <= count(&before.all, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentproto_manifest::Span;
+
+    fn fix(edits: &[(usize, usize, &str)]) -> Fix {
+        Fix {
+            safety: Safety::Safe,
+            title: String::new(),
+            edits: edits
+                .iter()
+                .map(|(start, end, text)| Edit {
+                    span: Span::new(*start, *end),
+                    text: (*text).to_owned(),
+                })
+                .collect(),
+        }
+    }
+
+    fn applied(text: &str, fixes: &[Fix]) -> (String, Vec<usize>, Vec<usize>) {
+        apply(text, &fixes.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn apart_together_and_over_each_other() {
+        let fixes = [
+            fix(&[(4, 5, "E")]),
+            fix(&[(0, 2, "A"), (6, 6, "!")]),
+            fix(&[(1, 3, "x")]),
+        ];
+        assert_eq!(
+            applied("abcdef", &fixes),
+            ("AcdEf!".to_owned(), vec![0, 1], vec![2])
+        );
+    }
+
+    #[test]
+    fn insertions_at_one_place() {
+        let lines = [fix(&[(1, 1, "\nb")]), fix(&[(1, 1, "\nc")])];
+        assert_eq!(applied("a\n", &lines).0, "a\nb\nc\n");
+        let commas = [fix(&[(1, 1, ", b")]), fix(&[(1, 1, ", c")])];
+        assert_eq!(applied("a", &commas), ("a, b".to_owned(), vec![0], vec![1]));
+    }
+
+    #[test]
+    fn edits_outside_the_text_or_inside_a_character_are_skipped() {
+        let fixes = [fix(&[(9, 10, "x")]), fix(&[(1, 2, "x")]), fix(&[])];
+        assert_eq!(
+            applied("ü", &fixes),
+            ("ü".to_owned(), vec![], vec![0, 1, 2])
+        );
+    }
+}

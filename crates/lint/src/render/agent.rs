@@ -1,0 +1,125 @@
+//! Short text for a model to act on: what to change, where, and the exact replacement.
+
+use std::io::{self, Write};
+
+use crate::render::secrets::{Masks, touches};
+use crate::render::{Meta, Tally, by_file, counted, message};
+use crate::{Edit, Finding, Fix, Report};
+use agentproto_manifest::{Document, Span};
+use agentproto_text::{clip, count, json_plain, plain};
+
+/// Longest piece of the old text that is quoted; the range says the rest.
+const QUOTE: usize = 160;
+
+pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+    let findings = counted(report);
+    if findings.is_empty() {
+        let files = count(report.files.len(), "file", "files");
+        return writeln!(out, "No findings in {files}. Next: nothing to mend.");
+    }
+    let masks = Masks::of(report);
+    for (file, findings) in by_file(&findings) {
+        let tally = Tally::of(findings.iter().copied());
+        writeln!(out, "{}: {}", plain(&meta.path(file)), tally.words())?;
+        let source = report.source(file).map(|doc| &**doc);
+        for finding in findings {
+            writeln!(out, "{}", line(finding, source, masks.in_file(file), meta))?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", next_step(&Tally::of(findings)))
+}
+
+fn line(finding: &Finding, source: Option<&Document>, masks: &[Span], meta: &Meta) -> String {
+    let mut line = format!(
+        "- line {} {}[{}]: {}",
+        finding.start.line,
+        finding.severity.as_str(),
+        finding.rule.slug,
+        sentence(&plain(message(finding))),
+    );
+    let mut add = |part: String| {
+        line.push(' ');
+        line.push_str(&part);
+    };
+    if let Some(help) = finding.help.as_deref().filter(|help| !help.is_empty()) {
+        let words: Vec<_> = help.split_whitespace().collect();
+        add(sentence(&plain(&words.join(" "))));
+    }
+    for place in &finding.related {
+        let path = meta.path(&place.file);
+        let at = format!("See {}:{}", plain(&path), place.start.line);
+        add(match place.message.trim() {
+            "" => format!("{at}."),
+            message => sentence(&format!("{at}: {}", plain(message))),
+        });
+    }
+    if let (Some(fix), Some(doc)) = (&finding.fix, source) {
+        add(fix_words(fix, doc, masks));
+    }
+    line
+}
+
+fn fix_words(fix: &Fix, doc: &Document, masks: &[Span]) -> String {
+    let edits: Vec<String> = fix
+        .edits
+        .iter()
+        .map(|edit| edit_words(edit, doc, masks))
+        .collect();
+    format!("Fix ({}): {}.", fix.safety.as_str(), edits.join("; "))
+}
+
+/// Texts are JSON strings, so that blanks and line breaks are exact.
+fn edit_words(edit: &Edit, doc: &Document, masks: &[Span]) -> String {
+    let at = doc.position(edit.span.start);
+    let place = format!("{}:{}", at.line, at.column);
+    let old = doc.slice(edit.span);
+    let old_words = if touches(masks, edit.span) {
+        format!("{} bytes", old.len())
+    } else {
+        quoted_old(old)
+    };
+    match (old, edit.text.as_str()) {
+        ("", new) => format!("at {place} insert {}", quoted(new)),
+        (_, "") => format!("at {place} delete {old_words}"),
+        (_, new) => format!("at {place} replace {old_words} with {}", quoted(new)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    json_plain(&json).into_owned()
+}
+
+fn quoted_old(text: &str) -> String {
+    let short = clip(text, QUOTE);
+    if short.len() == text.len() {
+        return quoted(text);
+    }
+    format!("{} ({} bytes in all)", quoted(&short), text.len())
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() || text.ends_with(['.', '!', '?', ':']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
+}
+
+fn next_step(tally: &Tally) -> String {
+    let again = "then run `agentproto lint` again";
+    let rest = tally.total() - tally.safe_fixes;
+    match (tally.safe_fixes, rest) {
+        (0, _) => format!("Next: edit the files as said above, {again}."),
+        (safe, 0) => format!(
+            "Next: run `agentproto lint --fix` ({}), {again}.",
+            count(safe, "finding", "findings")
+        ),
+        (safe, rest) => format!(
+            "Next: run `agentproto lint --fix` ({}), mend the other {rest} by hand, {again}.",
+            count(safe, "finding", "findings")
+        ),
+    }
+}

@@ -1,0 +1,186 @@
+//! A rule's documentation as Markdown: for `explain`, docs/rules.md, SARIF and the editor.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::registry::{self, FAMILIES};
+use crate::render::{citation, rules};
+use crate::{Example, FixKind, Profile, Rule, Severity};
+use agentproto_report::aoi::{object, pages_jsonl};
+use agentproto_text as text;
+
+/// The whole page of one rule; its title is a heading of `level`.
+pub fn markdown(rule: &Rule, level: usize) -> String {
+    format!(
+        "{} {}\n\n{}\n\n{}",
+        heading(level),
+        rule.slug,
+        full_stop(rule.title),
+        sections(rule, level + 1)
+    )
+}
+
+/// The page without its title.
+pub fn sections(rule: &Rule, level: usize) -> String {
+    let mut parts: Vec<(&str, String)> = vec![
+        ("What it checks", rule.what.trim().to_owned()),
+        ("Why", rule.why.trim().to_owned()),
+        ("Example", example(&rule.bad)),
+        ("Use instead", example(&rule.good)),
+        ("Fix", fix(rule.fix).to_owned()),
+        ("Source", source(rule)),
+    ];
+    if let Some(note) = rule.note {
+        parts.push(("Notes", note.trim().to_owned()));
+    }
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, body)| !body.is_empty())
+        .map(|(title, body)| format!("{} {title}\n\n{body}\n", heading(level)))
+        .collect();
+    parts.join("\n")
+}
+
+fn heading(level: usize) -> &'static str {
+    match level {
+        0 | 1 => "#",
+        2 => "##",
+        3 => "###",
+        4 => "####",
+        5 => "#####",
+        _ => "######",
+    }
+}
+
+fn full_stop(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text if text.ends_with('.') => text.to_owned(),
+        text => format!("{text}."),
+    }
+}
+
+fn example(example: &Example) -> String {
+    if example.text.is_empty() {
+        return String::new();
+    }
+    let language = if example.whole { "markdown" } else { "yaml" };
+    let place = if example.whole {
+        format!("A whole `{}`:", example.file)
+    } else {
+        format!("In `{}`:", example.file)
+    };
+    let fence = fence(example.text);
+    let text = example.text.trim_end_matches('\n');
+    format!("{place}\n\n{fence}{language}\n{text}\n{fence}")
+}
+
+/// One backtick more than the longest run inside, three at least.
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat((longest + 1).max(3))
+}
+
+fn fix(kind: FixKind) -> &'static str {
+    match kind {
+        FixKind::None => "By hand.",
+        FixKind::Suggest => "By hand; the finding says what to write.",
+        FixKind::Safe => "`agentproto lint --fix` mends it.",
+        FixKind::Unsafe => {
+            "`agentproto lint --unsafe-fixes` mends it. The change may alter what the manifest \
+             means: look at it first with `--diff`."
+        }
+    }
+}
+
+fn source(rule: &Rule) -> String {
+    let mut lines = vec![format!("- {}", citation(rule.source, rule.level))];
+    lines.push(format!("- Severity: {}", severities(rule)));
+    if !rule.doctypes.is_empty() {
+        let names: Vec<_> = rule.doctypes.iter().map(|d| d.file_name()).collect();
+        lines.push(format!("- Applies to: {}", names.join(", ")));
+    }
+    if !rule.decides.is_empty() {
+        lines.push(format!("- Decides: {}", rule.decides.join(", ")));
+    }
+    lines.join("\n")
+}
+
+/// "error", or "warning; error in profile `spec`".
+fn severities(rule: &Rule) -> String {
+    let of = |profile| rule.severity_in(profile).map_or("off", Severity::as_str);
+    let usual = of(Profile::Default);
+    let mut words = usual.to_owned();
+    for profile in [Profile::Spec, Profile::Reference] {
+        if of(profile) != usual {
+            words.push_str(&format!(
+                "; {} in profile `{}`",
+                of(profile),
+                profile.as_str()
+            ));
+        }
+    }
+    words
+}
+
+/// docs/rules.md: every rule, by family.
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# Rules\n\n\
+         <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test lint` \
+         writes this file. -->\n\n\
+         What `agentproto lint` checks. `agentproto explain RULE` prints one of these pages. \
+         Notes with a C-number name a place where the specs contradict themselves and the side \
+         that the rule takes; C30 (AIP-46 has moved on since its first text) concerns no \
+         manifest.\n\n\
+         | Rule | Severity | Source | Fix | |\n|---|---|---|---|---|\n",
+    );
+    for rule in registry::rules() {
+        out.push_str(&format!(
+            "| [{slug}](#{slug}) | {} | {} | {} | {} |\n",
+            rule.severity.as_str(),
+            citation(rule.source, rule.level),
+            rule.fix.as_str(),
+            rule.title.replace('|', "\\|"),
+            slug = rule.slug,
+        ));
+    }
+    for family in FAMILIES.iter().filter(|family| !family.rules.is_empty()) {
+        out.push_str(&format!("\n## {}\n", family.name));
+        for rule in family.rules {
+            out.push('\n');
+            out.push_str(&markdown(rule, 3));
+        }
+    }
+    out
+}
+
+/// `explain`: the page as text.
+pub fn explain_human(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(markdown(rule, 1).as_bytes())
+}
+
+/// `explain --output json`: the rule's record with its page.
+pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    let mut document = object(json!({ "schema": "agentproto.rule/v1" }));
+    document.extend(rules::record(rule));
+    document.insert("markdown".to_owned(), markdown(rule, 1).into());
+    writeln!(out, "{}", text::pretty(&Value::Object(document))?)
+}
+
+/// `explain --output jsonl`.
+pub fn explain_jsonl(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
+    pages_jsonl(std::iter::once((rule.slug, markdown(rule, 1))), out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_outgrow_their_text() {
+        assert_eq!(fence("a `b` c"), "```");
+        assert_eq!(fence("```yaml\n```"), "````");
+    }
+}

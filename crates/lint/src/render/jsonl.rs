@@ -1,0 +1,38 @@
+//! AOI machine mode of `lint`: one `finding` per line between `aoi:meta` and `aoi:summary`.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use crate::Report;
+use crate::render::{Meta, Tally, is_partial, json};
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+
+pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+    let mut emitter = Emitter::new(out, &meta.version);
+    emitter.meta("lint")?;
+    for finding in &report.findings {
+        emitter.event(Event::Finding, &json::finding(finding, meta))?;
+    }
+    let tally = Tally::of(&report.findings);
+    let mut counts = object(json!({
+        // Lines, suppressed ones included; the counts by severity leave those out.
+        "count": report.findings.len(),
+        // `error_count` and `warning_count` are those of the stream itself: it has none.
+        "findings": { "error": tally.errors, "warning": tally.warnings, "info": tally.infos },
+        "info_count": tally.infos,
+        "suppressed_count": tally.suppressed,
+        "files": report.files.len(),
+        "partial": is_partial(report) || meta.interrupted,
+    }));
+    if let Some(part) = &meta.part {
+        counts.insert("truncated".to_owned(), part.next.is_some().into());
+        counts.insert("next_cursor".to_owned(), part.next.clone().into());
+    }
+    if meta.interrupted {
+        counts.insert("reason".to_owned(), "interrupted".into());
+    }
+    let ok = !meta.interrupted && !meta.run_fails(report);
+    emitter.summary(ok, meta.elapsed, counts)
+}

@@ -1,0 +1,329 @@
+//! The few lines of a file that a finding quotes, made safe to print.
+//!
+//! miette is handed this excerpt instead of the file: hidden characters are shown, long
+//! lines are cut around what is marked, and lines far from every mark are not there. Each
+//! excerpt line ends with a line break, so that a mark at the end of the file has a place.
+
+use std::collections::BTreeSet;
+
+use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
+
+use crate::render::secrets::hides;
+use agentproto_manifest::{Document, Span};
+use agentproto_text::{is_hidden, shown};
+
+/// Lines around a mark.
+pub const CONTEXT: usize = 1;
+/// A mark over more lines than this is drawn on its first line only.
+const MARK_LINES: u32 = 8;
+
+pub struct Mark {
+    pub span: Span,
+    pub label: Option<String>,
+    pub primary: bool,
+}
+
+/// What bounds an excerpt line.
+#[derive(Clone, Copy)]
+pub struct Frame<'m> {
+    /// Columns for the text of a line.
+    pub width: usize,
+    /// Stands where a line was cut.
+    pub cut: &'static str,
+    /// Places whose text is not for printing.
+    pub masks: &'m [Span],
+}
+
+/// An excerpt and its marks in the excerpt's own offsets.
+pub struct Snippet {
+    name: String,
+    text: String,
+    lines: Vec<Line>,
+    labels: Vec<LabeledSpan>,
+    /// Excerpt offset → line and column in the file, for the headline of each part.
+    origins: Vec<(usize, usize, usize)>,
+}
+
+struct Line {
+    /// In the file, from 0.
+    number: usize,
+    /// Where it starts in the excerpt.
+    start: usize,
+}
+
+/// A mark, cut to what will be drawn.
+struct Drawn {
+    start: usize,
+    end: usize,
+    first: u32,
+    last: u32,
+    /// The file's last line of it, where that is not drawn.
+    beyond: Option<u32>,
+}
+
+impl Snippet {
+    pub fn new(doc: &Document, name: String, marks: Vec<Mark>, frame: Frame<'_>) -> Self {
+        let drawn: Vec<Drawn> = marks.iter().map(|m| drawn(doc, m.span)).collect();
+        let mut numbers = BTreeSet::new();
+        let count = doc.lines().line_count() as u32;
+        for d in &drawn {
+            let context = CONTEXT as u32;
+            let first = d.first.saturating_sub(context).max(1);
+            numbers.extend(first..=(d.last + context).min(count));
+        }
+        let mut text = String::new();
+        let mut lines = Vec::new();
+        // Per mark: where it starts and ends in the excerpt.
+        let mut places = vec![(0, 0); drawn.len()];
+        for number in numbers {
+            let (from, raw) = raw_line(doc, number);
+            let until = from + raw.len();
+            let focus = drawn
+                .iter()
+                .zip(&marks)
+                .filter(|(d, _)| d.first == number)
+                .min_by_key(|(_, mark)| !mark.primary)
+                .map_or(0, |(d, _)| d.start.saturating_sub(from));
+            let start = text.len();
+            lines.push(Line {
+                number: number as usize - 1,
+                start,
+            });
+            let shown = push_line(&mut text, from, raw, focus, frame);
+            for (d, place) in drawn.iter().zip(&mut places) {
+                if d.first == number {
+                    place.0 = shown.at(d.start.clamp(from, until) - from);
+                }
+                if d.last == number {
+                    place.1 = shown.at(d.end.clamp(from, until) - from);
+                }
+            }
+            text.push('\n');
+        }
+        let mut labels = Vec::new();
+        let mut origins = Vec::new();
+        for ((mark, d), (start, end)) in marks.into_iter().zip(drawn).zip(places) {
+            let label = match d.beyond {
+                Some(line) => {
+                    let to = format!("up to line {line}");
+                    Some(
+                        mark.label
+                            .map_or(to.clone(), |label| format!("{label} ({to})")),
+                    )
+                }
+                None => mark.label,
+            };
+            let at = doc.position(d.start as u32);
+            origins.push((start, d.first as usize - 1, at.column as usize - 1));
+            let span = SourceSpan::from((start, end.saturating_sub(start)));
+            labels.push(if mark.primary {
+                LabeledSpan::new_primary_with_span(label, span)
+            } else {
+                LabeledSpan::new_with_span(label, span)
+            });
+        }
+        Snippet {
+            name,
+            text,
+            lines,
+            labels,
+            origins,
+        }
+    }
+
+    pub fn labels(&self) -> Vec<LabeledSpan> {
+        self.labels.clone()
+    }
+
+    /// Index of the excerpt line that holds an offset.
+    fn line_at(&self, offset: usize) -> usize {
+        self.lines
+            .partition_point(|line| line.start <= offset)
+            .saturating_sub(1)
+    }
+}
+
+fn drawn(doc: &Document, span: Span) -> Drawn {
+    let start = floor(&doc.text, span.start as usize);
+    let mut end = floor(&doc.text, span.end as usize).max(start);
+    let marked = doc.text.get(start..end).unwrap_or("");
+    if marked.contains('\n') {
+        // Blocks end where the next one starts; the blank between is nobody's.
+        end = start + marked.trim_end().len().max(1);
+        end = floor(&doc.text, end).max(start);
+    }
+    let first = doc.position(start as u32).line;
+    let last = doc.position(end as u32).line.max(first);
+    if last - first < MARK_LINES {
+        return Drawn {
+            start,
+            end,
+            first,
+            last,
+            beyond: None,
+        };
+    }
+    let (from, raw) = raw_line(doc, first);
+    Drawn {
+        start,
+        end: from + raw.len(),
+        first,
+        last: first,
+        beyond: Some(last),
+    }
+}
+
+/// The nearest character boundary at or before `offset`.
+fn floor(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+/// A line (from 1) without its line break, and where it starts.
+fn raw_line(doc: &Document, number: u32) -> (usize, &str) {
+    let lines = doc.lines();
+    let len = doc.text.len();
+    let from = lines.line_start(number).map_or(len, |s| s as usize);
+    let until = lines.line_start(number + 1).map_or(len, |s| s as usize);
+    let raw = doc.text.get(from..until).unwrap_or("");
+    let raw = raw.strip_suffix('\n').unwrap_or(raw);
+    (from, raw.strip_suffix('\r').unwrap_or(raw))
+}
+
+/// Where the characters of one line went.
+struct Shown {
+    /// Offset in the raw line → offset in the excerpt, ascending.
+    map: Vec<(usize, usize)>,
+}
+
+impl Shown {
+    fn at(&self, raw: usize) -> usize {
+        let i = self.map.partition_point(|(from, _)| *from < raw);
+        let hit = self.map.get(i).or(self.map.last());
+        hit.map_or(0, |(_, to)| *to)
+    }
+}
+
+/// Appends a line that starts at `line` in the file, cut to the frame around `focus`.
+fn push_line(text: &mut String, line: usize, raw: &str, focus: usize, frame: Frame<'_>) -> Shown {
+    let fits = raw.len() <= frame.width * 4 && cells(raw) <= frame.width;
+    let from = if fits {
+        0
+    } else {
+        window_start(raw, focus, frame.width / 3)
+    };
+    let mut map = Vec::new();
+    if from > 0 {
+        text.push_str(frame.cut);
+    }
+    let mut used = 0;
+    for (i, c) in raw.get(from..).unwrap_or("").char_indices() {
+        let at = from + i;
+        map.push((at, text.len()));
+        if line + at == 0 && c == '\u{feff}' {
+            continue;
+        }
+        used += cell(c);
+        if !fits && used > frame.width {
+            text.push_str(frame.cut);
+            // Everything behind the cut is at the cut.
+            break;
+        }
+        if hides(frame.masks, line + at) {
+            text.push('*');
+        } else if c != '\t' && is_hidden(c) {
+            text.extend(shown(c));
+        } else {
+            text.push(c);
+        }
+    }
+    map.push((raw.len(), text.len()));
+    Shown { map }
+}
+
+/// The offset at most `lead` columns before `focus`.
+fn window_start(raw: &str, focus: usize, lead: usize) -> usize {
+    let mut start = floor(raw, focus);
+    let mut used = 0;
+    for (i, c) in raw.get(..start).unwrap_or("").char_indices().rev() {
+        used += cell(c);
+        if used > lead {
+            break;
+        }
+        start = i;
+    }
+    start
+}
+
+fn cells(text: &str) -> usize {
+    text.chars().map(cell).sum()
+}
+
+/// Columns that a character takes: near enough for cutting, miette measures for itself.
+fn cell(c: char) -> usize {
+    match c {
+        '\t' => 4,
+        c if is_hidden(c) => shown(c).len(),
+        c if c >= '\u{1100}' => 2,
+        _ => 1,
+    }
+}
+
+impl SourceCode for Snippet {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let gone = MietteError::OutOfBounds;
+        let last_byte = span.offset() + span.len().saturating_sub(1);
+        let mut first = self.line_at(span.offset());
+        let mut last = self.line_at(last_byte);
+        let number = |i: usize| self.lines.get(i).map(|line| line.number);
+        let next_to = |a: usize, b: usize| match (number(a), number(b)) {
+            (Some(a), Some(b)) => a + 1 == b,
+            _ => false,
+        };
+        // Lines were left out between the two: they cannot be one part.
+        if !(first..last).all(|i| next_to(i, i + 1)) {
+            return Err(gone);
+        }
+        for _ in 0..before {
+            if first > 0 && next_to(first - 1, first) {
+                first -= 1;
+            }
+        }
+        for _ in 0..after {
+            if next_to(last, last + 1) {
+                last += 1;
+            }
+        }
+        let start = self.lines.get(first).ok_or(MietteError::OutOfBounds)?;
+        let end = self
+            .lines
+            .get(last + 1)
+            .map_or(self.text.len(), |l| l.start);
+        let data = self
+            .text
+            .get(start.start..end)
+            .ok_or(MietteError::OutOfBounds)?;
+        // Without context miette only asks where the mark is.
+        let origin = self.origins.iter().find(|(at, ..)| *at == span.offset());
+        let (line, column) = match origin {
+            Some((_, line, column)) if before == 0 && after == 0 => (*line, *column),
+            _ => (start.number, 0),
+        };
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            data.as_bytes(),
+            SourceSpan::from((start.start, data.len())),
+            line,
+            column,
+            last - first + 1,
+        )))
+    }
+}

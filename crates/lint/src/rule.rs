@@ -1,0 +1,240 @@
+//! What a rule is: one static record that carries its identity, its source in the specs
+//! and its documentation. `explain`, `rules`, docs/, SARIF help and the editor all read it.
+
+use agentproto_manifest::Doctype;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Info,
+    Warning,
+    Error,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// How binding the statement is that a rule decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// MUST, REQUIRED, a conformance item, or the published JSON Schema.
+    Must,
+    /// SHOULD or RECOMMENDED.
+    Should,
+    /// MAY, or a definition that a manifest can miss without breaking anything.
+    May,
+    /// Engineering judgement; no spec says it. Off in profile `spec`.
+    Derived,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Must => "MUST",
+            Level::Should => "SHOULD",
+            Level::May => "MAY",
+            Level::Derived => "derived",
+        }
+    }
+}
+
+/// How far a rule has to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Field,
+    CrossField,
+    CrossFile,
+    Registry,
+}
+
+impl Scope {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Field => "field",
+            Scope::CrossField => "cross-field",
+            Scope::CrossFile => "cross-file",
+            Scope::Registry => "registry",
+        }
+    }
+}
+
+/// Whether a rule can mend what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FixKind {
+    None,
+    /// A hint in words only.
+    Suggest,
+    /// Edits that keep the meaning, or can only be what the author meant; applied by `--fix`.
+    Safe,
+    /// Edits that may change the meaning; applied by `--unsafe-fixes` only.
+    Unsafe,
+}
+
+impl FixKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FixKind::None => "none",
+            FixKind::Suggest => "suggest",
+            FixKind::Safe => "safe",
+            FixKind::Unsafe => "unsafe",
+        }
+    }
+}
+
+/// Where a rule's statement stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// `AIP-29`, `AIP-45`, `YAML 1.2`, or `agentproto` for the tool's own rules.
+    pub spec: &'static str,
+    pub section: &'static str,
+}
+
+impl Source {
+    pub const fn aip45(section: &'static str) -> Source {
+        Source {
+            spec: "AIP-45",
+            section,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Profile {
+    Default,
+    /// The text of the specs and nothing else.
+    Spec,
+    /// As `Default`, but fields that only the reference implementation knows are warnings.
+    Reference,
+}
+
+impl Profile {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Profile::Default => "default",
+            Profile::Spec => "spec",
+            Profile::Reference => "reference",
+        }
+    }
+}
+
+/// A run example: part of a bundle in `fixtures/base/`, changed. The tests lint it.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// Conforming bundle, a directory of `fixtures/base/`.
+    pub bundle: &'static str,
+    /// File inside that bundle.
+    pub file: &'static str,
+    pub text: &'static str,
+    /// `text` is the whole file; otherwise each of its top-level keys replaces, or is added
+    /// to, the frontmatter of the bundle's file.
+    pub whole: bool,
+}
+
+impl Example {
+    pub const NONE: Example = Example::over("", "", "");
+
+    /// Top-level keys laid over the bundle's file.
+    pub const fn over(bundle: &'static str, file: &'static str, yaml: &'static str) -> Example {
+        Example {
+            bundle,
+            file,
+            text: yaml,
+            whole: false,
+        }
+    }
+    /// A whole file in place of the bundle's.
+    pub const fn file(bundle: &'static str, file: &'static str, text: &'static str) -> Example {
+        Example {
+            bundle,
+            file,
+            text,
+            whole: true,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Rule {
+    pub slug: &'static str,
+    /// One line: what is wrong when the rule fires.
+    pub title: &'static str,
+    pub severity: Severity,
+    /// Severity in profile `spec`, where it differs.
+    pub spec_severity: Option<Severity>,
+    pub level: Level,
+    pub source: Source,
+    /// Ids of the register's statements that this rule decides.
+    pub decides: &'static [&'static str],
+    pub doctypes: &'static [Doctype],
+    pub scope: Scope,
+    pub fix: FixKind,
+    /// What it checks.
+    pub what: &'static str,
+    /// Why it matters to the person who reads it.
+    pub why: &'static str,
+    /// Fragment that trips the rule.
+    pub bad: Example,
+    /// The same fragment, mended.
+    pub good: Example,
+    /// Contradictions in the specs that bear on the rule, and the side taken ("C15: …").
+    pub note: Option<&'static str>,
+}
+
+impl Rule {
+    /// Defaults for the fields that most rules leave alone.
+    pub const BASE: Rule = Rule {
+        slug: "",
+        title: "",
+        severity: Severity::Error,
+        spec_severity: None,
+        level: Level::Must,
+        source: Source {
+            spec: "",
+            section: "",
+        },
+        decides: &[],
+        doctypes: &[],
+        scope: Scope::Field,
+        fix: FixKind::None,
+        what: "",
+        why: "",
+        bad: Example::NONE,
+        good: Example::NONE,
+        note: None,
+    };
+
+    /// Defaults for the rules about AGENT-CLI.md that come from one section of AIP-45.
+    pub const fn aip45(section: &'static str) -> Rule {
+        Rule {
+            doctypes: &[Doctype::AgentCli],
+            source: Source::aip45(section),
+            ..Rule::BASE
+        }
+    }
+
+    pub fn is_derived(&self) -> bool {
+        self.level == Level::Derived
+    }
+    /// Severity under a profile; `None` where the rule is off.
+    pub fn severity_in(&self, profile: Profile) -> Option<Severity> {
+        match profile {
+            Profile::Spec if self.is_derived() => None,
+            Profile::Spec => Some(self.spec_severity.unwrap_or(self.severity)),
+            Profile::Default | Profile::Reference => Some(self.severity),
+        }
+    }
+}
+
+/// Rules are statics: identity is the address.
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+impl Eq for Rule {}

@@ -1,0 +1,343 @@
+//! Argument templates: `${input.NAME | filter}` and what must not stand around it.
+
+use std::ops::Range;
+
+use super::catalog::{ARGV_SECRET, ARGV_SHELL, ARGV_UNKNOWN_FILTER, ARGV_UNKNOWN_INPUT};
+use crate::context::{Context, Draft};
+use crate::rules::sandbox29::has_secret_name;
+use agentproto_manifest::Node;
+use agentproto_text::{closest_of, one_of, short};
+
+const FILTERS: [&str; 4] = ["default", "optional", "flag", "json"];
+
+pub fn check<'d>(ctx: &Context<'d>, argv: &'d Node) {
+    let mut previous = "";
+    for (text, node) in argv.strings() {
+        if text.contains('$') {
+            for template in Templates::of(text) {
+                check_template(ctx, node, template.inner);
+            }
+        }
+        if let Some((what, sign)) = shell_syntax(text, previous) {
+            let report = Draft::new(
+                &ARGV_SHELL,
+                node,
+                format!("this argument uses {what} (`{sign}`), but no shell reads it"),
+            )
+            .help("give the binary plain arguments; join several commands in a WORKFLOW.md");
+            ctx.report(report);
+        }
+        previous = text;
+    }
+}
+
+fn check_template<'d>(ctx: &Context<'d>, node: &'d Node, inner: &str) {
+    let mut parts = split_filters(inner);
+    let reference = parts.next().unwrap_or("").trim();
+    let (root, rest) = reference.split_once('.').unwrap_or((reference, ""));
+    let name = rest.split(['.', '[', ' ']).next().unwrap_or(rest);
+    match root {
+        "input" => check_input(ctx, node, name),
+        "secrets" | "secret" => {
+            ctx.report(secret(node, &format!("the secret `{}`", short(name, 40))))
+        }
+        "env" if has_secret_name(name) => {
+            ctx.report(secret(
+                node,
+                &format!("the variable `{}`, which holds a secret,", short(name, 40)),
+            ));
+        }
+        _ => {
+            let report = Draft::new(
+                &ARGV_UNKNOWN_INPUT,
+                node,
+                format!(
+                    "`${{{}}}` is not a template that AIP-29 knows",
+                    short(reference, 40)
+                ),
+            );
+            let meant = if rest.is_empty() { reference } else { name };
+            ctx.report(report.help(format!(
+                "inputs are written `${{input.{}}}`",
+                short(meant, 40)
+            )));
+        }
+    }
+    for filter in parts {
+        let name = filter.split('(').next().unwrap_or(filter).trim();
+        if FILTERS.contains(&name) {
+            continue;
+        }
+        let report = Draft::new(
+            &ARGV_UNKNOWN_FILTER,
+            node,
+            format!("`{}` is not a filter that hosts know", short(name, 40)),
+        );
+        ctx.report(report.help(match closest_of(name, FILTERS) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("known filters: {}", one_of(&FILTERS)),
+        }));
+    }
+}
+
+fn secret<'d>(node: &'d Node, what: &str) -> Draft<'d> {
+    Draft::new(
+        &ARGV_SECRET,
+        node,
+        format!("this puts {what} on the command line"),
+    )
+    .help("let the binary read it from its environment, through `sandbox.env.pass` of the CLI.md")
+}
+
+fn check_input<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) {
+    let Some(inputs) = ctx.root.entry("inputs").filter(|e| e.value.is_map()) else {
+        return;
+    };
+    let properties = inputs.value.get("properties");
+    if properties.is_some_and(|p| !p.is_map() || p.has(name)) {
+        return;
+    }
+    // Properties that come from elsewhere, or any at all.
+    let open = inputs.value.entries().iter().any(|e| match &*e.key {
+        "$ref" | "allOf" | "anyOf" | "oneOf" | "patternProperties" => true,
+        "additionalProperties" => e.value.as_bool() != Some(false),
+        _ => false,
+    });
+    if open {
+        return;
+    }
+    let known: Vec<&str> = properties
+        .map_or(&[][..], Node::entries)
+        .iter()
+        .map(|e| e.key.as_str())
+        .collect();
+    let report = Draft::new(
+        &ARGV_UNKNOWN_INPUT,
+        node,
+        format!("the tool has no input `{}`", short(name, 40)),
+    )
+    .nearby(inputs.key_span, "the inputs of this tool");
+    ctx.report(report.help(match closest_of(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean `${{input.{meant}}}`?"),
+        None => format!("add `{}` to `inputs.properties`", short(name, 40)),
+    }));
+}
+
+struct Template<'t> {
+    inner: &'t str,
+    range: Range<usize>,
+}
+
+/// The `${…}` of a text. A brace inside quotes does not close one.
+struct Templates<'t> {
+    text: &'t str,
+    from: usize,
+}
+
+impl<'t> Templates<'t> {
+    fn of(text: &'t str) -> Self {
+        Templates { text, from: 0 }
+    }
+}
+
+impl<'t> Iterator for Templates<'t> {
+    type Item = Template<'t>;
+
+    fn next(&mut self) -> Option<Template<'t>> {
+        let start = self.from + self.text.get(self.from..)?.find("${")?;
+        let inside = self.text.get(start + 2..)?;
+        let mut quote = None;
+        let end = inside.char_indices().find(|(_, c)| {
+            match quote {
+                Some(open) if *c == open => quote = None,
+                None if matches!(c, '\'' | '"') => quote = Some(*c),
+                _ => {}
+            }
+            quote.is_none() && *c == '}'
+        });
+        let (end, _) = end?;
+        self.from = start + 2 + end + 1;
+        Some(Template {
+            inner: inside.get(..end)?,
+            range: start..self.from,
+        })
+    }
+}
+
+/// Parts between pipes, those inside quotes or parentheses apart.
+fn split_filters(inner: &str) -> impl Iterator<Item = &str> {
+    let mut quote = None;
+    let mut depth = 0usize;
+    inner.split(move |c: char| {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None => match c {
+                '\'' | '"' => quote = Some(c),
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            },
+        }
+        c == '|' && quote.is_none() && depth == 0
+    })
+}
+
+/// What a shell would act on in an argument, with the sign it is written by. The argument
+/// itself is not shown: it may hold a secret.
+fn shell_syntax(text: &str, previous: &str) -> Option<(&'static str, &'static str)> {
+    let has_sign = |text: &str| {
+        text.bytes()
+            .any(|b| matches!(b, b'&' | b'|' | b';' | b'<' | b'>' | b'`' | b'$'))
+    };
+    if !has_sign(text) {
+        return None;
+    }
+    let outside = without_templates(text);
+    let text = outside.trim();
+    if !has_sign(text) {
+        return None;
+    }
+    if text.contains("$(") {
+        return Some(("a command substitution", "$(…)"));
+    }
+    // The option's own language: jq, JMESPath and their like are full of these signs.
+    if takes_expression(previous) || takes_expression(text.split('=').next().unwrap_or("")) {
+        return None;
+    }
+    let around = |sign: char| {
+        text.strip_prefix(sign)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            || text
+                .strip_suffix(sign)
+                .is_some_and(|rest| rest.ends_with(' '))
+    };
+    if text.contains('`') {
+        Some(("a command substitution", "backticks"))
+    } else if text.contains("&&") {
+        Some(("a chain of commands", "&&"))
+    } else if text.contains("||") {
+        Some(("a chain of commands", "||"))
+    } else if text == "|&" || text.contains(" | ") || around('|') {
+        Some(("a pipe", "|"))
+    } else if text.ends_with(';') || text.contains("; ") {
+        Some(("a second command", ";"))
+    } else if around('&') {
+        Some(("a background process", "&"))
+    } else {
+        redirection(text).map(|sign| ("a redirection", sign))
+    }
+}
+
+fn takes_expression(option: &str) -> bool {
+    let name = option.trim_start_matches('-');
+    option.starts_with('-')
+        && (name == "q"
+            || [
+                "jq", "query", "filter", "jsonpath", "expr", "template", "format", "regex",
+                "where", "sql",
+            ]
+            .iter()
+            .any(|word| name.contains(word)))
+}
+
+/// `>`, `2>&1`, `>out.txt`, `list > out.txt`; not `<b>`, `>=1.2` or `a->b`.
+fn redirection(text: &str) -> Option<&'static str> {
+    let bare = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+    let to = |target: &str| !target.starts_with('=') && !target.contains('<');
+    let from = |target: &str| !target.starts_with('=') && !target.contains('>');
+    if bare.strip_prefix('>').is_some_and(to) || text.contains(" > ") || text.contains(" >> ") {
+        Some(">")
+    } else if bare.strip_prefix('<').is_some_and(from)
+        || text.contains(" < ")
+        || text.contains(" << ")
+    {
+        Some("<")
+    } else {
+        None
+    }
+}
+
+/// The text with each template replaced by a letter, so that its pipes are not seen.
+fn without_templates(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('$') {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for template in Templates::of(text) {
+        out.push_str(text.get(from..template.range.start).unwrap_or(""));
+        out.push('x');
+        from = template.range.end;
+    }
+    out.push_str(text.get(from..).unwrap_or(""));
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_found_whole() {
+        let inner =
+            |text: &'static str| -> Vec<&str> { Templates::of(text).map(|t| t.inner).collect() };
+        assert_eq!(
+            inner("a${input.x}b${input.y | default('}')}"),
+            ["input.x", "input.y | default('}')"]
+        );
+        assert_eq!(inner("${input.x"), Vec::<&str>::new());
+        assert_eq!(inner("${'"), Vec::<&str>::new());
+        let parts: Vec<&str> = split_filters("input.a | default('x|y') | json")
+            .map(str::trim)
+            .collect();
+        assert_eq!(parts, ["input.a", "default('x|y')", "json"]);
+    }
+
+    #[test]
+    fn shell_syntax_is_told_from_text() {
+        for text in [
+            "|",
+            "&&",
+            "a && b",
+            "a||b",
+            ";",
+            "done;",
+            "a; b",
+            ">",
+            ">>",
+            "2>&1",
+            ">out.txt",
+            "< in",
+            "<",
+            "list > out",
+            "$(date)",
+            "`date`",
+            "&",
+            "sleep 1 &",
+            "${input.a} | tee",
+            "${input.a | default('b')} && rm",
+            "&>log",
+        ] {
+            assert!(shell_syntax(text, "").is_some(), "{text}");
+        }
+        for text in [
+            "a|b",
+            "a&b",
+            "<b>",
+            ">=1.2",
+            "<=3",
+            "a->b",
+            "${input.x | default('a && b')}",
+            "$HOME",
+            "x<y",
+            "https://x.example/?a=1&b=2",
+            "--jq=.a | .b",
+        ] {
+            assert!(shell_syntax(text, "").is_none(), "{text}");
+        }
+        assert!(shell_syntax(".[] | .name", "--jq").is_none());
+        assert!(shell_syntax("[?a==`1`] || x", "--query").is_none());
+        assert!(shell_syntax("$(date)", "--query").is_some());
+    }
+}

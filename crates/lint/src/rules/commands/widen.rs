@@ -1,0 +1,186 @@
+//! A tool's sandbox beside the bundle's: it may be narrower, never wider.
+
+use std::sync::Arc;
+
+use super::catalog::SANDBOX_WIDENS;
+use crate::context::{Context, Draft, Place};
+use crate::rules::sandbox29::wildcard_covers;
+use agentproto_manifest::globs;
+use agentproto_manifest::{Document, Node, Span};
+use agentproto_text::short;
+
+pub fn check<'d>(ctx: &Context<'d>, cli: &Arc<Document>) {
+    let Some(own) = ctx.root.get("sandbox").filter(|s| s.is_map()) else {
+        return;
+    };
+    let Some(bundle) = cli
+        .root
+        .as_ref()
+        .and_then(|root| root.get("sandbox"))
+        .filter(|s| s.is_map())
+    else {
+        return;
+    };
+    let pair = Pair {
+        ctx,
+        cli,
+        own,
+        bundle,
+    };
+    pair.list(&["network", "egress"], "hosts", wildcard_covers);
+    pair.list(&["network", "ingress"], "inbound URLs", wildcard_covers);
+    pair.list(&["fs", "read"], "readable paths", covers_path);
+    pair.list(&["fs", "write"], "writable paths", covers_path);
+    pair.deny();
+    pair.exec();
+    pair.list(&["env", "pass"], "variables", wildcard_covers);
+    pair.set();
+    pair.tty();
+}
+
+fn covers_path(granted: &str, wanted: &str) -> bool {
+    granted == wanted || globs::covers(granted, wanted)
+}
+
+struct Pair<'c, 'd> {
+    ctx: &'c Context<'d>,
+    cli: &'c Arc<Document>,
+    own: &'d Node,
+    bundle: &'c Node,
+}
+
+impl<'d> Pair<'_, 'd> {
+    /// Every entry of the tool's list is taken in by one of the bundle's; a list that the
+    /// bundle does not have grants nothing.
+    fn list(&self, path: &[&str], what: &str, covers: fn(&str, &str) -> bool) {
+        let Some(own) = self.own.at(path) else {
+            return;
+        };
+        let granted = self.bundle.at(path);
+        for (wanted, node) in own.strings() {
+            let covered =
+                granted.is_some_and(|list| list.strings().any(|(g, _)| covers(g, wanted)));
+            if !covered {
+                self.report(
+                    node,
+                    format!(
+                        "`{}` is not among the {what} that the bundle grants",
+                        short(wanted, 60)
+                    ),
+                    path,
+                );
+            }
+        }
+    }
+
+    /// A list of the tool's own replaces the bundle's, so it has to repeat what that denies.
+    fn deny(&self) {
+        let path = ["fs", "deny"];
+        let (Some(own), Some(bundle)) = (self.own.entry_at(&path), self.bundle.at(&path)) else {
+            return;
+        };
+        if !own.value.is_seq() {
+            return;
+        }
+        for (denied, node) in bundle.strings() {
+            let kept = own.value.strings().any(|(d, _)| covers_path(d, denied));
+            if !kept {
+                let report = Draft::new(
+                    &SANDBOX_WIDENS,
+                    own,
+                    format!(
+                        "`fs.deny` leaves out `{}`, which the bundle denies",
+                        short(denied, 60)
+                    ),
+                )
+                .related(self.cli, node.span, "denied here")
+                .help("add the entry, or leave `deny` out to inherit the list");
+                self.ctx.report(report);
+            }
+        }
+    }
+
+    fn exec(&self) {
+        let allow = ["exec", "allow"];
+        let bundle_allows = self.bundle.at(&allow).is_some_and(Node::is_true);
+        let own_allow = self.own.at(&allow);
+        if let Some(node) = own_allow.filter(|node| node.is_true())
+            && !bundle_allows
+        {
+            // The spawn list hangs on this switch: one finding for both.
+            return self.report(
+                node,
+                "the bundle allows no child processes".to_owned(),
+                &allow,
+            );
+        }
+        let inert = !bundle_allows || own_allow.is_some_and(|node| node.as_bool() == Some(false));
+        if !inert {
+            self.list(&["exec", "spawn"], "programs", |granted, wanted| {
+                granted == wanted
+            });
+        }
+    }
+
+    fn set(&self) {
+        let path = ["env", "set"];
+        let fixed = self.bundle.at(&path);
+        let passed = self.bundle.at(&["env", "pass"]);
+        for entry in self.own.at(&path).map_or(&[][..], Node::entries) {
+            let granted = fixed.and_then(|set| set.entry(&entry.key));
+            let message = match granted {
+                Some(other) if other.value.value == entry.value.value => continue,
+                Some(_) => format!("`{}` has another value than the bundle forces", entry.key),
+                // A fixed value in place of whatever the host has is narrower.
+                None if passed.is_some_and(|list| {
+                    list.strings().any(|(p, _)| wildcard_covers(p, &entry.key))
+                }) =>
+                {
+                    continue;
+                }
+                None => format!(
+                    "`{}` is not among the variables that the bundle sets or passes",
+                    entry.key
+                ),
+            };
+            let span = granted.map_or_else(|| self.place(&path), |other| other.key_span);
+            self.report_at(entry, message, span, "env.set");
+        }
+    }
+
+    fn tty(&self) {
+        let path = ["tty", "required"];
+        if let Some(node) = self.own.at(&path).filter(|node| node.is_true())
+            && !self.bundle.at(&path).is_some_and(Node::is_true)
+        {
+            self.report(
+                node,
+                "the bundle does not ask for a terminal".to_owned(),
+                &path,
+            );
+        }
+    }
+
+    fn report(&self, node: &'d Node, message: String, path: &[&str]) {
+        self.report_at(node, message, self.place(path), &path.join("."));
+    }
+
+    fn report_at(&self, place: impl Into<Place<'d>>, message: String, parent: Span, field: &str) {
+        let report = Draft::new(&SANDBOX_WIDENS, place, message)
+            .related(self.cli, parent, format!("the bundle's `sandbox.{field}`"))
+            .help("a tool may narrow the sandbox, never widen it: grant it in the CLI.md, or remove it here");
+        self.ctx.report(report);
+    }
+
+    /// The bundle's list, or the nearest block above it that is there.
+    fn place(&self, path: &[&str]) -> Span {
+        let lengths = (1..=path.len()).rev();
+        let entry = lengths
+            .filter_map(|n| path.get(..n))
+            .find_map(|part| self.bundle.entry_at(part));
+        entry.map_or_else(
+            || super::tool::key_span(self.cli, "sandbox"),
+            |e| e.key_span,
+        )
+    }
+}

@@ -1,0 +1,134 @@
+//! The Markdown behind the frontmatter.
+
+use super::BODY_SECTIONS_RECOMMENDED;
+use crate::context::{Context, Draft, Place};
+use crate::finding::{Edit, Safety};
+use agentproto_manifest::Span;
+use agentproto_text::one_of;
+
+struct Section {
+    heading: &'static str,
+    /// What a heading may begin with to count, in lower case.
+    accepted: &'static [&'static str],
+    stub: &'static str,
+}
+
+const SECTIONS: [Section; 4] = [
+    Section {
+        heading: "When to reach for this CLI",
+        accepted: &["when to reach", "when to use"],
+        stub: "What this CLI solves, and what it does not.",
+    },
+    Section {
+        heading: "Gotchas",
+        accepted: &["gotcha"],
+        stub: "Login quirks, traps between versions, pitfalls of the environment.",
+    },
+    Section {
+        heading: "Debugging",
+        accepted: &["debugging"],
+        stub: "Where the logs are, and how common errors are mended.",
+    },
+    Section {
+        heading: "Reference",
+        accepted: &["reference"],
+        stub: "Links to the manual, the status page and support.",
+    },
+];
+
+pub fn sections(ctx: &Context<'_>) {
+    let Some(front) = ctx.doc.front else { return };
+    // Without a closing fence there is no telling where the body begins.
+    if front.close.is_empty() {
+        return;
+    }
+    let body = ctx.doc.body();
+    let mut found = [false; SECTIONS.len()];
+    for heading in headings(body) {
+        for (seen, section) in found.iter_mut().zip(&SECTIONS) {
+            *seen |= section.accepted.iter().any(|a| begins_with(heading, a));
+        }
+    }
+    let missing: Vec<&Section> = found
+        .iter()
+        .zip(&SECTIONS)
+        .filter_map(|(seen, section)| (!seen).then_some(section))
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = missing.iter().map(|s| s.heading).collect();
+    let message = match names.as_slice() {
+        [one] => format!("the body has no section `{one}`"),
+        _ if names.len() == SECTIONS.len() => {
+            "the body has none of the four recommended sections".to_owned()
+        }
+        _ => format!("the body has no section {}", one_of(&names)),
+    };
+    let line_break = if ctx.doc.text.contains("\r\n") {
+        "\r\n"
+    } else {
+        "\n"
+    };
+    let mut stubs = String::new();
+    if !ctx.doc.text.ends_with('\n') {
+        stubs.push_str(line_break);
+    }
+    for section in &missing {
+        for line in ["", &format!("## {}", section.heading), "", section.stub] {
+            stubs.push_str(line);
+            stubs.push_str(line_break);
+        }
+    }
+    ctx.report(
+        Draft::new(
+            &BODY_SECTIONS_RECOMMENDED,
+            Place::Bytes(front.close),
+            message,
+        )
+        .help("AIP-29 recommends `## When to reach for this CLI`, `## Gotchas`, `## Debugging` and `## Reference`")
+        .fix(
+            Safety::Safe,
+            format!("Append {} section stub(s)", missing.len()),
+            vec![Edit {
+                span: Span::empty(ctx.doc.text.len()),
+                text: stubs,
+            }],
+        ),
+    );
+}
+
+/// Texts of the `#` headings, code blocks left out.
+fn headings(body: &str) -> impl Iterator<Item = &str> {
+    let mut fence: Option<&str> = None;
+    body.lines().filter_map(move |line| {
+        let trimmed = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|m| trimmed.starts_with(m));
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            _ => {}
+        }
+        if fence.is_some() || !line.starts_with('#') {
+            return None;
+        }
+        let text = line.trim_start_matches('#');
+        text.starts_with([' ', '\t']).then(|| text.trim())
+    })
+}
+
+fn begins_with(text: &str, head: &str) -> bool {
+    text.get(..head.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_are_not_looked_for_in_code() {
+        let body = "## One\n```sh\n# not a heading\n```\n#tag\n### Two \n~~~\n## no\n";
+        assert_eq!(headings(body).collect::<Vec<_>>(), ["One", "Two"]);
+    }
+}

@@ -1,0 +1,297 @@
+//! Mending the `---` lines. A proposal counts only if the changed text reads as a manifest.
+
+use crate::finding::Edit;
+use agentproto_manifest::{Document, Span};
+
+/// A way to set the fences right.
+pub struct Proposal {
+    pub message: &'static str,
+    pub title: &'static str,
+    /// Where the fence belongs, or stands misspelt.
+    pub at: Span,
+    pub edits: Vec<Edit>,
+}
+
+/// For a file that seems to have no frontmatter: fields are there, the opening fence is not.
+pub fn opening(doc: &Document) -> Option<Proposal> {
+    let start = if doc.text.starts_with('\u{feff}') {
+        3
+    } else {
+        0
+    };
+    let first = lines(&doc.text, start).find(|line| !line.text.trim().is_empty())?;
+    let insert = || Proposal {
+        message: "the fields begin without an opening `---` line",
+        title: "Insert the opening `---`",
+        at: Span::empty(start),
+        edits: vec![edit(start, start, &format!("---{}", line_break(doc)))],
+    };
+    let replace = || Proposal {
+        message: "the opening line of the frontmatter is not exactly `---`",
+        title: "Write the opening line as `---`",
+        at: first.span(),
+        edits: vec![edit(start, first.end(), "---")],
+    };
+    let proposal = if looks_like_fence(first.text) {
+        replace()
+    } else if looks_like_field(first.text) {
+        insert()
+    } else {
+        return text_before(doc, start);
+    };
+    mends(doc, &proposal.edits).then_some(proposal)
+}
+
+/// A title or other text above the frontmatter. Only where the file's name says that it is
+/// a manifest: elsewhere two rules of a Markdown page would pass for fences.
+fn text_before(doc: &Document, start: usize) -> Option<Proposal> {
+    doc.doctype?;
+    let open = lines(&doc.text, start)
+        .take(24)
+        .find(|l| is_fence(l.text))?;
+    let close = lines(&doc.text, open.next).find(|l| is_fence(l.text))?;
+    let edits = move_behind(doc, Span::new(start, open.start), close.next);
+    mends(doc, &edits).then_some(Proposal {
+        message: "the opening `---` is not the first line of the file",
+        title: "Move the text above the frontmatter below it",
+        at: Span::new(start, open.start),
+        edits,
+    })
+}
+
+/// For an opening fence behind blank lines or comments.
+pub fn leading(doc: &Document, before: Span) -> Option<(&'static str, Vec<Edit>)> {
+    let front = doc.front?;
+    if doc.slice(before).trim().is_empty() {
+        let edits = vec![edit(before.start as usize, before.end as usize, "")];
+        return Some(("Remove the blank lines above the frontmatter", edits));
+    }
+    let edits = move_behind(doc, before, front.body.start as usize);
+    Some(("Move the comment above the frontmatter below it", edits))
+}
+
+/// For a frontmatter that never ends.
+pub fn closing(doc: &Document) -> Option<Proposal> {
+    let front = doc.front?;
+    let from = front.yaml.start as usize;
+    let fence = format!("---{}", line_break(doc));
+    if let Some(line) = lines(&doc.text, from).find(|l| looks_like_fence(l.text)) {
+        let proposal = Proposal {
+            message: "the closing line of the frontmatter is not exactly `---`",
+            title: "Write the closing line as `---`",
+            at: line.span(),
+            edits: vec![edit(line.start, line.end(), "---")],
+        };
+        if mends(doc, &proposal.edits) {
+            return Some(proposal);
+        }
+    }
+    let message = "the frontmatter is never closed by a second `---` line";
+    let title = "Insert the closing `---`";
+    // The fence goes behind the last line with text before the first line of the body.
+    let mut end_of_fields = from;
+    for line in lines(&doc.text, from) {
+        if begins_body(line.text) {
+            let edits = vec![edit(end_of_fields, end_of_fields, &fence)];
+            if mends(doc, &edits) {
+                return Some(Proposal {
+                    message,
+                    title,
+                    at: Span::empty(end_of_fields),
+                    edits,
+                });
+            }
+            break;
+        }
+        if !line.text.trim().is_empty() {
+            end_of_fields = line.next;
+        }
+    }
+    let end = doc.text.len();
+    let glue = if doc.text.ends_with('\n') {
+        ""
+    } else {
+        line_break(doc)
+    };
+    let edits = vec![edit(end, end, &format!("{glue}{fence}"))];
+    mends(doc, &edits).then_some(Proposal {
+        message,
+        title,
+        at: Span::empty(end),
+        edits,
+    })
+}
+
+fn move_behind(doc: &Document, moved: Span, behind: usize) -> Vec<Edit> {
+    let eol = line_break(doc);
+    let text = doc.slice(moved).trim();
+    let glue = if doc.text.ends_with('\n') || behind < doc.text.len() {
+        ""
+    } else {
+        eol
+    };
+    vec![
+        edit(moved.start as usize, moved.end as usize, ""),
+        edit(behind, behind, &format!("{glue}{eol}{text}{eol}")),
+    ]
+}
+
+fn mends(doc: &Document, edits: &[Edit]) -> bool {
+    let mut text = doc.text.clone();
+    // Edits are in reading order; from the back none shifts another.
+    for edit in edits.iter().rev() {
+        let range = edit.span.range();
+        if text.get(range.clone()).is_none() {
+            return false;
+        }
+        text.replace_range(range, &edit.text);
+    }
+    let mended = Document::parse(doc.path.clone(), text);
+    mended.root.is_some() && mended.problems.is_empty()
+}
+
+fn edit(start: usize, end: usize, text: &str) -> Edit {
+    Edit {
+        span: Span::new(start, end),
+        text: text.to_owned(),
+    }
+}
+
+fn line_break(doc: &Document) -> &'static str {
+    if doc.text.contains("\r\n") {
+        "\r\n"
+    } else {
+        "\n"
+    }
+}
+
+struct Line<'a> {
+    start: usize,
+    /// Without the line break.
+    text: &'a str,
+    next: usize,
+}
+
+impl Line<'_> {
+    fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+    fn span(&self) -> Span {
+        Span::new(self.start, self.end())
+    }
+}
+
+fn lines(text: &str, from: usize) -> impl Iterator<Item = Line<'_>> {
+    let mut at = from;
+    let rest = text.get(from..).unwrap_or("");
+    rest.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        Line {
+            start,
+            text: line.trim_end_matches(['\n', '\r']),
+            next: at,
+        }
+    })
+}
+
+fn is_fence(line: &str) -> bool {
+    line.starts_with("---") && line.trim_end() == "---"
+}
+
+/// `--`, `-----`, ` ---`, `***`, `___`, `...` or long dashes: meant as a fence, but none.
+fn looks_like_fence(line: &str) -> bool {
+    let marks = line.trim();
+    let only = |c: char| marks.chars().all(|m| m == c);
+    let long = marks.chars().count() >= 2;
+    !is_fence(line)
+        && !marks.is_empty()
+        && ((long && (only('-') || only('*') || only('_') || marks == "...")) || only('—'))
+}
+
+fn looks_like_field(line: &str) -> bool {
+    line.split_once(':').is_some_and(|(key, value)| {
+        !key.is_empty()
+            && key
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+            && (value.is_empty() || value.starts_with(' '))
+    })
+}
+
+/// A line that YAML at the top level of a mapping has no use for: a heading of the second
+/// level or below (one `#` may be a comment), or prose.
+fn begins_body(line: &str) -> bool {
+    if line.starts_with("##") {
+        return true;
+    }
+    let first = line.chars().next();
+    first.is_some_and(|c| c.is_alphabetic() || c == '*' || c == '>' || c == '`')
+        && !looks_like_field(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apply(doc: &Document, edits: &[Edit]) -> String {
+        let mut text = doc.text.clone();
+        for edit in edits.iter().rev() {
+            text.replace_range(edit.span.range(), &edit.text);
+        }
+        text
+    }
+
+    fn closed(text: &str) -> Option<String> {
+        let doc = Document::parse("SANDBOX.md", text.to_owned());
+        closing(&doc).map(|p| apply(&doc, &p.edits))
+    }
+
+    fn opened(text: &str) -> Option<String> {
+        let doc = Document::parse("SANDBOX.md", text.to_owned());
+        opening(&doc).map(|p| apply(&doc, &p.edits))
+    }
+
+    #[test]
+    fn a_closing_fence_goes_between_fields_and_body() {
+        let fixed = closed("---\na: 1\nb:\n  - x\n\n## Head\n\nText: more.\n").unwrap();
+        assert_eq!(
+            fixed,
+            "---\na: 1\nb:\n  - x\n---\n\n## Head\n\nText: more.\n"
+        );
+        let fixed = closed("---\na: 1\n\nSome words here.\n").unwrap();
+        assert_eq!(fixed, "---\na: 1\n---\n\nSome words here.\n");
+        assert_eq!(closed("---\na: 1").unwrap(), "---\na: 1\n---\n");
+        let crlf = closed("---\r\na: 1\r\n").unwrap();
+        assert_eq!(crlf, "---\r\na: 1\r\n---\r\n");
+    }
+
+    #[test]
+    fn a_misspelt_fence_is_replaced() {
+        for mark in ["----", "--", "***", "...", "—"] {
+            let fixed = closed(&format!("---\na: 1\n{mark}\n\nBody\n"));
+            assert_eq!(fixed.as_deref(), Some("---\na: 1\n---\n\nBody\n"), "{mark}");
+        }
+        assert_eq!(opened("----\na: 1\n---\n").unwrap(), "---\na: 1\n---\n");
+        assert_eq!(opened("\n ---\na: 1\n---\n").unwrap(), "---\na: 1\n---\n");
+    }
+
+    #[test]
+    fn an_opening_fence_is_inserted_or_moved() {
+        assert_eq!(
+            opened("a: 1\n---\nBody\n").unwrap(),
+            "---\na: 1\n---\nBody\n"
+        );
+        assert_eq!(
+            opened("# Title\n\n---\na: 1\n---\nBody\n").unwrap(),
+            "---\na: 1\n---\n\n# Title\nBody\n"
+        );
+        assert_eq!(opened("# Title\n\nText only.\n"), None);
+        assert_eq!(opened("+++\na = 1\n+++\n"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_mended_is_left_alone() {
+        assert_eq!(closed("---\na: [1\n\n## Head\n"), None);
+    }
+}

@@ -1,0 +1,350 @@
+//! What kept a file from being read, and what YAML oddities it has, as findings.
+
+use super::*;
+use crate::context::{Draft, Place, conclude};
+use crate::finding::{Edit, Finding, Safety};
+use crate::settings::RuleSet;
+use agentproto_manifest::{Document, Oddity, OddityKind, Problem, ProblemKind, Span};
+use agentproto_text::closest_of;
+
+/// Oddities shown per file; the last one counts the rest.
+const MOST_ODDITIES: usize = 20;
+
+/// Findings for what kept the file from being read; these need no doctype.
+pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
+    let known = doc.doctype.is_some() || doc.root.is_none();
+    if doc.problems.is_empty() && doc.oddities.is_empty() && known {
+        return Vec::new();
+    }
+    let mut drafts = Vec::new();
+    let unclosed = doc
+        .problems
+        .iter()
+        .any(|p| p.kind == ProblemKind::FenceUnclosed);
+    for problem in &doc.problems {
+        // The body read as YAML is no mistake of its own.
+        if !unclosed || problem.kind == ProblemKind::FenceUnclosed {
+            drafts.push(of_problem(doc, problem));
+        }
+    }
+    if !unclosed {
+        of_oddities(doc, &mut drafts);
+    }
+    if !known {
+        drafts.push(doctype_unknown(doc));
+    }
+    drafts
+        .into_iter()
+        .filter_map(|draft| {
+            let severity = rules.severity(draft.rule())?;
+            Some(conclude(doc, draft, severity))
+        })
+        .collect()
+}
+
+fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
+    let here = || Place::Bytes(problem.span);
+    let message = problem.message.as_str();
+    match problem.kind {
+        ProblemKind::Missing => missing(doc, problem),
+        ProblemKind::Empty => Draft::new(&FM_MISSING, here(), message)
+            .help("write the fields between the two `---` lines"),
+        ProblemKind::FenceNotFirst => {
+            let draft = Draft::new(&FM_DELIMITERS, here(), message)
+                .help("nothing but a byte order mark may stand before it");
+            match fences::leading(doc, problem.span) {
+                Some((title, edits)) => draft.fix(Safety::Safe, title, edits),
+                None => draft,
+            }
+        }
+        ProblemKind::FenceUnclosed => match fences::closing(doc) {
+            Some(p) => {
+                let draft = Draft::new(&FM_DELIMITERS, here(), p.message)
+                    .nearby(p.at, "the closing `---` belongs here");
+                draft.fix(Safety::Safe, p.title, p.edits)
+            }
+            None => Draft::new(&FM_DELIMITERS, here(), message)
+                .help("end the fields with a line that is exactly `---`"),
+        },
+        ProblemKind::NotUtf8 => {
+            Draft::new(&FM_ENCODING, here(), message).help("save the file as UTF-8")
+        }
+        ProblemKind::Syntax => syntax(problem),
+        ProblemKind::MultipleDocuments => Draft::new(&FM_YAML_SYNTAX, here(), message)
+            .help("keep one document; a `---` line inside the frontmatter starts another"),
+        ProblemKind::TooDeep | ProblemKind::TooManyNodes => {
+            Draft::new(&FM_YAML_SYNTAX, here(), message)
+                .help("no manifest needs that much; split it or drop the aliases")
+        }
+        ProblemKind::NotMapping => {
+            let found = match doc.slice(problem.span).chars().next() {
+                Some('-' | '[') => "a list",
+                _ => "a single value",
+            };
+            Draft::new(
+                &FM_NOT_MAPPING,
+                here(),
+                format!("the frontmatter is {found}, not a mapping of fields"),
+            )
+            .help("write one `field: value` per line")
+        }
+        ProblemKind::DuplicateKey => duplicate(doc, problem),
+        ProblemKind::KeyNotString => Draft::new(&FM_TYPE, here(), message)
+            .help("keys are plain text; quote the key if it begins with `[` or `{`"),
+    }
+}
+
+fn missing<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
+    if let Some(proposal) = fences::opening(doc) {
+        return Draft::new(&FM_DELIMITERS, proposal.at, proposal.message)
+            .help("the first line of the file is exactly `---`")
+            .fix(Safety::Safe, proposal.title, proposal.edits);
+    }
+    let text = doc.text.trim_start_matches('\u{feff}');
+    let message = if text.trim().is_empty() {
+        "the file is empty"
+    } else {
+        problem.message.as_str()
+    };
+    let help = if text.starts_with("+++") {
+        "`+++` begins TOML; manifests have YAML between two `---` lines"
+    } else {
+        "begin the file with a `---` line, the fields, and a second `---` line"
+    };
+    Draft::new(&FM_MISSING, problem.span, message).help(help)
+}
+
+fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
+    let first = problem.related.as_ref();
+    // The tree holds the first of the two; its pointer is that of both.
+    let entry = match (&doc.root, first) {
+        (Some(root), Some((span, _))) => find(root, *span),
+        _ => None,
+    };
+    let place = match entry {
+        Some(Place::Key(entry)) => Place::Part(&entry.value, problem.span),
+        _ => Place::Bytes(problem.span),
+    };
+    let draft = Draft::new(&FM_DUPLICATE_KEY, place, problem.message.as_str())
+        .help("keep one of the two; readers disagree on which of them counts");
+    match first {
+        Some((span, note)) => draft.nearby(*span, note.as_str()),
+        None => draft,
+    }
+}
+
+fn syntax<'d>(problem: &Problem) -> Draft<'d> {
+    let message = problem.message.as_str();
+    // The parser stumbles far behind a bracket that was never closed; that is the place to mend.
+    if let Some((bracket, note)) = &problem.related
+        && ["flow", "bracket", "eof", "expected ':'"]
+            .iter()
+            .any(|sign| message.contains(sign))
+    {
+        return Draft::new(
+            &FM_YAML_SYNTAX,
+            *bracket,
+            format!("the frontmatter is not valid YAML: {note}"),
+        )
+        .nearby(problem.span, "the YAML reader gave up here")
+        .help("close it, or quote the value if the bracket is part of a text");
+    }
+    let cause = CAUSES.iter().find(|cause| message.contains(cause.sign));
+    match cause {
+        Some(cause) => Draft::new(
+            &FM_YAML_SYNTAX,
+            problem.span,
+            format!("the frontmatter is not valid YAML: {}", cause.what),
+        )
+        .help(cause.help),
+        None => Draft::new(&FM_YAML_SYNTAX, problem.span, message),
+    }
+}
+
+/// A complaint of the parser, in the words of someone who writes manifests.
+struct Cause {
+    sign: &'static str,
+    what: &'static str,
+    help: &'static str,
+}
+
+/// The first that fits counts.
+const CAUSES: &[Cause] = &[
+    Cause {
+        sign: "mapping values are not allowed",
+        what: "a `: ` stands where no field can begin",
+        help: "quote a value that contains `: `, and indent the line like its neighbours",
+    },
+    Cause {
+        sign: "tab",
+        what: "a tab stands where YAML allows only spaces",
+        help: "indent with spaces",
+    },
+    Cause {
+        sign: "unknown escape character",
+        what: "an unknown escape in double quotes",
+        help: "a backslash begins an escape there; write patterns in single quotes: '(\\d+)'",
+    },
+    Cause {
+        sign: "anchor",
+        what: "a value begins with `*` or `&`, which name aliases and anchors",
+        help: "quote the value",
+    },
+    Cause {
+        sign: "unexpected character",
+        what: "a value begins with a character that YAML keeps for itself",
+        help: "quote a value that begins with `@`, `%` or a backtick",
+    },
+    Cause {
+        sign: "quoted scalar, found unexpected end",
+        what: "a quote is never closed",
+        help: "close the quote on the same line",
+    },
+    Cause {
+        sign: "invalid indentation in quoted scalar",
+        what: "a quoted text runs on into the next field",
+        help: "close the quote on the same line",
+    },
+    Cause {
+        sign: "block sequence entries are not allowed",
+        what: "a list begins on the line of its key",
+        help: "put the items on their own lines, below the key",
+    },
+    Cause {
+        sign: "tag",
+        what: "a value begins with `!`, which names a tag",
+        help: "quote the value",
+    },
+    Cause {
+        sign: "did not find expected key",
+        what: "this line is not indented like its neighbours",
+        help: "keys of one mapping, and items of one list, begin in the same column",
+    },
+    Cause {
+        sign: "expected '-' indicator",
+        what: "a line among the items of a list is no item",
+        help: "items of one list begin with `- ` in the same column",
+    },
+    Cause {
+        sign: "indent",
+        what: "the indentation does not fit",
+        help: "indent this line like its neighbours",
+    },
+    Cause {
+        sign: "':'",
+        what: "a key has no colon, here or on the line above",
+        help: "write `key: value`, with a blank behind the colon",
+    },
+];
+
+fn of_oddities<'d>(doc: &'d Document, drafts: &mut Vec<Draft<'d>>) {
+    let more = doc.oddities.len().saturating_sub(MOST_ODDITIES);
+    for (i, oddity) in doc.oddities.iter().take(MOST_ODDITIES).enumerate() {
+        let rest = match more {
+            n if n > 0 && i + 1 == MOST_ODDITIES => format!(" (and {n} more in this file)"),
+            _ => String::new(),
+        };
+        drafts.push(of_oddity(doc, *oddity, &rest));
+    }
+}
+
+fn of_oddity<'d>(doc: &'d Document, oddity: Oddity, rest: &str) -> Draft<'d> {
+    let place = doc.root.as_ref().and_then(|root| find(root, oddity.span));
+    let text = doc.slice(oddity.span);
+    let feature = |what: &str, help: &str| {
+        let place = place.clone().unwrap_or(Place::Bytes(oddity.span));
+        Draft::new(&FM_YAML_FEATURE, place, format!("{what}{rest}")).help(help)
+    };
+    match oddity.kind {
+        OddityKind::Anchor => feature(
+            "an anchor (`&name`) stands in the frontmatter",
+            "remove it and write the value out where it is used",
+        ),
+        OddityKind::Alias => feature(
+            "an alias (`*name`) stands in the frontmatter",
+            "write the value out",
+        ),
+        OddityKind::MergeKey => feature(
+            "a merge key (`<<`) stands in the frontmatter",
+            "write the merged fields out",
+        ),
+        OddityKind::Tag => feature(
+            "a tag (`!name`) stands in the frontmatter",
+            "remove the tag, or quote the value if `!` is part of it",
+        ),
+        OddityKind::Yaml11 => yaml11(place, text, oddity.span, rest),
+    }
+}
+
+fn yaml11<'d>(place: Option<Place<'d>>, text: &str, span: Span, rest: &str) -> Draft<'d> {
+    // Where YAML 1.2 sees text, quotes change nothing for it and settle the matter.
+    let is_text = match &place {
+        Some(Place::Value(node)) => node.as_str().is_some(),
+        Some(Place::Key(entry)) => entry.key_kind == KeyKind::Str,
+        _ => false,
+    };
+    let here = place.unwrap_or(Place::Bytes(span));
+    if !is_text {
+        return Draft::new(
+            &FM_YAML11_SCALAR,
+            here,
+            format!("`{text}` is a decimal number in YAML 1.2 and an octal one in YAML 1.1{rest}"),
+        )
+        .help("drop the leading zero, or quote the value if it is text");
+    }
+    let other = match text.as_bytes().first() {
+        Some(b'0'..=b'9' | b'+' | b'-') => "a number",
+        _ => "a boolean",
+    };
+    Draft::new(
+        &FM_YAML11_SCALAR,
+        here,
+        format!("`{text}` is text in YAML 1.2 and {other} in YAML 1.1{rest}"),
+    )
+    .help(format!("quote it: \"{text}\""))
+    .fix(
+        Safety::Safe,
+        format!("Quote `{text}`"),
+        vec![Edit {
+            span,
+            text: format!("\"{text}\""),
+        }],
+    )
+}
+
+/// The key or value at exactly these bytes.
+fn find(node: &Node, span: Span) -> Option<Place<'_>> {
+    if node.span == span && !node.is_map() {
+        return Some(Place::Value(node));
+    }
+    match &node.value {
+        Value::Map(entries) => entries.iter().find_map(|entry| {
+            if entry.key_span == span {
+                Some(Place::Key(entry))
+            } else {
+                find(&entry.value, span)
+            }
+        }),
+        Value::Seq(items) => items.iter().find_map(|item| find(item, span)),
+        _ => None,
+    }
+}
+
+fn doctype_unknown(doc: &Document) -> Draft<'_> {
+    let open = doc.front.map_or(Span::default(), |front| front.open);
+    let name = doc.path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+    let names = Doctype::ALL.map(Doctype::file_name);
+    let help = match closest_of(name, names) {
+        Some(meant) => format!("did you mean to name it `{meant}`? Case matters"),
+        None => format!(
+            "name it after its format ({}), or `NAME.ACP.md` and so on; or do not lint it",
+            names.join(", ")
+        ),
+    };
+    Draft::new(
+        &FM_DOCTYPE_UNKNOWN,
+        open,
+        "neither the file name nor the fields tell what manifest this is",
+    )
+    .help(help)
+}

@@ -1,0 +1,97 @@
+//! A check with a defect, for tests of what happens then. It is in every build, so that the tests
+//! of the command line can arm it; unarmed it costs one load per document.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::context::Context;
+use crate::registry::{Check, Family};
+use agentproto_manifest::Doctype;
+
+/// Whether the check may fail.
+pub static ARMED: AtomicBool = AtomicBool::new(false);
+
+/// Frontmatter that the check fails on.
+pub const TRIGGER: &str = "metadata: {fail-on-purpose: true}";
+
+pub static FAMILY: Family = Family {
+    name: "faulty",
+    rules: &[],
+    checks: &[Check {
+        doctypes: &Doctype::ALL,
+        run: check,
+    }],
+    claim: None,
+};
+
+fn check(ctx: &Context<'_>) {
+    if ARMED.load(Ordering::Relaxed) && ctx.root.at(&["metadata", "fail-on-purpose"]).is_some() {
+        panic!("on purpose");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Profile, Report, RuleSet, Skip, lint_files};
+    use agentproto_manifest::{Disk, Overlay};
+
+    /// Lints a hundred files with a mistake, and among them one that the check fails on.
+    fn lint(rules: &RuleSet, name: &str, threads: usize, skip: Option<&Skip<'_>>) -> Report {
+        ARMED.store(true, Ordering::Relaxed);
+        let mut texts = Overlay::new(&Disk);
+        let mut add = |path: String, text: String| texts.texts.insert(path.into(), Some(text));
+        for i in 0..100 {
+            add(
+                format!("no-such-place/b{i}/TOOL.md"),
+                "---\nodd: 1\n---\n".to_owned(),
+            );
+        }
+        add(
+            format!("no-such-place/b50/{name}"),
+            format!("---\nodd: 1\n{TRIGGER}\n---\n"),
+        );
+        let mut paths: Vec<_> = texts.texts.keys().cloned().collect();
+        paths.sort();
+        let mut options = Options::new(rules, &texts, "no-such-place");
+        options.threads = threads;
+        options.skip = skip;
+        lint_files(&paths, &options)
+    }
+
+    fn count(report: &Report, slug: &str) -> usize {
+        let of_rule = report.findings.iter().filter(|f| f.rule.slug == slug);
+        of_rule.count()
+    }
+
+    #[test]
+    fn the_file_gets_a_finding_and_the_others_are_linted() {
+        let rules = RuleSet::profile_defaults(Profile::Default);
+        // Operators are judged last, by other code.
+        for name in ["CLI.md", "OPERATOR.md"] {
+            for threads in [1, 4] {
+                let report = lint(&rules, name, threads, None);
+                assert_eq!(report.files.len(), 101);
+                assert_eq!(count(&report, "fm-unknown-field"), 100);
+                let mut faults = report
+                    .findings
+                    .iter()
+                    .filter(|f| f.rule.slug == "internal-fault");
+                let fault = faults.next().expect("a finding");
+                assert!(faults.next().is_none());
+                assert!(fault.file.ends_with(format!("b50/{name}")));
+                assert_eq!(fault.severity, fault.rule.severity);
+                assert_eq!((fault.start.line, fault.start.column), (1, 1));
+                assert!(!fault.message.contains("on purpose"));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_turns_it_off() {
+        let mut rules = RuleSet::profile_defaults(Profile::Spec);
+        rules.ignore(&["*".to_owned()]).expect("rules");
+        let report = lint(&rules, "CLI.md", 1, Some(&|_, _| true));
+        assert_eq!(report.findings.len(), 1);
+        assert_eq!(count(&report, "internal-fault"), 1);
+    }
+}

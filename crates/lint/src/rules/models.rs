@@ -1,0 +1,387 @@
+//! Models that the agent can use, and the worked examples of the manifest.
+
+use super::options::is_env_name;
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::{Edit, Safety};
+use crate::registry::{Check, Family};
+use crate::rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity};
+use crate::shape::{self, Keyword, Violation};
+use agentproto_manifest::{Doctype, Node, RefRole};
+use agentproto_text::closest_of;
+
+pub static FAMILY: Family = Family {
+    name: "models",
+    rules: &[
+        &MODELS_ALLOWED_TYPE,
+        &MODELS_DEFAULT_IN_ALLOWED,
+        &MODELS_OPTION_MISMATCH,
+        &MODELS_ENV_NOT_IN_AUTH,
+        &MODELS_DENY_HITS_ALLOWED,
+        &EX45_FIELDS,
+    ],
+    checks: &[Check {
+        doctypes: &[Doctype::AgentCli],
+        run: check,
+    }],
+    claim: Some(claim),
+};
+
+const BASE: Rule = Rule {
+    scope: Scope::CrossField,
+    ..Rule::aip45("Frontmatter")
+};
+
+const fn over(yaml: &'static str) -> Example {
+    Example::over("gull", "AGENT-CLI.md", yaml)
+}
+
+pub static MODELS_ALLOWED_TYPE: Rule = Rule {
+    slug: "models-allowed-type",
+    title: "An allowed model is not written as a string",
+    decides: &["A45-FM-17"],
+    scope: Scope::Field,
+    what: "Every item of `models.allowed` is a string.",
+    why: "Hosts compare the name that a caller asks for with these texts.",
+    bad: over("models:\n  allowed:\n    - id: shorebird-1\n      label: Shorebird\n"),
+    good: over("models:\n  allowed:\n    - shorebird-1\n"),
+    note: Some(
+        "D2: the reference implementation also takes objects. By the schema they are errors; in profile \
+         `reference` they are known drift, a warning of `fm-known-drift-field`.",
+    ),
+    ..BASE
+};
+
+pub static MODELS_DEFAULT_IN_ALLOWED: Rule = Rule {
+    slug: "models-default-in-allowed",
+    title: "The default model is not among the allowed ones",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    decides: &["A45-FM-17"],
+    what: "`models.default` is one of `models.allowed`.",
+    why: "A host that keeps to the list refuses the model that the manifest itself asks for.",
+    bad: over("models:\n  default: shorebird-2\n  allowed: [shorebird-1]\n"),
+    good: over("models:\n  default: shorebird-1\n  allowed: [shorebird-1]\n"),
+    ..BASE
+};
+
+pub static MODELS_OPTION_MISMATCH: Rule = Rule {
+    slug: "models-option-mismatch",
+    title: "The option `model` offers a model that is not allowed",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    what: "Every value of the option `model` is in `models.allowed`.",
+    why: "A caller may choose it, and then it is refused or, worse, used against the list.",
+    bad: over(
+        "options:\n  - id: model\n    type: enum\n    enum: [shorebird-1, shorebird-2]\n    bin_args_template: [--model, \"{value}\"]\n",
+    ),
+    good: over(
+        "options:\n  - id: model\n    type: enum\n    enum: [shorebird-1]\n    bin_args_template: [--model, \"{value}\"]\n",
+    ),
+    ..BASE
+};
+
+pub static MODELS_ENV_NOT_IN_AUTH: Rule = Rule {
+    slug: "models-env-not-in-auth",
+    title: "A model needs a variable that the manifest does not authenticate with",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    fix: FixKind::Safe,
+    what: "Every variable in `models.env` is listed in `auth.state.env`.",
+    why: "Only listed variables are filled from SECRETS.md, so that model would start without its key.",
+    bad: over("models:\n  env:\n    shorebird: GULL_API_KEY\n    tern: GULL_E2B_KEY\n"),
+    good: over("models:\n  env:\n    shorebird: GULL_API_KEY\n"),
+    ..BASE
+};
+
+pub static MODELS_DENY_HITS_ALLOWED: Rule = Rule {
+    slug: "models-deny-hits-allowed",
+    title: "A model is both allowed and denied",
+    level: Level::Derived,
+    what: "No model of `models.allowed` is hit by `models.deny`. Judged in profile `reference` only.",
+    why: "The two lists contradict each other, and the denial wins.",
+    bad: over("models:\n  allowed: [shorebird-1]\n  deny: [shorebird-*]\n"),
+    good: over("models:\n  allowed: [shorebird-1]\n  deny: [pelican-*]\n"),
+    note: Some(
+        "D3: `models.deny` is a field of the reference implementation; in other profiles it is unknown.",
+    ),
+    ..BASE
+};
+
+pub static EX45_FIELDS: Rule = Rule {
+    slug: "ex45-fields",
+    title: "An example lacks a field or has one that does not belong",
+    decides: &["A45-CONF-01"],
+    scope: Scope::Field,
+    fix: FixKind::Suggest,
+    what: "An example of an agent has `goal` and `prompt`, may have `note`, and has nothing else.",
+    why: "Hosts show the examples as prompts to send; the `cmd` of AIP-29 means nothing to an agent.",
+    bad: over("examples:\n  - goal: collect sources\n    cmd: gull find tides\n"),
+    good: over("examples:\n  - goal: collect sources\n    prompt: Find papers on tides.\n"),
+    ..BASE
+};
+
+fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+    if v.rule == &MODELS_ALLOWED_TYPE {
+        match v.node.is_map() {
+            true => object(ctx, v.node),
+            false => ctx.report(shape::draft(ctx, v)),
+        }
+    } else if v.rule == &EX45_FIELDS {
+        example(ctx, v);
+    } else {
+        return false;
+    }
+    true
+}
+
+/// A list in the form of the reference implementation is one mistake, told at its first object.
+fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
+    let items = ctx
+        .root
+        .at(&["models", "allowed"])
+        .map_or(&[][..], Node::items);
+    let mut objects = items.iter().filter(|item| item.is_map());
+    if !objects
+        .next()
+        .is_some_and(|first| std::ptr::eq(first, node))
+    {
+        return;
+    }
+    let message = match objects.count() {
+        0 => "this model is a mapping, where a string is wanted".to_owned(),
+        more => {
+            format!("this model and {more} more in the list are mappings, where strings are wanted")
+        }
+    };
+    ctx.report(
+        Draft::new(&MODELS_ALLOWED_TYPE, node, message)
+            .help("write the name of each model as a plain string"),
+    );
+}
+
+fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let item = v.node;
+    if v.keyword == Keyword::Required {
+        // `cmd` in place of `prompt` is one mistake, told at `cmd`.
+        let replaced = v.missing.as_deref() == Some("prompt") && item.has("cmd");
+        if !replaced {
+            ctx.report(
+                shape::draft(ctx, v).help("an example has a `goal` and the `prompt` to send"),
+            );
+        }
+        return;
+    }
+    let Some(entry) = v.entry else {
+        return ctx.report(shape::draft(ctx, v));
+    };
+    if entry.key == "cmd" {
+        ctx.report(
+            Draft::new(
+                &EX45_FIELDS,
+                entry,
+                "`cmd` belongs to the examples of AIP-29; an agent is given a `prompt`",
+            )
+            .help("write what one would say to the agent under `prompt`"),
+        );
+    } else {
+        ctx.report(shape::draft(ctx, v));
+    }
+}
+
+fn check(ctx: &Context<'_>) {
+    let Some(models) = ctx.root.get("models") else {
+        return;
+    };
+    let allowed = models.get("allowed");
+    if let Some(allowed) = allowed.filter(|list| comparable(list)) {
+        if let Some(default) = models.get("default") {
+            default_allowed(ctx, default, allowed);
+        }
+        option_allowed(ctx, allowed);
+    }
+    if let Some(env) = models.get("env") {
+        variables(ctx, env);
+    }
+    if ctx.profile == Profile::Reference
+        && let (Some(allowed), Some(deny)) = (allowed, models.get("deny"))
+    {
+        denied(ctx, allowed, deny);
+    }
+}
+
+/// A list that has items, all of them strings.
+fn comparable(list: &Node) -> bool {
+    let items = list.items();
+    !items.is_empty() && items.iter().all(|item| item.as_str().is_some())
+}
+
+fn contains(list: &Node, text: &str) -> bool {
+    list.strings().any(|(item, _)| item == text)
+}
+
+fn default_allowed<'d>(ctx: &Context<'d>, default: &'d Node, allowed: &'d Node) {
+    let Some(name) = default.as_str().filter(|name| !contains(allowed, name)) else {
+        return;
+    };
+    let draft = Draft::new(
+        &MODELS_DEFAULT_IN_ALLOWED,
+        default,
+        format!("the default model `{name}` is not in `models.allowed`"),
+    )
+    .nearby(allowed.span, "the allowed models");
+    ctx.report(
+        match closest_of(name, allowed.strings().map(|(item, _)| item)) {
+            Some(meant) => draft.help(format!(
+                "did you mean `{meant}`? Else add `{name}` to the list"
+            )),
+            None => draft.help(format!(
+                "add `{name}` to the list, or choose a default from it"
+            )),
+        },
+    );
+}
+
+fn option_allowed<'d>(ctx: &Context<'d>, allowed: &'d Node) {
+    let options = ctx.root.get("options").map_or(&[][..], Node::items);
+    let model = options
+        .iter()
+        .find(|o| o.str_at(&["id"]) == Some("model") && o.str_at(&["type"]) == Some("enum"));
+    let Some(choices) = model.and_then(|option| option.get("enum")) else {
+        return;
+    };
+    for (name, item) in choices
+        .strings()
+        .filter(|(name, _)| !contains(allowed, name))
+    {
+        ctx.report(
+            Draft::new(
+                &MODELS_OPTION_MISMATCH,
+                item,
+                format!("the option `model` offers `{name}`, which `models.allowed` does not have"),
+            )
+            .help("add it to `models.allowed`, or take it out of the option")
+            .nearby(allowed.span, "the allowed models"),
+        );
+    }
+}
+
+fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
+    // Without `auth` the advice is to have one, which is another rule's.
+    let Some(auth) = ctx.root.get("auth").filter(|auth| auth.is_map()) else {
+        return;
+    };
+    let listed = auth.at(&["state", "env"]);
+    for entry in env.entries() {
+        let Some(name) = entry.value.as_str() else {
+            continue;
+        };
+        // Names that no variable can have, here or in the list, have their own findings.
+        let settled = listed.is_some_and(|list| {
+            !list.is_seq()
+                || list
+                    .strings()
+                    .any(|(item, _)| item == name || !is_env_name(item))
+        });
+        if settled || !is_env_name(name) {
+            continue;
+        }
+        let mut draft = Draft::new(
+            &MODELS_ENV_NOT_IN_AUTH,
+            &entry.value,
+            format!(
+                "models of `{}` need `{name}`, which `auth.state.env` does not list",
+                entry.key
+            ),
+        )
+        .help(format!(
+            "add `{name}` to `auth.state.env` and declare its secret in SECRETS.md"
+        ));
+        if let Some(list) = listed {
+            draft = draft.nearby(list.span, "the variables that are filled");
+        }
+        ctx.report(draft.fix_if(
+            Safety::Safe,
+            format!("Add `{name}` to `auth.state.env`"),
+            listing(ctx, listed, name),
+        ));
+    }
+}
+
+/// Lists the variable, unless that would only move the gap to SECRETS.md.
+fn listing(ctx: &Context<'_>, listed: Option<&Node>, name: &str) -> Option<Vec<Edit>> {
+    let list = listed?;
+    if let Some((_, secrets)) = ctx.bound(RefRole::Secrets) {
+        let slug = name.to_ascii_lowercase().replace('_', "-");
+        let declared = secrets.root.as_ref()?.get("secrets")?.items();
+        declared
+            .iter()
+            .find(|secret| secret.str_at(&["slug"]) == Some(&slug))?;
+    }
+    edits::append_item(ctx.doc, list, name)
+}
+
+fn denied<'d>(ctx: &Context<'d>, allowed: &'d Node, deny: &'d Node) {
+    for item in allowed.items() {
+        let Some(name) = item.as_str().or_else(|| item.str_at(&["id"])) else {
+            continue;
+        };
+        if let Some((pattern, node)) = deny.strings().find(|(pattern, _)| hits(pattern, name)) {
+            ctx.report(
+                Draft::new(
+                    &MODELS_DENY_HITS_ALLOWED,
+                    item,
+                    format!("`{name}` is allowed here, but `models.deny` has `{pattern}`"),
+                )
+                .help("take it out of one of the two lists")
+                .nearby(node.span, "denied here"),
+            );
+        }
+    }
+}
+
+/// A name, or a pattern in which `*` stands for any text.
+fn hits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or(""),
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hits;
+
+    #[test]
+    fn patterns_hit_names() {
+        for (pattern, name) in [
+            ("a", "a"),
+            ("a*", "abc"),
+            ("*c", "abc"),
+            ("a*c", "abc"),
+            ("*", ""),
+            ("a*b*c", "axbyc"),
+        ] {
+            assert!(hits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("a", "ab"),
+            ("a*", "ba"),
+            ("ab*bc", "abc"),
+            ("", "a"),
+            ("a*b*c", "acb"),
+        ] {
+            assert!(!hits(pattern, name), "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Modes: the named ways of running, of which one is active per turn.
+
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::registry::{Check, Family};
+use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
+use crate::shape::{Violation, repeated_texts};
+use agentproto_manifest::{Doctype, Node};
+use agentproto_text::closest_of;
+
+pub static FAMILY: Family = Family {
+    name: "modes",
+    rules: &[
+        &MODE_ID_PATTERN,
+        &MODE_ID_UNIQUE,
+        &MODE_EXTRA_PATCH,
+        &MODE_EMPTY,
+        &MODE_DANGEROUS,
+    ],
+    checks: &[Check {
+        doctypes: &[Doctype::AgentCli],
+        run: check,
+    }],
+    claim: Some(claim),
+};
+
+const BASE: Rule = Rule::aip45("Conformance");
+
+const FILE: &str = "AGENT-CLI.md";
+
+pub static MODE_ID_PATTERN: Rule = Rule {
+    slug: "mode-id-pattern",
+    title: "The id of a mode has characters that it may not have",
+    decides: &["A45-CONF-07", "A45-FM-19"],
+    fix: FixKind::Safe,
+    what: "The id of a mode is made of lower-case letters, digits and `-`, at most 64 of them.",
+    why: "Operators choose the mode by this id, and hosts refuse ids of another form.",
+    bad: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: Proof_Read\n    bin_args_append: [--proof]\n",
+    ),
+    good: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: proof-read\n    bin_args_append: [--proof]\n",
+    ),
+    ..BASE
+};
+
+pub static MODE_ID_UNIQUE: Rule = Rule {
+    slug: "mode-id-unique",
+    title: "Two modes have the same id",
+    decides: &["A45-CONF-06"],
+    scope: Scope::CrossField,
+    what: "Every mode has an id of its own.",
+    why: "An operator names the mode by its id; with two of them nobody can tell which one runs.",
+    bad: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: proof\n    bin_args_append: [--proof]\n  - id: proof\n    bin_args_append: [--strict]\n",
+    ),
+    good: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: proof\n    bin_args_append: [--proof]\n  - id: strict\n    bin_args_append: [--strict]\n",
+    ),
+    note: Some(
+        "C15: the JSON Schema cannot say this; the conformance list does, and we follow it.",
+    ),
+    ..BASE
+};
+
+pub static MODE_EXTRA_PATCH: Rule = Rule {
+    slug: "mode-extra-patch",
+    title: "A mode changes more than arguments and environment",
+    decides: &["A45-CONF-08"],
+    what: "A mode has `id`, `description`, `bin_args_append` and `env`, and nothing else.",
+    why: "A mode may only add arguments and variables; whatever else it asks for is refused or ignored.",
+    bad: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: proof\n    bin_args: [--proof]\n",
+    ),
+    good: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: proof\n    bin_args_append: [--proof]\n",
+    ),
+    note: Some(
+        "D4, D5 and D10: the reference implementation also reads `bin_args_prepend`, `env_unset`, `kind`, \
+         `status`, `status_note` and `apply`. In profile `reference` these are known drift, a warning of \
+         `fm-known-drift-field`.",
+    ),
+    ..BASE
+};
+
+pub static MODE_EMPTY: Rule = Rule {
+    slug: "mode-empty",
+    title: "A mode changes nothing",
+    severity: Severity::Info,
+    level: Level::May,
+    source: Source::aip45("Modes"),
+    decides: &["A45-MODE-05"],
+    scope: Scope::CrossField,
+    what: "A mode other than `default` adds an argument or a variable.",
+    why: "Running without any mode changes nothing either, so choosing this one has no effect.",
+    bad: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: default\n  - id: proof\n    description: Marks mistakes.\n",
+    ),
+    good: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: default\n  - id: proof\n    bin_args_append: [--proof]\n",
+    ),
+    note: Some(
+        "C26: the claude-code example starts another binary than the real adapter does, and upstream says that its mode flags have no effect there. Only what the manifest declares is judged, never what the binary makes of it.",
+    ),
+    ..BASE
+};
+
+pub static MODE_DANGEROUS: Rule = Rule {
+    slug: "mode-dangerous",
+    title: "A mode switches the agent's own safety off",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: Source::aip45("Modes"),
+    what: "No mode passes arguments that bypass permissions, approvals or the sandbox.",
+    why: "Any operator that may choose a mode may choose this one; the host's own gate on tool calls is then the only one left.",
+    bad: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: alone\n    bin_args_append: [--permission-mode, bypassPermissions]\n",
+    ),
+    good: Example::over(
+        "quill",
+        FILE,
+        "modes:\n  - id: alone\n    bin_args_append: [--permission-mode, plan]\n",
+    ),
+    ..BASE
+};
+
+const KNOWN: [&str; 4] = ["id", "description", "bin_args_append", "env"];
+
+fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+    if v.rule == &MODE_ID_PATTERN {
+        ctx.report(id_pattern(ctx, v.node));
+    } else if v.rule == &MODE_EXTRA_PATCH {
+        let Some(entry) = v.entry else {
+            return false;
+        };
+        let key = entry.key.as_str();
+        let draft = Draft::new(
+            &MODE_EXTRA_PATCH,
+            entry,
+            format!("`{key}` is not something that a mode may change"),
+        )
+        .help(match closest_of(key, KNOWN) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "a mode patches `bin_args_append` and `env` only".to_owned(),
+        });
+        ctx.report(draft);
+    } else {
+        return false;
+    }
+    true
+}
+
+fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
+    let draft = Draft::new(
+        &MODE_ID_PATTERN,
+        node,
+        "the id of a mode may have lower-case letters, digits and `-` only, and starts with a letter or digit",
+    );
+    let Some(mended) = node.as_str().and_then(|text| mend_id(text, '-')) else {
+        return draft.help("choose another id, for example `plan-only`");
+    };
+    let taken = ctx
+        .root
+        .get("modes")
+        .is_some_and(|modes| has_id(modes, &mended));
+    if taken {
+        return draft.help("choose an id that no other mode has");
+    }
+    let edits = edits::set_scalar(ctx.doc, node, &mended);
+    draft.help(format!("write `{mended}`")).fix_if(
+        Safety::Safe,
+        format!("Replace it by `{mended}`"),
+        edits,
+    )
+}
+
+/// Whether an entry of `modes` or `options` has this id.
+pub fn has_id(list: &Node, id: &str) -> bool {
+    list.items()
+        .iter()
+        .any(|item| item.str_at(&["id"]) == Some(id))
+}
+
+/// The id that was meant: lower case, with `joiner` between the words.
+pub fn mend_id(text: &str, joiner: char) -> Option<String> {
+    let mut id = String::new();
+    for c in text.trim().chars() {
+        match c {
+            'a'..='z' | '0'..='9' => id.push(c),
+            'A'..='Z' => id.push(c.to_ascii_lowercase()),
+            '-' | '_' | ' ' | '.' | '/' | ':' => {
+                if !id.is_empty() && !id.ends_with(joiner) {
+                    id.push(joiner);
+                }
+            }
+            _ => return None,
+        }
+    }
+    while id.ends_with(joiner) {
+        id.pop();
+    }
+    (1..=64).contains(&id.len()).then_some(id)
+}
+
+/// Reports every id that stands twice in a list of modes or options.
+pub fn unique_ids<'d>(ctx: &Context<'d>, rule: &'static Rule, list: &'d Node, what: &str) {
+    for (id, first) in repeated_texts(list.items().iter().filter_map(|item| item.get("id"))) {
+        let text = id.as_str().unwrap_or("");
+        ctx.report(
+            Draft::new(rule, id, format!("the {what} `{text}` is declared twice"))
+                .help("give one of them another id, or remove it")
+                .nearby(first.span, "first here"),
+        );
+    }
+}
+
+fn check(ctx: &Context<'_>) {
+    let Some(modes) = ctx.root.get("modes") else {
+        return;
+    };
+    unique_ids(ctx, &MODE_ID_UNIQUE, modes, "mode");
+    for mode in modes.items() {
+        empty(ctx, mode);
+        dangerous(ctx, mode);
+    }
+}
+
+fn empty<'d>(ctx: &Context<'d>, mode: &'d Node) {
+    let Some(id) = mode.get("id") else {
+        return;
+    };
+    let patched = mode.entries().iter().any(|e| match e.key.as_str() {
+        "id" | "description" => false,
+        // An empty list or map patches nothing; a wrong type or key has its own finding.
+        "bin_args_append" => !e.value.is_seq() || !e.value.items().is_empty(),
+        "env" => !e.value.is_map() || !e.value.entries().is_empty(),
+        _ => true,
+    });
+    if patched || id.as_str().is_none_or(|id| id == "default") {
+        return;
+    }
+    ctx.report(
+        Draft::new(
+            &MODE_EMPTY,
+            id,
+            "this mode adds no argument and no variable, so choosing it changes nothing",
+        )
+        .help("give it `bin_args_append` or `env`; only a mode called `default` may go without"),
+    );
+}
+
+/// Parts of arguments that switch permissions, approvals or confinement off.
+const DANGEROUS: [&str; 9] = [
+    "bypass",
+    "yolo",
+    "skip-permission",
+    "skip_permission",
+    "skippermission",
+    "dangerously",
+    "danger-full-access",
+    "no-sandbox",
+    "disable-sandbox",
+];
+
+fn is_dangerous(text: &str) -> bool {
+    let lower;
+    let text = if text.bytes().any(|b| b.is_ascii_uppercase()) {
+        lower = text.to_ascii_lowercase();
+        &lower
+    } else {
+        text
+    };
+    DANGEROUS.iter().any(|word| text.contains(word))
+}
+
+/// One finding per mode, at the argument that does it, else at the telling name.
+fn dangerous<'d>(ctx: &Context<'d>, mode: &'d Node) {
+    let args = mode.get("bin_args_append");
+    let variables = mode.get("env").map_or(&[][..], Node::entries).iter();
+    let place = args
+        .and_then(|args| {
+            args.items()
+                .iter()
+                .find(|a| a.as_str().is_some_and(is_dangerous))
+        })
+        .or_else(|| {
+            let on = |value: &Node| !matches!(value.as_str(), Some("" | "0" | "false"));
+            variables
+                .clone()
+                .find(|e| is_dangerous(&e.key) && on(&e.value))
+                .map(|e| &e.value)
+        })
+        .or_else(|| {
+            mode.get("id")
+                .filter(|id| id.as_str().is_some_and(is_dangerous))
+        });
+    if let Some(node) = place {
+        ctx.report(
+            Draft::new(
+                &MODE_DANGEROUS,
+                node,
+                "this mode lets the agent act without its own permission checks",
+            )
+            .help("leave it out, or keep it behind the host's policy and say so in `description`"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_mended() {
+        assert_eq!(mend_id("Plan_Only", '-').as_deref(), Some("plan-only"));
+        assert_eq!(mend_id("max-turns", '_').as_deref(), Some("max_turns"));
+        assert_eq!(mend_id("-a--b-", '-').as_deref(), Some("a-b"));
+        assert_eq!(mend_id("", '-'), None);
+        assert_eq!(mend_id("---", '-'), None);
+        assert_eq!(mend_id("plän", '-'), None);
+        assert_eq!(mend_id(&"a".repeat(65), '-'), None);
+    }
+
+    #[test]
+    fn danger_is_seen_in_any_case() {
+        assert!(is_dangerous("bypassPermissions"));
+        assert!(is_dangerous("--dangerously-skip-permissions"));
+        assert!(is_dangerous("--YOLO"));
+        assert!(!is_dangerous("acceptEdits"));
+    }
+}

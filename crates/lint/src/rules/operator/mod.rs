@@ -1,0 +1,339 @@
+//! The runtime binding of OPERATOR.md (AIP-9) against the AGENT-CLI.md that it names.
+
+mod catalog;
+
+use std::sync::Arc;
+
+use catalog::*;
+
+use crate::context::{Context, Draft};
+use crate::registry::{Check, Family};
+use crate::shape::Violation;
+use agentproto_manifest::{Doctype, Document, Entry, Node, RefRole, Value};
+use agentproto_text::credentials::{is_secret_name, is_token};
+use agentproto_text::{closest_of, one_of, short};
+
+pub static FAMILY: Family = Family {
+    name: "operator",
+    rules: &[
+        &OP_REF_REQUIRED,
+        &OP_REF_UNRESOLVED,
+        &OP_MODE_UNKNOWN,
+        &OP_OPTION_UNKNOWN,
+        &OP_OPTION_VALUE,
+        &OP_CONTINUATION_UNSUPPORTED,
+        &OP_SESSION_RESUMABLE,
+    ],
+    checks: &[Check {
+        doctypes: &[Doctype::Operator],
+        run: check,
+    }],
+    claim: Some(claim),
+};
+
+fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+    if v.rule != &OP_REF_REQUIRED {
+        return false;
+    }
+    let mut draft = Draft::new(
+        v.rule,
+        v.place.clone(),
+        "the runtime is an agent CLI, and `ref` does not say which",
+    )
+    .help("add `ref` with the id or the path of an AGENT-CLI.md");
+    if let Some(kind) = v.node.get("kind") {
+        draft = draft.nearby(kind.span, "the kind of runtime");
+    }
+    ctx.report(draft);
+    true
+}
+
+fn check(ctx: &Context<'_>) {
+    let Some(runtime) = ctx.root.get("runtime") else {
+        return;
+    };
+    if runtime.str_at(&["kind"]) != Some("agent-cli") {
+        return;
+    }
+    let Some(manifest) = bound(ctx) else {
+        return;
+    };
+    let Some(agent) = manifest.root.as_ref() else {
+        return;
+    };
+    let binding = Binding {
+        ctx,
+        manifest: &manifest,
+        agent,
+    };
+    if let Some(config) = runtime.get("config") {
+        binding.mode(config);
+        binding.options(config);
+        binding.continuation(config);
+    }
+    binding.session(runtime);
+}
+
+/// The manifest that `ref` names: by path, or by id among the manifests of the run.
+fn bound(ctx: &Context<'_>) -> Option<Arc<Document>> {
+    if let Some((_, doc)) = ctx.bound(RefRole::AgentCli) {
+        return Some(Arc::clone(doc));
+    }
+    let node = ctx.root.at(&["runtime", "ref"])?;
+    let slug = node.as_str().filter(|text| is_slug(text))?;
+    let index = ctx.index?;
+    let mut found = index.by_id(Doctype::AgentCli, slug);
+    match (found.next(), found.next()) {
+        (Some(card), None) => ctx.workspace.load(&card.path).ok(),
+        // Two of one id: which one is meant cannot be told, and registry rules speak.
+        (Some(_), Some(_)) => None,
+        (None, _) => {
+            unresolved(ctx, node, slug);
+            None
+        }
+    }
+}
+
+/// Neither a path nor `package#export` nor a registry id.
+fn is_slug(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['/', '\\', '.', '#', '@', ':'])
+}
+
+fn unresolved<'d>(ctx: &Context<'d>, node: &'d Node, slug: &str) {
+    let cards = ctx.index.map_or(&[][..], |index| &index.cards);
+    let agents = cards.iter().filter(|c| c.doctype == Doctype::AgentCli);
+    let ids: Vec<&str> = agents
+        .filter_map(|c| c.id.as_ref())
+        .map(|id| id.text.as_str())
+        .collect();
+    // A run without any agent manifest is a look at one file, not at a registry.
+    if ids.is_empty() {
+        return;
+    }
+    let help = match closest_of(slug, ids.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if ids.len() <= 8 => format!("known ids: {}", one_of(&ids)),
+        None => "name the `id` of an AGENT-CLI.md, or its path".to_owned(),
+    };
+    ctx.report(
+        Draft::new(
+            &OP_REF_UNRESOLVED,
+            node,
+            format!("no AGENT-CLI.md of this run has the id `{slug}`"),
+        )
+        .help(help),
+    );
+}
+
+/// One operator and the agent manifest behind it.
+struct Binding<'c, 'd> {
+    ctx: &'c Context<'d>,
+    manifest: &'c Arc<Document>,
+    agent: &'c Node,
+}
+
+impl<'d> Binding<'_, 'd> {
+    fn mode(&self, config: &'d Node) {
+        let Some(node) = config.get("mode") else {
+            return;
+        };
+        let Some(mode) = node.as_str() else {
+            return;
+        };
+        let ids: Vec<&str> = ids(self.agent.get("modes"));
+        if ids.contains(&mode) {
+            return;
+        }
+        let draft = Draft::new(
+            &OP_MODE_UNKNOWN,
+            node,
+            format!("the agent has no mode `{}`", short(mode, 40)),
+        );
+        self.ctx
+            .report(self.with_choices(draft, "modes", mode, &ids));
+    }
+
+    fn options(&self, config: &'d Node) {
+        let given = config.get("options").map_or(&[][..], Node::entries);
+        if given.is_empty() {
+            return;
+        }
+        let defined = self.agent.get("options").map_or(&[][..], Node::items);
+        for entry in given {
+            let option = defined
+                .iter()
+                .find(|o| o.str_at(&["id"]) == Some(entry.key.as_str()));
+            match option {
+                Some(option) => self.value(entry, option),
+                None => {
+                    let ids: Vec<&str> = ids(self.agent.get("options"));
+                    let draft = Draft::new(
+                        &OP_OPTION_UNKNOWN,
+                        entry,
+                        format!("the agent has no option `{}`", short(&entry.key, 40)),
+                    );
+                    self.ctx
+                        .report(self.with_choices(draft, "options", &entry.key, &ids));
+                }
+            }
+        }
+    }
+
+    fn value(&self, entry: &'d Entry, option: &Node) {
+        let Some((problem, help)) = misfit(&entry.value, option) else {
+            return;
+        };
+        let secret = is_secret_name(&entry.key)
+            || entry.value.as_str().is_some_and(is_token)
+            || entry.value.is_map()
+            || entry.value.is_seq();
+        let shown = if secret {
+            "the value".to_owned()
+        } else {
+            let raw = self.ctx.doc.slice(entry.value.span);
+            format!("`{}`", short(raw, 40))
+        };
+        let defined = option.get("id").map_or(option.span, |id| id.span);
+        self.ctx.report(
+            Draft::new(
+                &OP_OPTION_VALUE,
+                &entry.value,
+                format!("{shown} does not fit the option `{}`: {problem}", entry.key),
+            )
+            .help(help)
+            .related(self.manifest, defined, "the option is defined here"),
+        );
+    }
+
+    fn continuation(&self, config: &'d Node) {
+        let Some(node) = config.get("continuation") else {
+            return;
+        };
+        let Some(strategy @ ("none" | "pinned-session" | "transcript" | "native-resume")) =
+            node.as_str()
+        else {
+            return;
+        };
+        let block = self.agent.entry("continuation");
+        let supported: Vec<&str> = match block {
+            None => vec!["none"],
+            Some(block) => match block.value.get("supported") {
+                Some(list) if list.is_seq() => list.strings().map(|(text, _)| text).collect(),
+                // The manifest is broken there, and is told so itself.
+                _ => return,
+            },
+        };
+        if supported.contains(&strategy) {
+            return;
+        }
+        let draft = Draft::new(
+            &OP_CONTINUATION_UNSUPPORTED,
+            node,
+            format!("the agent does not support the continuation `{strategy}`"),
+        )
+        .help(format!("supported: {}", one_of(&supported)));
+        let list = block.and_then(|b| b.value.get("supported"));
+        self.ctx.report(match list {
+            Some(list) => draft.related(self.manifest, list.span, "supported are these"),
+            None => draft,
+        });
+    }
+
+    fn session(&self, runtime: &'d Node) {
+        let Some(mode) = runtime.at(&["session", "mode"]) else {
+            return;
+        };
+        let flag = self.agent.at(&["capabilities", "resumable"]);
+        let wrong_type = flag.is_some_and(|f| f.as_bool().is_none());
+        if mode.as_str() != Some("resumable") || wrong_type || flag.is_some_and(Node::is_true) {
+            return;
+        }
+        let mut draft = Draft::new(
+            &OP_SESSION_RESUMABLE,
+            mode,
+            "the session is to be resumable, but the agent does not declare that it can resume",
+        )
+        .help(
+            "use `persistent` or `ephemeral`, or bind an agent with `capabilities.resumable: true`",
+        );
+        let place = flag.map(|f| f.span).or_else(|| {
+            let caps = self.agent.entry("capabilities");
+            caps.map(|entry| entry.key_span)
+        });
+        if let Some(span) = place {
+            draft = draft.related(self.manifest, span, "what the agent can do");
+        }
+        self.ctx.report(draft);
+    }
+
+    /// What there is to choose from, and where the manifest lists it.
+    fn with_choices(&self, draft: Draft<'d>, list: &str, word: &str, ids: &[&str]) -> Draft<'d> {
+        let draft = match closest_of(word, ids.iter().copied()) {
+            Some(meant) => draft.help(format!("did you mean `{meant}`?")),
+            None if ids.is_empty() => {
+                draft.help(format!("remove it: the agent declares no `{list}`"))
+            }
+            None => draft.help(format!("the agent has {}", one_of(ids))),
+        };
+        match self.agent.entry(list) {
+            Some(entry) => {
+                draft.related(self.manifest, entry.key_span, format!("the agent's {list}"))
+            }
+            None => draft,
+        }
+    }
+}
+
+fn ids(list: Option<&Node>) -> Vec<&str> {
+    list.map_or(&[][..], Node::items)
+        .iter()
+        .filter_map(|item| item.str_at(&["id"]))
+        .collect()
+}
+
+/// Why a value does not fit an option, and what would; `None` where it fits, or where the
+/// option itself is not well defined.
+fn misfit(value: &Node, option: &Node) -> Option<(String, String)> {
+    let wanted = |what: &str, help: &str| Some((format!("it takes {what}"), help.to_owned()));
+    match option.str_at(&["type"])? {
+        "boolean" if value.as_bool().is_none() => wanted("a boolean", "write `true` or `false`"),
+        "string" if value.as_str().is_none() => wanted("a string", "put it in quotes"),
+        "integer" => {
+            let number = match value.value {
+                Value::Int(number) => number as f64,
+                // As in JSON Schema, `4.0` is an integer.
+                Value::Float(number) if number.fract() == 0.0 => number,
+                _ => return wanted("an integer", "write a whole number, without quotes"),
+            };
+            let least = option.get("min").and_then(Node::as_int);
+            let most = option.get("max").and_then(Node::as_int);
+            let bounds = match (least, most) {
+                (Some(least), Some(most)) => format!("{least} to {most}"),
+                (Some(least), None) => format!("{least} or more"),
+                (None, Some(most)) => format!("{most} or less"),
+                (None, None) => return None,
+            };
+            let outside = least.is_some_and(|least| number < least as f64)
+                || most.is_some_and(|most| number > most as f64);
+            outside.then(|| (format!("it takes {bounds}"), format!("choose {bounds}")))
+        }
+        "enum" => {
+            let choices: Vec<&str> = option
+                .get("enum")?
+                .strings()
+                .map(|(text, _)| text)
+                .collect();
+            let text = value.as_str();
+            if choices.is_empty() || text.is_some_and(|text| choices.contains(&text)) {
+                return None;
+            }
+            let listed = one_of(&choices);
+            let help = match text.and_then(|text| closest_of(text, choices.iter().copied())) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("choose {listed}"),
+            };
+            Some((format!("it takes {listed}"), help))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,368 @@
+//! References between files: where they may lead, and what has to be there.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::context::{Context, Draft, Ref};
+use crate::registry::{Check, Family};
+use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
+use crate::shape::subject;
+use agentproto_manifest::{
+    Doctype, Document, PathKind, ReadError, RefRole, Resolution, Span, normalize,
+};
+use agentproto_text::{closest_of, short};
+
+const WITH_REFS: &[Doctype] = &[
+    Doctype::Cli,
+    Doctype::AgentCli,
+    Doctype::Acp,
+    Doctype::Sandbox,
+    Doctype::Tool,
+    Doctype::Operator,
+];
+
+pub static FAMILY: Family = Family {
+    name: "refs",
+    rules: &[
+        &REF_ABSOLUTE_PATH,
+        &REF_ESCAPES_BUNDLE,
+        &REF_MISSING_FILE,
+        &REF_TARGET_NOT_MANIFEST,
+        &REF_TARGET_WRONG_DOCTYPE,
+    ],
+    checks: &[Check {
+        doctypes: WITH_REFS,
+        run: references,
+    }],
+    claim: None,
+};
+
+pub static REF_ABSOLUTE_PATH: Rule = Rule {
+    slug: "ref-absolute-path",
+    title: "A reference is an absolute path",
+    severity: Severity::Warning,
+    level: Level::Must,
+    source: Source {
+        spec: "AIP-29",
+        section: "Optional fields",
+    },
+    decides: &["A29-OPT-05"],
+    doctypes: WITH_REFS,
+    fix: FixKind::Suggest,
+    what: "References to files are relative: no `/…`, `~…` or drive letter.",
+    why: "References are workspace-relative; an absolute path exists on one machine only, and hosts do not follow it.",
+    bad: Example::over("forge", "CLI.md", "runner: /srv/forge/RUNNER.md\n"),
+    good: Example::over("forge", "CLI.md", "runner: ./RUNNER.md\n"),
+    ..Rule::BASE
+};
+
+pub static REF_ESCAPES_BUNDLE: Rule = Rule {
+    slug: "ref-escapes-bundle",
+    title: "A reference leads out of the workspace",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: Source {
+        spec: "agentproto",
+        section: "References",
+    },
+    doctypes: WITH_REFS,
+    scope: Scope::CrossFile,
+    what: "References stay inside the workspace; such a path is never read.",
+    why: "A bundle that is copied or published leaves the target behind, and a host must not read files outside the workspace on a manifest's word.",
+    bad: Example::over("forge", "CLI.md", "runner: ../../../shared/RUNNER.md\n"),
+    good: Example::over("forge", "CLI.md", "runner: ./RUNNER.md\n"),
+    ..Rule::BASE
+};
+
+pub static REF_MISSING_FILE: Rule = Rule {
+    slug: "ref-missing-file",
+    title: "A referenced file does not exist",
+    level: Level::Must,
+    source: Source {
+        spec: "AIP-45",
+        section: "Conformance",
+    },
+    decides: &["A45-PROTO-01", "A29-OPT-05", "A29-AUTH-01"],
+    doctypes: WITH_REFS,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    what: "The file that a reference names exists.",
+    why: "The host resolves the reference before it starts anything; without the file nothing starts.",
+    bad: Example::over("harbor", "AGENT-CLI.md", "sandbox: ./SANDBOKS.md\n"),
+    good: Example::over("harbor", "AGENT-CLI.md", "sandbox: ./SANDBOX.md\n"),
+    ..Rule::BASE
+};
+
+pub static REF_TARGET_NOT_MANIFEST: Rule = Rule {
+    slug: "ref-target-not-manifest",
+    title: "A reference leads to something that is no manifest",
+    level: Level::Must,
+    source: Source {
+        spec: "AIP-45",
+        section: "Conformance",
+    },
+    decides: &["A29-CMD-03"],
+    doctypes: WITH_REFS,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    what: "The file that a reference names is readable and has the frontmatter of a manifest. A target that is itself linted is judged there instead.",
+    why: "A page without fields, a folder or an archive gives the host nothing to go by.",
+    bad: Example::over("forge", "CLI.md", "runner: ./bin/forge\n"),
+    good: Example::over("forge", "CLI.md", "runner: ./RUNNER.md\n"),
+    ..Rule::BASE
+};
+
+pub static REF_TARGET_WRONG_DOCTYPE: Rule = Rule {
+    slug: "ref-target-wrong-doctype",
+    title: "A reference leads to another kind of manifest",
+    level: Level::Must,
+    source: Source {
+        spec: "AIP-45",
+        section: "Protocol",
+    },
+    decides: &["A45-PROTO-01", "A29-CMD-03"],
+    doctypes: WITH_REFS,
+    scope: Scope::CrossFile,
+    what: "A reference names a manifest of the kind that the field is for: `acp` an ACP.md, `sandbox` a SANDBOX.md, a command a TOOL.md.",
+    why: "The host reads the target by another schema and refuses it, or runs the agent without the confinement that was meant.",
+    bad: Example::over("harbor", "AGENT-CLI.md", "acp: ./SANDBOX.md\n"),
+    good: Example::over("harbor", "AGENT-CLI.md", "acp: ./harbor.ACP.md\n"),
+    ..Rule::BASE
+};
+
+/// Slug of the rule of another family that reports a missing file in this role.
+pub fn specific_missing_rule(role: RefRole, doctype: Doctype) -> Option<&'static str> {
+    match (role, doctype) {
+        (_, Doctype::Acp) => Some("acp-ref-missing"),
+        (RefRole::Tool, _) => Some("cmd-ref-missing"),
+        (RefRole::Intent, _) => Some("intent-ref-missing"),
+        (RefRole::AgentCli, Doctype::Operator) => Some("op-ref-unresolved"),
+        _ => None,
+    }
+}
+
+fn references(ctx: &Context<'_>) {
+    for reference in ctx.refs() {
+        match &reference.target {
+            Resolution::Document(target) => judge_target(ctx, reference, target),
+            Resolution::External => {}
+            Resolution::Absolute => absolute(ctx, reference),
+            Resolution::Escapes(_) => escapes(ctx, reference),
+            Resolution::Missing(path) => {
+                if specific_missing_rule(reference.site.role, ctx.doctype).is_none() {
+                    missing(ctx, reference, path);
+                }
+            }
+            Resolution::Unreadable(path, error) => unreadable(ctx, reference, path, error),
+        }
+    }
+}
+
+fn absolute<'d>(ctx: &Context<'d>, reference: &Ref<'d>) {
+    let name = reference.site.text.rsplit(['/', '\\']).next();
+    let name = name.filter(|n| !n.is_empty());
+    let what = subject(ctx, reference.site.node);
+    ctx.report(
+        Draft::new(
+            &REF_ABSOLUTE_PATH,
+            reference.site.node,
+            format!("{what} is an absolute path, which only one machine has"),
+        )
+        .help(format!(
+            "write it relative to this file, as in `./{}`",
+            name.unwrap_or(reference.site.role.file_name())
+        )),
+    );
+}
+
+fn escapes<'d>(ctx: &Context<'d>, reference: &Ref<'d>) {
+    let what = subject(ctx, reference.site.node);
+    ctx.report(
+        Draft::new(
+            &REF_ESCAPES_BUNDLE,
+            reference.site.node,
+            format!("{what} leads out of the workspace; the file is not read"),
+        )
+        .help("keep the target inside the workspace, or lint from a folder that holds both"),
+    );
+}
+
+fn missing<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path) {
+    let what = subject(ctx, reference.site.node);
+    let shown = short(reference.site.text, 80);
+    ctx.report(
+        Draft::new(
+            &REF_MISSING_FILE,
+            reference.site.node,
+            format!("{what} names `{shown}`, and there is no such file"),
+        )
+        .help(missing_help(ctx, reference, path)),
+    );
+}
+
+/// What the author of a broken reference probably meant. Families with a rule of their own
+/// for missing files use it, too.
+pub fn missing_help(ctx: &Context<'_>, reference: &Ref<'_>, path: &Path) -> String {
+    let text = reference.site.text;
+    let role = reference.site.role;
+    if text.contains('\\') {
+        return format!(
+            "write the path with forward slashes: `{}`",
+            text.replace('\\', "/")
+        );
+    }
+    if let Some(meant) = nearby_file(ctx, role, path, text) {
+        return format!("did you mean `{meant}`?");
+    }
+    let from_root = normalize(&ctx.workspace.root().join(text));
+    if ctx.workspace.contains(&from_root)
+        && let Some(PathKind::File { .. }) = ctx.workspace.files.kind(&from_root)
+    {
+        let ups = ctx
+            .doc
+            .dir()
+            .strip_prefix(ctx.workspace.root())
+            .map_or(0, |inner| inner.components().count());
+        return format!(
+            "the path is read from the folder of this file: write `{}{}`",
+            "../".repeat(ups),
+            text.trim_start_matches("./")
+        );
+    }
+    format!(
+        "create that {}, or correct the path, which starts from the folder of this file",
+        role.file_name()
+    )
+}
+
+fn nearby_file(ctx: &Context<'_>, role: RefRole, path: &Path, text: &str) -> Option<String> {
+    let files = ctx.workspace.files;
+    let name = path.file_name()?.to_str()?;
+    let beside = files.list(or_here(path.parent()?));
+    let fits = |n: &&String| {
+        role.doctype()
+            .is_some_and(|d| Doctype::from_file_name(n) == Some(d))
+    };
+    let prefix = text.strip_suffix(name).unwrap_or("./");
+    let typed = closest_of(name, beside.iter().map(String::as_str)).map(str::to_owned);
+    if let Some(meant) = typed.or_else(|| only(beside.iter().filter(fits))) {
+        return Some(format!("{prefix}{meant}"));
+    }
+    let here = files.list(or_here(ctx.doc.dir()));
+    only(here.iter().filter(fits)).map(|meant| format!("./{meant}"))
+}
+
+/// The parent of a bare file name is an empty path, which cannot be listed.
+pub fn or_here(dir: &Path) -> &Path {
+    if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    }
+}
+
+fn only<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<String> {
+    let first = names.next()?;
+    names.next().is_none().then(|| first.clone())
+}
+
+fn unreadable<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path, error: &ReadError) {
+    // A file that its name makes a manifest is reported itself, where it is linted.
+    let name = path.file_name().and_then(|n| n.to_str());
+    if name.and_then(Doctype::from_file_name).is_some() && ctx.is_linted(path) {
+        return;
+    }
+    // A folder as a leaf of `commands` has rules of its own.
+    if reference.site.role == RefRole::Tool
+        && *error == ReadError::IsDirectory
+        && !reference.site.text.trim().is_empty()
+    {
+        return;
+    }
+    let what = subject(ctx, reference.site.node);
+    let message = if reference.site.text.trim().is_empty() {
+        format!("{what} is empty")
+    } else {
+        match error {
+            ReadError::IsDirectory => format!("{what} names a folder, not a file"),
+            ReadError::TooLarge(_) => format!("{what} names a file too large to be a manifest"),
+            error => format!("{what} names a file that cannot be used: {error}"),
+        }
+    };
+    ctx.report(
+        Draft::new(&REF_TARGET_NOT_MANIFEST, reference.site.node, message).help(format!(
+            "write the path of the file itself: {}",
+            reference.site.role.file_name()
+        )),
+    );
+}
+
+fn judge_target<'d>(ctx: &Context<'d>, reference: &Ref<'d>, target: &Arc<Document>) {
+    let Some(wanted) = reference.site.role.doctype() else {
+        return;
+    };
+    if target.doctype == Some(wanted) && target.root.is_some() {
+        return;
+    }
+    let what = subject(ctx, reference.site.node);
+    match target.doctype {
+        Some(found) if found != wanted => ctx.report(
+            Draft::new(
+                &REF_TARGET_WRONG_DOCTYPE,
+                reference.site.node,
+                format!(
+                    "{what} leads to a manifest of the kind {} ({}), not {} ({})",
+                    found.file_name(),
+                    found.spec(),
+                    wanted.file_name(),
+                    wanted.spec()
+                ),
+            )
+            .related(target, first_field(target), "the file that it leads to"),
+        ),
+        Some(_) if ctx.is_linted(&target.path) => {}
+        _ => not_manifest(ctx, reference, target, wanted, &what),
+    }
+}
+
+fn not_manifest<'d>(
+    ctx: &Context<'d>,
+    reference: &Ref<'d>,
+    target: &Arc<Document>,
+    wanted: Doctype,
+    what: &str,
+) {
+    let message = match (&target.front, &target.root) {
+        (_, Some(_)) => format!(
+            "{what} leads to a file whose fields are not those of {}",
+            wanted.file_name()
+        ),
+        (Some(_), None) => {
+            format!("{what} leads to a file whose frontmatter cannot be read")
+        }
+        (None, None) => format!("{what} leads to a file without frontmatter"),
+    };
+    let kind = format!("{} ({})", wanted.file_name(), wanted.spec());
+    let help = match target.root {
+        Some(_) => format!("write the path of the {kind}"),
+        None => format!("write the path of the {kind}, or give that file its frontmatter"),
+    };
+    let reason = target
+        .problems
+        .first()
+        .map_or("the file that it leads to", |p| p.message.as_str());
+    let at = target
+        .problems
+        .first()
+        .map_or_else(|| first_field(target), |p| p.span);
+    ctx.report(
+        Draft::new(&REF_TARGET_NOT_MANIFEST, reference.site.node, message)
+            .related(target, at, reason)
+            .help(help),
+    );
+}
+
+fn first_field(doc: &Document) -> Span {
+    let field = doc.root.as_ref().and_then(|root| root.entries().first());
+    field.map_or(Span::default(), |entry| entry.key_span)
+}

@@ -1,0 +1,166 @@
+//! What may change between two revisions of a manifest only together with its version.
+
+use node_semver::Range;
+
+use super::{RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, major};
+use crate::{Draft, Finding, Rule, RuleSet, conclude, suppress};
+use agentproto_manifest::{Doctype, Document, Node, Span};
+use agentproto_text::short;
+
+/// Findings of a manifest against its base revision. `old` and `new` are the same file.
+pub fn compare_with_base(old: &Document, new: &Document, rules: &RuleSet) -> Vec<Finding> {
+    let (Some(before), Some(after), Some(doctype)) = (&old.root, &new.root, new.doctype) else {
+        return Vec::new();
+    };
+    let same_bundle = old.doctype == new.doctype
+        && before.str_at(&["id"]) == after.str_at(&["id"])
+        && matches!(doctype, Doctype::Cli | Doctype::AgentCli);
+    if !same_bundle {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    if let Some(severity) = rules.severity(&RANGE_MAJOR_BUMP)
+        && let Some(draft) = range(before, after)
+    {
+        findings.push(conclude(new, draft, severity));
+    }
+    if doctype == Doctype::Cli
+        && let Some(severity) = rules.severity(&SHAPE_VERSION_BUMP)
+        && let Some(draft) = shape(before, after)
+    {
+        findings.push(conclude(new, draft, severity));
+    }
+    suppress::mark(new, rules, &mut findings);
+    findings
+}
+
+/// Rules that only a comparison with an earlier revision decides.
+pub fn needs_base(rule: &'static Rule) -> bool {
+    rule == &RANGE_MAJOR_BUMP || rule == &SHAPE_VERSION_BUMP
+}
+
+fn range<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
+    let node = after.at(&["version_check", "range"])?;
+    let (old, new) = (before.str_at(&["version_check", "range"])?, node.as_str()?);
+    let version = after.get("version")?;
+    let (was, is) = (
+        major(before.str_at(&["version"])?)?,
+        major(version.as_str()?)?,
+    );
+    if old == new || is > was {
+        return None;
+    }
+    let added = new_major(old, new)?;
+    Some(
+        Draft::new(
+            &RANGE_MAJOR_BUMP,
+            node,
+            format!(
+                "the range now admits version {added} of the binary (before: `{}`)",
+                short(old, 40)
+            ),
+        )
+        .help(format!("raise `version` to {}.0.0", was.saturating_add(1)))
+        .nearby(version.span, format!("the manifest's major is still {is}")),
+    )
+}
+
+/// The lowest major version that `new` admits and `old` does not.
+fn new_major(old: &str, new: &str) -> Option<u64> {
+    let parse = |text: &str| {
+        // The parser counts back from the end of its input.
+        (!text.trim().is_empty())
+            .then(|| Range::parse(text).ok())
+            .flatten()
+    };
+    let (before, after) = (parse(old)?, parse(new)?);
+    // A border of what a range admits is a number in it, or the one after.
+    let mut borders: Vec<u64> = format!("{old} {new}")
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse::<u64>().ok())
+        .flat_map(|number| [number, number.saturating_add(1)])
+        .chain([0])
+        .collect();
+    borders.sort_unstable();
+    borders.dedup();
+    borders.into_iter().find(|number| {
+        parse(&format!("{number}.x"))
+            .is_some_and(|whole| after.allows_any(&whole) && !before.allows_any(&whole))
+    })
+}
+
+fn shape<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
+    let version = after.get("version")?;
+    let parse = |text: &str| semver::Version::parse(text).ok();
+    let (old, new) = (before.str_at(&["version"])?, version.as_str()?);
+    let bumped = match (parse(old), parse(new)) {
+        (Some(old), Some(new)) => new > old,
+        _ => new != old,
+    };
+    if bumped {
+        return None;
+    }
+    let (what, span) = sandbox_key(before, after).or_else(|| lost_method(before, after))?;
+    Some(
+        Draft::new(
+            &SHAPE_VERSION_BUMP,
+            version,
+            format!("{what}, but the version is still {}", short(new, 40)),
+        )
+        .help("raise `version`, so that hosts look at the bundle again")
+        .nearby(span, "changed here"),
+    )
+}
+
+/// A key that `sandbox`, or one of its blocks, did not have before.
+fn sandbox_key(before: &Node, after: &Node) -> Option<(String, Span)> {
+    let (old, new) = (before.get("sandbox")?, after.get("sandbox")?);
+    for block in new.entries() {
+        let Some(was) = old.get(&block.key) else {
+            return Some((format!("`sandbox.{}` is new", block.key), block.key_span));
+        };
+        for entry in block.value.entries() {
+            if was.is_map() && !was.has(&entry.key) {
+                let what = format!("`sandbox.{}.{}` is new", block.key, entry.key);
+                return Some((what, entry.key_span));
+            }
+        }
+    }
+    None
+}
+
+fn lost_method(before: &Node, after: &Node) -> Option<(String, Span)> {
+    let install = after.entry("install")?;
+    let has = |method: &str| {
+        let mut items = install.value.items().iter();
+        items.any(|item| item.str_at(&["method"]) == Some(method))
+    };
+    let lost = before
+        .get("install")?
+        .items()
+        .iter()
+        .filter_map(|item| item.str_at(&["method"]))
+        .find(|method| !has(method))?;
+    let what = format!("the install method `{}` is gone", short(lost, 40));
+    Some((what, install.key_span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_majors_are_found() {
+        assert_eq!(new_major(">=3.2.0 <4.0.0", ">=4.0.0 <5.0.0"), Some(4));
+        assert_eq!(new_major("^2.0.0", ">=2.0.0"), Some(3));
+        assert_eq!(new_major("^2.0.0", ">=2.0.0 <4"), Some(3));
+        assert_eq!(new_major(">=2.0.0", ">=2.0.0 <3"), None);
+        assert_eq!(new_major("^2.1.0", "^2.4.0"), None);
+        assert_eq!(new_major("^0.4.0", "^0.5.0"), None);
+        assert_eq!(new_major("^1.0.0", "^1.0.0 || ^7.0.0"), Some(7));
+        assert_eq!(new_major("^2.0.0", "^1.0.0"), Some(1));
+        assert_eq!(new_major("", "^1.0.0"), None);
+        assert_eq!(new_major("nonsense", "^1.0.0"), None);
+        assert_eq!(new_major("^1.0.0", "<99999999999999999999999"), None);
+    }
+}

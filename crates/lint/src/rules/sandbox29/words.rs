@@ -1,0 +1,245 @@
+//! What single words of a sandbox block mean.
+
+pub use agentproto_manifest::globs::wildcard_covers;
+
+/// Only stars and dots: a glob that no host name escapes.
+pub fn is_everything(host: &str) -> bool {
+    host.contains('*') && host.bytes().all(|b| b == b'*' || b == b'.')
+}
+
+/// Why an egress entry is neither a host name nor a glob; with the name that was meant.
+#[derive(Debug, PartialEq)]
+pub enum EgressFault<'a> {
+    Empty,
+    Scheme(&'a str),
+    Cidr,
+    Path(&'a str),
+    Port(&'a str),
+    Character(char),
+}
+
+pub fn egress_fault(entry: &str) -> Option<EgressFault<'_>> {
+    if entry.is_empty() {
+        return Some(EgressFault::Empty);
+    }
+    if let Some((_, rest)) = entry.split_once("://") {
+        return Some(EgressFault::Scheme(host_of(rest)));
+    }
+    if let Some((before, after)) = entry.split_once('/') {
+        let address = before.parse::<std::net::IpAddr>().is_ok();
+        let bits = !after.is_empty() && after.bytes().all(|b| b.is_ascii_digit());
+        return Some(if address && bits {
+            EgressFault::Cidr
+        } else {
+            EgressFault::Path(host_of(entry))
+        });
+    }
+    // An IPv6 address has colons and no port.
+    if entry.contains(':')
+        && entry
+            .trim_matches(['[', ']'])
+            .parse::<std::net::Ipv6Addr>()
+            .is_ok()
+    {
+        return None;
+    }
+    if let Some((name, port)) = entry.rsplit_once(':')
+        && (port == "*" || port.bytes().all(|b| b.is_ascii_digit()))
+    {
+        return Some(EgressFault::Port(name));
+    }
+    let fits = |c: char| c.is_alphanumeric() || "-._*?{},[]!".contains(c);
+    entry
+        .chars()
+        .find(|c| !fits(*c))
+        .map(EgressFault::Character)
+}
+
+fn host_of(rest: &str) -> &str {
+    let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// The part of a glob before its first special character.
+pub fn literal_head(glob: &str) -> &str {
+    let end = glob.find(['*', '?', '[', '{', '\\']).unwrap_or(glob.len());
+    glob.get(..end).unwrap_or("")
+}
+
+/// Endings of names that speak about a secret without holding it.
+const ABOUT: [&str; 13] = [
+    "_FILE",
+    "_PATH",
+    "_DIR",
+    "_URL",
+    "_URI",
+    "_NAME",
+    "_TTL",
+    "_TIMEOUT",
+    "_LIMIT",
+    "_DISABLED",
+    "_ENABLED",
+    "_HELPER",
+    "_COMMAND",
+];
+
+/// Whether a variable of this name holds a secret: `FORGE_TOKEN`, `DB_PASSWORD`.
+pub fn has_secret_name(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    if ABOUT.iter().any(|end| upper.ends_with(end)) {
+        return false;
+    }
+    let two_words = [
+        "API_KEY",
+        "PRIVATE_KEY",
+        "ACCESS_KEY",
+        "SECRET_KEY",
+        "SIGNING_KEY",
+        "ENCRYPTION_KEY",
+    ];
+    upper.split(['_', '-', '.']).any(|word| {
+        matches!(
+            word,
+            "TOKEN"
+                | "SECRET"
+                | "PASSWORD"
+                | "PASSWD"
+                | "PASSPHRASE"
+                | "APIKEY"
+                | "CREDENTIAL"
+                | "CREDENTIALS"
+        )
+    }) || (two_words.iter().any(|words| upper.contains(words)) && !upper.ends_with("_ID"))
+}
+
+/// How the tokens of well-known issuers begin.
+const ISSUED: [&str; 11] = [
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "-----BEGIN ",
+];
+
+/// Whether a fixed variable carries a secret in plain text.
+pub fn holds_secret(name: &str, value: &str) -> bool {
+    if value.len() >= 16 && ISSUED.iter().any(|start| value.starts_with(start)) {
+        return true;
+    }
+    // A switch, a path or a reference to another variable gives nothing away.
+    let harmless = value.is_empty()
+        || matches!(
+            value,
+            "0" | "1" | "true" | "false" | "yes" | "no" | "on" | "off" | "none"
+        )
+        || value.starts_with(['/', '~', '$'])
+        || value.starts_with("./");
+    !harmless && has_secret_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn egress_entries() {
+        for good in [
+            "api.x.example",
+            "*.x.example",
+            "localhost",
+            "10.0.0.1",
+            "::1",
+            "[::1]",
+            "bücher.example",
+            "{a,b}.example",
+        ] {
+            assert_eq!(egress_fault(good), None, "{good}");
+        }
+        assert_eq!(egress_fault(""), Some(EgressFault::Empty));
+        assert_eq!(
+            egress_fault("https://a.example:8443/x"),
+            Some(EgressFault::Scheme("a.example"))
+        );
+        assert_eq!(egress_fault("10.0.0.0/8"), Some(EgressFault::Cidr));
+        assert_eq!(egress_fault("fe80::/10"), Some(EgressFault::Cidr));
+        assert_eq!(
+            egress_fault("a.example/v1"),
+            Some(EgressFault::Path("a.example"))
+        );
+        assert_eq!(
+            egress_fault("a.example:443"),
+            Some(EgressFault::Port("a.example"))
+        );
+        assert_eq!(
+            egress_fault("a.example:*"),
+            Some(EgressFault::Port("a.example"))
+        );
+        assert_eq!(egress_fault("^a$"), Some(EgressFault::Character('^')));
+        assert_eq!(egress_fault("a b"), Some(EgressFault::Character(' ')));
+        assert!(is_everything("*") && is_everything("*.*") && !is_everything("*.x"));
+    }
+
+    #[test]
+    fn wildcards_cover() {
+        for (own, other) in [
+            ("*", "*"),
+            ("*", "a.b"),
+            ("*.b.c", "a.b.c"),
+            ("*.b.c", "*.b.c"),
+            ("*.b.c", "*.a.b.c"),
+            ("A.b", "a.B"),
+            ("a*c*e", "abcde"),
+        ] {
+            assert!(wildcard_covers(own, other), "{own} {other}");
+        }
+        for (own, other) in [
+            ("a.b", "*.b"),
+            ("*.b.c", "b.c"),
+            ("*.b.c", "*"),
+            ("a", "ab"),
+            ("a*b", "a"),
+            ("", "a"),
+        ] {
+            assert!(!wildcard_covers(own, other), "{own} {other}");
+        }
+    }
+
+    #[test]
+    fn secret_names_and_values() {
+        for name in [
+            "FORGE_TOKEN",
+            "DB_PASSWORD",
+            "OPENAI_API_KEY",
+            "client_secret",
+            "AWS_SECRET_ACCESS_KEY",
+        ] {
+            assert!(holds_secret(name, "hunter22"), "{name}");
+            assert!(
+                !holds_secret(name, "") && !holds_secret(name, "${X}"),
+                "{name}"
+            );
+        }
+        for name in [
+            "GH_PROMPT_DISABLED",
+            "MAX_TOKENS",
+            "TOKEN_LIMIT",
+            "TOKEN_FILE",
+            "KEYBOARD",
+            "AWS_ACCESS_KEY_ID",
+            "PWD",
+        ] {
+            assert!(!holds_secret(name, "hunter22"), "{name}");
+        }
+        assert!(!holds_secret("USE_TOKEN", "1"));
+        assert!(holds_secret("HARMLESS", "ghp_0123456789abcdef"));
+    }
+}

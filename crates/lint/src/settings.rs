@@ -1,0 +1,101 @@
+//! Which rules are on, and how loud, for one run.
+
+use std::collections::HashMap;
+
+use crate::registry;
+use crate::rule::{Profile, Rule, Severity};
+
+/// Severity per rule; a rule that is not in here is off.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    profile: Profile,
+    on: HashMap<usize, Severity>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no rule `{name}`{}", did_you_mean(suggestion))]
+pub struct UnknownRule {
+    pub name: String,
+    pub suggestion: Option<&'static str>,
+}
+
+fn did_you_mean(suggestion: &Option<&'static str>) -> String {
+    match suggestion {
+        Some(slug) => format!("; did you mean `{slug}`?"),
+        None => "; `agentproto rules` lists them all".to_owned(),
+    }
+}
+
+fn key(rule: &'static Rule) -> usize {
+    std::ptr::from_ref(rule) as usize
+}
+
+impl RuleSet {
+    /// All rules of a profile.
+    pub fn profile_defaults(profile: Profile) -> Self {
+        let on = registry::rules()
+            .filter_map(|rule| Some((key(rule), rule.severity_in(profile)?)))
+            .collect();
+        RuleSet { profile, on }
+    }
+
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    pub fn severity(&self, rule: &'static Rule) -> Option<Severity> {
+        self.on.get(&key(rule)).copied()
+    }
+
+    /// Keeps only the rules that a selector matches. Selected rules that the profile turns
+    /// off come on: who names a rule wants it.
+    pub fn select(&mut self, selectors: &[String]) -> Result<(), UnknownRule> {
+        let mut kept = HashMap::new();
+        for selector in selectors {
+            for rule in matching(selector)? {
+                let severity = self.severity(rule).unwrap_or(rule.severity);
+                kept.insert(key(rule), severity);
+            }
+        }
+        self.on = kept;
+        Ok(())
+    }
+
+    pub fn ignore(&mut self, selectors: &[String]) -> Result<(), UnknownRule> {
+        for selector in selectors {
+            for rule in matching(selector)? {
+                self.on.remove(&key(rule));
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` turns the rule off.
+    pub fn set(&mut self, slug: &str, severity: Option<Severity>) -> Result<(), UnknownRule> {
+        for rule in matching(slug)? {
+            match severity {
+                Some(severity) => self.on.insert(key(rule), severity),
+                None => self.on.remove(&key(rule)),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Rules that a selector names: a slug, or a prefix with a star (`setup-*`, `*`).
+pub fn matching(selector: &str) -> Result<Vec<&'static Rule>, UnknownRule> {
+    let selector = selector.trim();
+    let hits: Vec<_> = match selector.strip_suffix('*') {
+        Some(prefix) => registry::rules()
+            .filter(|r| r.slug.starts_with(prefix))
+            .collect(),
+        None => registry::rules().filter(|r| r.slug == selector).collect(),
+    };
+    if hits.is_empty() {
+        return Err(UnknownRule {
+            name: selector.to_owned(),
+            suggestion: registry::closest(selector),
+        });
+    }
+    Ok(hits)
+}

@@ -1,0 +1,379 @@
+//! JSON Schema text → a compact graph, once per doctype and process, when first needed.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::evaluate::{Keyword, around};
+use super::json::Json;
+use crate::registry;
+use crate::rule::Rule;
+use agentproto_manifest::Doctype;
+
+/// `$id` and text of every manifest schema.
+pub use agentproto_schemas::MANIFESTS as SCHEMAS;
+
+fn schema_id(doctype: Doctype) -> &'static str {
+    let file = match doctype {
+        Doctype::Cli => "/CLI.schema.json",
+        Doctype::AgentCli => "/AGENT-CLI.schema.json",
+        Doctype::Acp => "/ACP.schema.json",
+        Doctype::Sandbox => "/SANDBOX.schema.json",
+        Doctype::Secrets => "/SECRETS.schema.json",
+        Doctype::Runner => "/RUNNER.schema.json",
+        Doctype::Tool => "/TOOL.schema.json",
+        Doctype::Operator => "/OPERATOR.schema.json",
+    };
+    SCHEMAS
+        .iter()
+        .map(|(id, _)| *id)
+        .find(|id| id.ends_with(file))
+        .unwrap_or("")
+}
+
+/// The specs publish under `/docs/` and refer under `/schemas/`, or the other way round
+/// (C21); one file answers to both.
+fn file_of(id: &str) -> Option<usize> {
+    fn bare(id: &str) -> &str {
+        let tail = id.split_once("agentproto.sh/").map_or(id, |(_, tail)| tail);
+        tail.strip_prefix("docs/")
+            .or_else(|| tail.strip_prefix("schemas/"))
+            .unwrap_or(tail)
+    }
+    SCHEMAS
+        .iter()
+        .position(|(known, _)| bare(known) == bare(id))
+}
+
+pub type ShapeId = usize;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Const {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Str(Box<str>),
+}
+
+#[derive(Debug, Default)]
+pub enum Additional {
+    #[default]
+    Allowed,
+    Denied,
+    Each(ShapeId),
+}
+
+/// One subschema.
+#[derive(Debug, Default)]
+pub struct Shape {
+    /// Bits of `type_bit`; 0 allows every type.
+    pub types: u8,
+    pub allowed: Vec<Const>,
+    pub is_const: bool,
+    pub pattern: Option<Pattern>,
+    pub uri: bool,
+    pub min_length: Option<usize>,
+    pub max_length: Option<usize>,
+    pub minimum: Option<i64>,
+    pub maximum: Option<i64>,
+    pub min_items: Option<usize>,
+    pub max_items: Option<usize>,
+    pub unique: bool,
+    pub items: Option<ShapeId>,
+    pub properties: Vec<(Box<str>, ShapeId)>,
+    pub additional: Additional,
+    pub names: Option<ShapeId>,
+    pub required: Vec<Box<str>>,
+    pub one_of: Vec<ShapeId>,
+    pub discriminator: Option<Box<str>>,
+    pub any_of: Vec<ShapeId>,
+    pub all_of: Vec<ShapeId>,
+    pub condition: Option<(ShapeId, ShapeId)>,
+    pub not: Option<ShapeId>,
+    rules: Vec<(Box<str>, &'static Rule)>,
+}
+
+/// Compiled at the first text that needs it.
+#[derive(Debug)]
+pub struct Pattern {
+    pub source: Box<str>,
+    compiled: OnceLock<Option<regress::Regex>>,
+}
+
+/// No legal value of a field with a pattern is nearly as long; a backtracking engine must
+/// not be given more.
+const LONGEST: usize = 8192;
+
+impl Pattern {
+    pub fn matches(&self, text: &str) -> bool {
+        // JSON Schema patterns are ECMAScript's, and `regress` compiles them in microseconds:
+        // a run over one file must not pay for automata that it uses once.
+        let compiled = self
+            .compiled
+            .get_or_init(|| regress::Regex::new(&self.source).ok());
+        text.len() <= LONGEST
+            && compiled
+                .as_ref()
+                .is_none_or(|regex| regex.find(text).is_some())
+    }
+}
+
+impl Shape {
+    /// The rule that a failing keyword reports; `name` is the missing key of `required`.
+    pub fn rule(&self, keyword: Keyword, name: Option<&str>) -> &'static Rule {
+        if let Some(name) = name
+            && let Some((_, rule)) = self.rules.iter().find(|(key, _)| {
+                key.strip_prefix(keyword.as_str())
+                    .and_then(|rest| rest.strip_prefix(':'))
+                    == Some(name)
+            })
+        {
+            return rule;
+        }
+        self.rules
+            .iter()
+            .find(|(key, _)| **key == *keyword.as_str())
+            .map_or_else(|| keyword.general_rule(), |(_, rule)| rule)
+    }
+
+    pub fn property(&self, name: &str) -> Option<ShapeId> {
+        self.properties
+            .iter()
+            .find(|(known, _)| **known == *name)
+            .map(|(_, id)| *id)
+    }
+
+    /// As `property`, looking from `next` on, which is moved behind the hit.
+    pub fn property_from(&self, name: &str, next: &mut usize) -> Option<ShapeId> {
+        let (at, id) = around(self.properties.len(), *next).find_map(|at| {
+            let (known, id) = self.properties.get(at)?;
+            (**known == *name).then_some((at, *id))
+        })?;
+        *next = at + 1;
+        Some(id)
+    }
+}
+
+#[derive(Debug)]
+pub struct Shapes {
+    nodes: Vec<Shape>,
+    pub root: ShapeId,
+}
+
+impl Shapes {
+    pub fn get(&self, id: ShapeId) -> Option<&Shape> {
+        self.nodes.get(id)
+    }
+}
+
+const NODES: usize = 256;
+
+/// The compiled schema of a doctype.
+pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
+    static COMPILED: [OnceLock<Shapes>; 8] = [const { OnceLock::new() }; 8];
+    COMPILED[doctype as usize].get_or_init(|| {
+        let mut compiler = Compiler {
+            // Enough for the largest schema: shapes are big, and growing moves them all.
+            nodes: Vec::with_capacity(NODES),
+            ..Compiler::default()
+        };
+        let root = compiler.reference(schema_id(doctype), 0);
+        Shapes {
+            nodes: compiler.nodes,
+            root,
+        }
+    })
+}
+
+/// A schema file as JSON, read once.
+fn parsed(file: usize) -> &'static Json {
+    static PARSED: [OnceLock<Json>; SCHEMAS.len()] = [const { OnceLock::new() }; SCHEMAS.len()];
+    static NOTHING: Json = Json::Bool(true);
+    match (PARSED.get(file), SCHEMAS.get(file)) {
+        (Some(cell), Some((_, text))) => {
+            cell.get_or_init(|| Json::read(text).unwrap_or(Json::Bool(true)))
+        }
+        _ => &NOTHING,
+    }
+}
+
+#[derive(Default)]
+struct Compiler {
+    known: HashMap<(usize, String), ShapeId>,
+    nodes: Vec<Shape>,
+}
+
+impl Compiler {
+    /// Shape behind a `$ref`, compiled once; recursion ends because the id is known first.
+    fn reference(&mut self, reference: &str, current: usize) -> ShapeId {
+        let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
+        let file = if file.is_empty() {
+            Some(current)
+        } else {
+            file_of(file)
+        };
+        let Some(file) = file else {
+            return self.any();
+        };
+        let key = (file, pointer.to_owned());
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let Some(schema) = parsed(file).pointer(pointer) else {
+            return self.any();
+        };
+        let shape = self.any();
+        self.known.insert(key, shape);
+        let compiled = self.compile(schema, file);
+        if let Some(place) = self.nodes.get_mut(shape) {
+            *place = compiled;
+        }
+        shape
+    }
+
+    fn any(&mut self) -> ShapeId {
+        self.nodes.push(Shape::default());
+        self.nodes.len() - 1
+    }
+
+    fn add(&mut self, schema: &Json, file: usize) -> ShapeId {
+        if let Some(reference) = schema.get("$ref").and_then(Json::as_str)
+            && schema
+                .entries()
+                .iter()
+                .all(|(k, _)| matches!(&**k, "$ref" | "description" | "title" | "default"))
+        {
+            return self.reference(reference, file);
+        }
+        let shape = self.compile(schema, file);
+        self.nodes.push(shape);
+        self.nodes.len() - 1
+    }
+
+    fn compile(&mut self, schema: &Json, file: usize) -> Shape {
+        let mut shape = Shape::default();
+        if schema == &Json::Bool(false) {
+            shape.not = Some(self.any());
+        }
+        let number = |v: &Json| v.as_int().and_then(|n| usize::try_from(n).ok());
+        for (keyword, value) in schema.entries() {
+            match &**keyword {
+                "$ref" => {
+                    if let Some(reference) = value.as_str() {
+                        let id = self.reference(reference, file);
+                        shape.all_of.push(id);
+                    }
+                }
+                "type" => shape.types = types(value),
+                "const" => {
+                    shape.allowed = constant(value).into_iter().collect();
+                    shape.is_const = true;
+                }
+                "enum" => {
+                    shape.allowed = value.items().iter().filter_map(constant).collect();
+                }
+                "pattern" => {
+                    shape.pattern = value.as_str().map(|source| Pattern {
+                        source: source.into(),
+                        compiled: OnceLock::new(),
+                    });
+                }
+                "format" => shape.uri = value.as_str() == Some("uri"),
+                "minLength" => shape.min_length = number(value),
+                "maxLength" => shape.max_length = number(value),
+                "minimum" => shape.minimum = value.as_int(),
+                "maximum" => shape.maximum = value.as_int(),
+                "minItems" => shape.min_items = number(value),
+                "maxItems" => shape.max_items = number(value),
+                "uniqueItems" => shape.unique = value == &Json::Bool(true),
+                "items" => shape.items = Some(self.add(value, file)),
+                "properties" => {
+                    for (name, sub) in value.entries() {
+                        let id = self.add(sub, file);
+                        shape.properties.push(((&**name).into(), id));
+                    }
+                }
+                "additionalProperties" => {
+                    shape.additional = match value {
+                        Json::Bool(true) => Additional::Allowed,
+                        Json::Bool(false) => Additional::Denied,
+                        sub => Additional::Each(self.add(sub, file)),
+                    };
+                }
+                "propertyNames" => shape.names = Some(self.add(value, file)),
+                "required" => {
+                    let names = value.items().iter().filter_map(Json::as_str);
+                    shape.required = names.map(Into::into).collect();
+                }
+                "oneOf" => shape.one_of = self.list(value, file),
+                "anyOf" => shape.any_of = self.list(value, file),
+                "allOf" => {
+                    let mut all = self.list(value, file);
+                    shape.all_of.append(&mut all);
+                }
+                "if" => {
+                    if let Some(then) = schema.get("then") {
+                        let condition = (self.add(value, file), self.add(then, file));
+                        shape.condition = Some(condition);
+                    }
+                }
+                "not" => shape.not = Some(self.add(value, file)),
+                "x-discriminator" => shape.discriminator = value.as_str().map(Into::into),
+                "x-rules" => {
+                    for (keyword, slug) in value.entries() {
+                        if let Some(rule) = slug.as_str().and_then(registry::find) {
+                            shape.rules.push(((&**keyword).into(), rule));
+                        }
+                    }
+                }
+                // `then` is read with `if`; the rest are annotations. A test refuses
+                // keywords that are neither.
+                _ => {}
+            }
+        }
+        shape
+    }
+
+    fn list(&mut self, value: &Json, file: usize) -> Vec<ShapeId> {
+        let subs = value.items().iter();
+        subs.map(|sub| self.add(sub, file)).collect()
+    }
+}
+
+pub const INTEGER: u8 = 4;
+/// Numbers that are not whole; `number` is both bits.
+pub const FRACTION: u8 = 8;
+
+pub fn type_bit(name: &str) -> u8 {
+    match name {
+        "null" => 1,
+        "boolean" => 2,
+        "integer" => INTEGER,
+        "number" => INTEGER | FRACTION,
+        "string" => 16,
+        "array" => 32,
+        "object" => 64,
+        _ => 0,
+    }
+}
+
+fn types(value: &Json) -> u8 {
+    match value {
+        Json::Str(name) => type_bit(name),
+        Json::List(names) => names
+            .iter()
+            .filter_map(Json::as_str)
+            .map(type_bit)
+            .fold(0, |a, b| a | b),
+        _ => 0,
+    }
+}
+
+fn constant(value: &Json) -> Option<Const> {
+    Some(match value {
+        Json::Null => Const::Null,
+        Json::Bool(b) => Const::Bool(*b),
+        Json::Int(n) => Const::Int(*n),
+        Json::Str(s) => Const::Str((&**s).into()),
+        _ => return None,
+    })
+}

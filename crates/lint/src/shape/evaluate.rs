@@ -1,0 +1,605 @@
+//! Judging a node against a shape.
+
+use super::compile::{Additional, Const, FRACTION, INTEGER, Shape, ShapeId, Shapes, type_bit};
+use super::equality::repeats;
+use crate::context::Place;
+use crate::rule::Rule;
+use crate::rules::document as general;
+use agentproto_manifest::{Entry, Node, Value};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keyword {
+    Type,
+    Enum,
+    Const,
+    Pattern,
+    Format,
+    MinLength,
+    MaxLength,
+    Minimum,
+    Maximum,
+    MinItems,
+    MaxItems,
+    UniqueItems,
+    Required,
+    AdditionalProperties,
+    PropertyNames,
+    OneOf,
+    AnyOf,
+    Not,
+}
+
+impl Keyword {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Keyword::Type => "type",
+            Keyword::Enum => "enum",
+            Keyword::Const => "const",
+            Keyword::Pattern => "pattern",
+            Keyword::Format => "format",
+            Keyword::MinLength => "minLength",
+            Keyword::MaxLength => "maxLength",
+            Keyword::Minimum => "minimum",
+            Keyword::Maximum => "maximum",
+            Keyword::MinItems => "minItems",
+            Keyword::MaxItems => "maxItems",
+            Keyword::UniqueItems => "uniqueItems",
+            Keyword::Required => "required",
+            Keyword::AdditionalProperties => "additionalProperties",
+            Keyword::PropertyNames => "propertyNames",
+            Keyword::OneOf => "oneOf",
+            Keyword::AnyOf => "anyOf",
+            Keyword::Not => "not",
+        }
+    }
+
+    /// The rule for a violation that has no slug of its own.
+    pub fn general_rule(self) -> &'static Rule {
+        match self {
+            Keyword::Type | Keyword::OneOf | Keyword::AnyOf => &general::FM_TYPE,
+            Keyword::Enum | Keyword::Const => &general::FM_ENUM,
+            Keyword::Required => &general::FM_REQUIRED_MISSING,
+            Keyword::AdditionalProperties | Keyword::PropertyNames | Keyword::Not => {
+                &general::FM_UNKNOWN_FIELD
+            }
+            _ => &general::FM_RANGE,
+        }
+    }
+}
+
+/// One broken constraint, before wording.
+#[derive(Clone, Debug)]
+pub struct Violation<'d> {
+    pub rule: &'static Rule,
+    pub keyword: Keyword,
+    pub place: Place<'d>,
+    /// The node that the constraint is about: for a missing or unknown key the mapping.
+    pub node: &'d Node,
+    /// The offending entry (unknown key, bad key name).
+    pub entry: Option<&'d Entry>,
+    /// The missing key.
+    pub missing: Option<String>,
+    /// Accepted words (enum values, known keys, discriminator values) or the bound.
+    pub expected: Vec<String>,
+    /// At the last unknown key that is told: how many more the mapping has.
+    pub unlisted: usize,
+}
+
+/// All violations of a tree. A mistake is reported once: where a type is wrong nothing
+/// below it is judged, and of a union only the arm that was meant.
+pub fn violations<'d>(
+    shapes: &'d Shapes,
+    root: &'d Node,
+    root_place: Place<'d>,
+) -> Vec<Violation<'d>> {
+    let mut judge = Judge {
+        shapes,
+        found: Vec::new(),
+        quiet: false,
+        failed: false,
+    };
+    judge.node(shapes.root, root, root_place);
+    judge.found
+}
+
+/// Whether a node conforms, without saying why not.
+pub fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
+    let mut judge = Judge {
+        shapes,
+        found: Vec::new(),
+        quiet: true,
+        failed: false,
+    };
+    judge.node(id, node, Place::Value(node));
+    !judge.failed
+}
+
+/// Unknown keys of one mapping that are told. Whoever has more knows what is wrong, and each
+/// is judged against all of the mapping.
+const MOST_UNKNOWN: usize = 1_000;
+
+struct Judge<'d> {
+    shapes: &'d Shapes,
+    found: Vec<Violation<'d>>,
+    /// Only the verdict counts: most conditions of a schema fail, and nobody reads why.
+    quiet: bool,
+    failed: bool,
+}
+
+impl<'d> Judge<'d> {
+    /// `missing_at` is where the absence of a key is shown: the key that holds the mapping.
+    fn node(&mut self, id: ShapeId, node: &'d Node, missing_at: Place<'d>) {
+        if self.quiet && self.failed {
+            return;
+        }
+        let Some(shape) = self.shapes.get(id) else {
+            return;
+        };
+        let is = type_of(node);
+        let fits = shape.types == 0 || shape.types & is != 0;
+        if !fits {
+            if self.quiet {
+                self.failed = true;
+                return;
+            }
+            let expected = type_names(shape.types);
+            self.broken(shape, Keyword::Type, node, expected);
+            return;
+        }
+        if !shape.allowed.is_empty() && !shape.allowed.iter().any(|c| equals(c, node)) {
+            if self.quiet {
+                self.failed = true;
+                return;
+            }
+            let keyword = if shape.is_const {
+                Keyword::Const
+            } else {
+                Keyword::Enum
+            };
+            self.broken(
+                shape,
+                keyword,
+                node,
+                shape.allowed.iter().map(word).collect(),
+            );
+            return;
+        }
+        match &node.value {
+            Value::Str(text) => self.text(shape, text, node),
+            Value::Int(number) => self.number(shape, *number as f64, node),
+            Value::Float(number) => self.number(shape, *number, node),
+            Value::Seq(items) => self.sequence(shape, items, node),
+            Value::Map(entries) => self.mapping(shape, entries, node, &missing_at),
+            _ => {}
+        }
+        for sub in &shape.all_of {
+            self.node(*sub, node, missing_at.clone());
+        }
+        if let Some((condition, then)) = shape.condition
+            && is_valid(self.shapes, condition, node)
+        {
+            self.node(then, node, missing_at.clone());
+        }
+        if !shape.one_of.is_empty() {
+            self.one_of(shape, node, missing_at.clone());
+        }
+        if !shape.any_of.is_empty() {
+            self.any_of(shape, node, missing_at);
+        }
+        if let Some(sub) = shape.not
+            && is_valid(self.shapes, sub, node)
+        {
+            self.not(shape, sub, node);
+        }
+    }
+
+    fn violated(&mut self, violation: impl FnOnce() -> Violation<'d>) {
+        self.failed = true;
+        if !self.quiet {
+            self.found.push(violation());
+        }
+    }
+
+    fn broken(&mut self, shape: &Shape, keyword: Keyword, node: &'d Node, expected: Vec<String>) {
+        self.violated(|| Violation {
+            rule: shape.rule(keyword, None),
+            keyword,
+            place: Place::Value(node),
+            node,
+            entry: None,
+            missing: None,
+            unlisted: 0,
+            expected,
+        });
+    }
+
+    fn text(&mut self, shape: &Shape, text: &str, node: &'d Node) {
+        let long = |most: usize| text.len() > most && text.chars().count() > most;
+        let short = |least: usize| text.len() < least || text.chars().count() < least;
+        if let Some(least) = shape.min_length.filter(|least| short(*least)) {
+            self.broken(shape, Keyword::MinLength, node, vec![least.to_string()]);
+        } else if let Some(most) = shape.max_length.filter(|most| long(*most)) {
+            self.broken(shape, Keyword::MaxLength, node, vec![most.to_string()]);
+        } else if let Some(pattern) = shape.pattern.as_ref().filter(|p| !p.matches(text)) {
+            self.broken(
+                shape,
+                Keyword::Pattern,
+                node,
+                vec![pattern.source.to_string()],
+            );
+        } else if shape.uri && !is_uri(text) {
+            self.broken(shape, Keyword::Format, node, vec!["uri".to_owned()]);
+        }
+    }
+
+    fn number(&mut self, shape: &Shape, number: f64, node: &'d Node) {
+        if let Some(least) = shape.minimum.filter(|least| number < *least as f64) {
+            self.broken(shape, Keyword::Minimum, node, vec![least.to_string()]);
+        } else if let Some(most) = shape.maximum.filter(|most| number > *most as f64) {
+            self.broken(shape, Keyword::Maximum, node, vec![most.to_string()]);
+        }
+    }
+
+    fn sequence(&mut self, shape: &Shape, items: &'d [Node], node: &'d Node) {
+        if let Some(least) = shape.min_items.filter(|least| items.len() < *least) {
+            self.broken(shape, Keyword::MinItems, node, vec![least.to_string()]);
+        }
+        if let Some(most) = shape.max_items.filter(|most| items.len() > *most) {
+            self.broken(shape, Keyword::MaxItems, node, vec![most.to_string()]);
+        }
+        if shape.unique {
+            for (item, first) in repeats(items) {
+                self.broken(shape, Keyword::UniqueItems, item, Vec::new());
+                if let Some(last) = self.found.last_mut() {
+                    last.node = first;
+                }
+            }
+        }
+        if let Some(each) = shape.items {
+            for item in items {
+                let first_key = item.entries().first().map(|e| e.key_span);
+                let at = first_key.map_or(Place::Value(item), |span| Place::Part(item, span));
+                self.node(each, item, at);
+            }
+        }
+    }
+
+    fn mapping(
+        &mut self,
+        shape: &'d Shape,
+        entries: &'d [Entry],
+        node: &'d Node,
+        missing_at: &Place<'d>,
+    ) {
+        // Authors mostly write fields in the schema's order: look on from the last hit.
+        let mut next = 0;
+        for name in &shape.required {
+            let hit = around(entries.len(), next).find(|i| *entries[*i].key == **name);
+            next = hit.map_or(next, |i| i + 1);
+            if hit.is_none() {
+                self.violated(|| Violation {
+                    rule: shape.rule(Keyword::Required, Some(name)),
+                    keyword: Keyword::Required,
+                    place: missing_at.clone(),
+                    node,
+                    entry: None,
+                    missing: Some(name.to_string()),
+                    unlisted: 0,
+                    expected: Vec::new(),
+                });
+            }
+        }
+        let open = matches!(shape.additional, Additional::Allowed);
+        if shape.properties.is_empty() && open && shape.names.is_none() {
+            return;
+        }
+        let mut next = 0;
+        let mut unknown = 0;
+        let mut last_told = 0;
+        for entry in entries {
+            if let Some(names) = shape.names {
+                self.name(shape, names, entry, node);
+            }
+            let sub = match shape.property_from(&entry.key, &mut next) {
+                Some(sub) => sub,
+                None => match shape.additional {
+                    Additional::Allowed => continue,
+                    Additional::Each(sub) => sub,
+                    Additional::Denied if unknown >= MOST_UNKNOWN => {
+                        unknown += 1;
+                        continue;
+                    }
+                    Additional::Denied => {
+                        unknown += 1;
+                        last_told = self.found.len();
+                        self.violated(|| Violation {
+                            rule: shape.rule(Keyword::AdditionalProperties, None),
+                            keyword: Keyword::AdditionalProperties,
+                            place: Place::Key(entry),
+                            node,
+                            entry: Some(entry),
+                            missing: None,
+                            unlisted: 0,
+                            expected: shape
+                                .properties
+                                .iter()
+                                .map(|(n, _)| n.to_string())
+                                .collect(),
+                        });
+                        continue;
+                    }
+                },
+            };
+            self.node(sub, &entry.value, Place::Key(entry));
+        }
+        if unknown > MOST_UNKNOWN
+            && let Some(last) = self.found.get_mut(last_told)
+        {
+            last.unlisted = unknown - MOST_UNKNOWN;
+        }
+    }
+
+    fn name(&mut self, shape: &Shape, names: ShapeId, entry: &'d Entry, node: &'d Node) {
+        let Some(wanted) = self.shapes.get(names) else {
+            return;
+        };
+        let fits = wanted
+            .pattern
+            .as_ref()
+            .is_none_or(|p| p.matches(&entry.key));
+        if !fits {
+            let pattern = wanted.pattern.as_ref().map(|p| p.source.to_string());
+            self.violated(|| Violation {
+                rule: shape.rule(Keyword::PropertyNames, None),
+                keyword: Keyword::PropertyNames,
+                place: Place::Key(entry),
+                node,
+                entry: Some(entry),
+                missing: None,
+                unlisted: 0,
+                expected: pattern.into_iter().collect(),
+            });
+        }
+    }
+
+    fn one_of(&mut self, shape: &'d Shape, node: &'d Node, missing_at: Place<'d>) {
+        if let Some(discriminator) = &shape.discriminator {
+            return self.by_discriminator(shape, discriminator, node, missing_at);
+        }
+        if let Some(arm) = self.arm_by_type(&shape.one_of, node) {
+            return self.node(arm, node, missing_at);
+        }
+        let fitting = shape
+            .one_of
+            .iter()
+            .filter(|arm| is_valid(self.shapes, **arm, node))
+            .count();
+        if fitting != 1 {
+            let expected = self.arm_words(&shape.one_of);
+            self.broken(shape, Keyword::OneOf, node, expected);
+        }
+    }
+
+    fn any_of(&mut self, shape: &'d Shape, node: &'d Node, missing_at: Place<'d>) {
+        if shape
+            .any_of
+            .iter()
+            .any(|arm| is_valid(self.shapes, *arm, node))
+        {
+            return;
+        }
+        match self.arm_by_type(&shape.any_of, node) {
+            Some(arm) => self.node(arm, node, missing_at),
+            None => {
+                let expected = self.arm_words(&shape.any_of);
+                self.broken(shape, Keyword::AnyOf, node, expected);
+            }
+        }
+    }
+
+    /// The arm whose discriminator has the node's value.
+    fn by_discriminator(
+        &mut self,
+        shape: &'d Shape,
+        key: &str,
+        node: &'d Node,
+        missing_at: Place<'d>,
+    ) {
+        let Some(entry) = node.entry(key) else {
+            if node.is_map() {
+                let words = self.discriminator_words(shape, key);
+                self.violated(|| Violation {
+                    rule: shape.rule(Keyword::Required, Some(key)),
+                    keyword: Keyword::Required,
+                    place: missing_at,
+                    node,
+                    entry: None,
+                    missing: Some(key.to_owned()),
+                    unlisted: 0,
+                    expected: words,
+                });
+            } else {
+                self.broken(shape, Keyword::Type, node, vec!["object".to_owned()]);
+            }
+            return;
+        };
+        let meant = shape.one_of.iter().copied().find(|arm| {
+            self.discriminator_of(*arm, key)
+                .is_some_and(|values| values.iter().any(|c| equals(c, &entry.value)))
+        });
+        match meant {
+            Some(arm) => self.node(arm, node, missing_at),
+            None => {
+                let words = self.discriminator_words(shape, key);
+                self.violated(|| Violation {
+                    rule: shape.rule(Keyword::OneOf, None),
+                    keyword: Keyword::Enum,
+                    place: Place::Value(&entry.value),
+                    node: &entry.value,
+                    entry: Some(entry),
+                    missing: None,
+                    unlisted: 0,
+                    expected: words,
+                });
+            }
+        }
+    }
+
+    fn discriminator_of(&self, arm: ShapeId, key: &str) -> Option<&'d [Const]> {
+        let arm = self.shapes.get(arm)?;
+        let field = self.shapes.get(arm.property(key)?)?;
+        Some(&field.allowed)
+    }
+
+    fn discriminator_words(&self, shape: &Shape, key: &str) -> Vec<String> {
+        let arms = shape
+            .one_of
+            .iter()
+            .filter_map(|arm| self.discriminator_of(*arm, key));
+        arms.flatten().map(word).collect()
+    }
+
+    /// The only arm that accepts the node's type, where the arms are told apart by type.
+    fn arm_by_type(&self, arms: &[ShapeId], node: &Node) -> Option<ShapeId> {
+        let bit = type_of(node);
+        let mut fitting = arms.iter().copied().filter(|arm| {
+            self.effective_types(*arm)
+                .is_some_and(|types| types & bit != 0)
+        });
+        let first = fitting.next()?;
+        fitting.next().is_none().then_some(first)
+    }
+
+    /// Types that an arm accepts, seen through a plain `$ref`, enum or const.
+    fn effective_types(&self, id: ShapeId) -> Option<u8> {
+        let shape = self.shapes.get(id)?;
+        if shape.types != 0 {
+            return Some(shape.types);
+        }
+        let text_only =
+            !shape.allowed.is_empty() && shape.allowed.iter().all(|c| matches!(c, Const::Str(_)));
+        if text_only {
+            return Some(16);
+        }
+        match shape.all_of.as_slice() {
+            [only] => self.effective_types(*only),
+            _ => None,
+        }
+    }
+
+    fn arm_words(&self, arms: &[ShapeId]) -> Vec<String> {
+        let mut words = Vec::new();
+        for arm in arms.iter().filter_map(|id| self.shapes.get(*id)) {
+            if !arm.required.is_empty() {
+                words.push(arm.required.join(" and "));
+            } else if arm.types != 0 {
+                words.extend(type_names(arm.types));
+            }
+            words.extend(arm.allowed.iter().map(word));
+        }
+        words
+    }
+
+    /// Names the forbidden keys, where the forbidden thing is their presence.
+    fn not(&mut self, shape: &Shape, sub: ShapeId, node: &'d Node) {
+        let mut forbidden = Vec::new();
+        self.required_below(sub, &mut forbidden);
+        let hit = node
+            .entries()
+            .iter()
+            .find(|e| forbidden.iter().any(|f| **f == *e.key));
+        self.violated(|| Violation {
+            rule: shape.rule(Keyword::Not, None),
+            keyword: Keyword::Not,
+            place: hit.map_or(Place::Value(node), Place::Key),
+            node,
+            entry: hit,
+            missing: None,
+            unlisted: 0,
+            expected: Vec::new(),
+        });
+    }
+
+    fn required_below(&self, id: ShapeId, out: &mut Vec<Box<str>>) {
+        if let Some(shape) = self.shapes.get(id) {
+            out.extend(shape.required.iter().cloned());
+            for arm in shape.any_of.iter().chain(&shape.one_of) {
+                self.required_below(*arm, out);
+            }
+        }
+    }
+}
+
+/// The types that a value has; an integer is a number, and so is `4.0` an integer.
+fn type_of(node: &Node) -> u8 {
+    match &node.value {
+        Value::Null => 1,
+        Value::Bool(_) => 2,
+        Value::Int(_) => INTEGER,
+        Value::Float(f) if f.fract() == 0.0 && f.is_finite() => INTEGER | FRACTION,
+        Value::Float(_) => FRACTION,
+        Value::Str(_) => 16,
+        Value::Seq(_) => 32,
+        Value::Map(_) => 64,
+    }
+}
+
+/// All indices below `len`, from `start` on and then from the beginning.
+pub(super) fn around(len: usize, start: usize) -> impl Iterator<Item = usize> {
+    (start.min(len)..len).chain(0..start.min(len))
+}
+
+fn type_names(bits: u8) -> Vec<String> {
+    [
+        "string", "boolean", "integer", "number", "array", "object", "null",
+    ]
+    .into_iter()
+    .filter(|name| {
+        let bit = type_bit(name);
+        bits & bit == bit && !(*name == "integer" && bits & 8 != 0)
+    })
+    .map(str::to_owned)
+    .collect()
+}
+
+fn word(constant: &Const) -> String {
+    match constant {
+        Const::Null => "null".to_owned(),
+        Const::Bool(b) => b.to_string(),
+        Const::Int(i) => i.to_string(),
+        Const::Str(s) => s.to_string(),
+    }
+}
+
+fn equals(constant: &Const, node: &Node) -> bool {
+    match (constant, &node.value) {
+        (Const::Null, Value::Null) => true,
+        (Const::Bool(a), Value::Bool(b)) => a == b,
+        (Const::Int(a), Value::Int(b)) => a == b,
+        (Const::Str(a), Value::Str(b)) => **a == **b,
+        _ => false,
+    }
+}
+
+/// An absolute URI. `${input.x}` may stand in a URL that is filled in later (C9).
+fn is_uri(text: &str) -> bool {
+    if text.contains("${") {
+        return fluent_uri::Uri::parse(fill(text).as_str()).is_ok();
+    }
+    fluent_uri::Uri::parse(text).is_ok()
+}
+
+fn fill(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${input.") {
+        let Some((_, behind)) = after.split_once('}') else {
+            break;
+        };
+        out.push_str(before);
+        out.push('x');
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}

@@ -1,0 +1,279 @@
+//! Reading ignore directives out of comments.
+
+use agentproto_manifest::comments::{comments, line_end, line_start, next_line};
+use agentproto_manifest::{Document, Span};
+
+/// Every directive starts with this word; a text without it needs no further look.
+pub const MARK: &str = "agentproto:";
+
+/// One well-formed `ignore[…]` or `ignore-file[…]`.
+#[derive(Debug, PartialEq)]
+pub struct Directive<'d> {
+    /// The comment with its signs.
+    pub span: Span,
+    /// Between the brackets.
+    pub list: Span,
+    pub names: Vec<(&'d str, Span)>,
+    pub reason: &'d str,
+    /// The line (from 1) that it speaks about; `None`: the whole file.
+    pub line: Option<u32>,
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Malformed {
+    pub span: Span,
+    pub why: String,
+}
+
+#[derive(Debug, Default)]
+pub struct Directives<'d> {
+    pub good: Vec<Directive<'d>>,
+    pub malformed: Vec<Malformed>,
+    /// Where the last comment on a line of its own was, and the line that it speaks about:
+    /// what stands between the two need not be gone through again.
+    ahead: Option<(Span, u32)>,
+}
+
+pub fn directives(doc: &Document) -> Directives<'_> {
+    let mut found = Directives::default();
+    // Without a tree nothing tells a comment from the text of a scalar.
+    if doc.root.is_some() {
+        for span in comments(doc) {
+            let text = doc.slice(span);
+            let inner = text.trim_start_matches('#');
+            found.read(doc, span, inner, span.end as usize - inner.len(), false);
+        }
+    }
+    body_comments(doc, &mut found);
+    found
+}
+
+impl<'d> Directives<'d> {
+    /// `inner` is the comment without its signs, `at` the byte at which it starts.
+    fn read(&mut self, doc: &'d Document, span: Span, inner: &'d str, at: usize, body: bool) {
+        let Some(order) = inner.trim_start().strip_prefix(MARK) else {
+            return;
+        };
+        let at = at + (inner.len() - order.len());
+        match parse(order, at, body) {
+            Ok(parts) => {
+                let line = (!parts.whole_file).then(|| self.target_line(doc, span));
+                self.good.push(Directive {
+                    span,
+                    line,
+                    list: parts.list,
+                    names: parts.names,
+                    reason: parts.reason,
+                });
+            }
+            Err(why) => self.malformed.push(Malformed { span, why }),
+        }
+    }
+
+    /// The comment's own line, or, where it stands alone, the next line that says something.
+    fn target_line(&mut self, doc: &Document, comment: Span) -> u32 {
+        let text = &doc.text;
+        let end = doc
+            .front
+            .map_or(text.len(), |front| front.yaml.end as usize);
+        let mut at = comment.start as usize;
+        let alone = text
+            .get(line_start(text, at)..at)
+            .is_some_and(|head| head.trim().is_empty());
+        if !alone {
+            return doc.position(comment.start).line;
+        }
+        if let Some((gap, line)) = self.ahead
+            && gap.contains(comment)
+        {
+            return line;
+        }
+        loop {
+            at = next_line(text, at);
+            let line = text.get(at..line_end(text, at)).unwrap_or("").trim();
+            if at >= end || !(line.is_empty() || line.starts_with('#')) {
+                break;
+            }
+        }
+        let line = doc.position(at as u32).line;
+        self.ahead = Some((Span::new(comment.start as usize, at), line));
+        line
+    }
+}
+
+struct Parts<'d> {
+    whole_file: bool,
+    list: Span,
+    names: Vec<(&'d str, Span)>,
+    reason: &'d str,
+}
+
+const FORM: &str =
+    "write `agentproto: ignore[rule] reason` or `agentproto: ignore-file[rule] reason`";
+
+/// Reads what stands behind the mark; `at` is its place in the file.
+fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
+    let text = order.trim_start();
+    let word_end = text
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_')
+        .unwrap_or(text.len());
+    let (word, rest) = text.split_at(word_end);
+    let whole_file = match word {
+        "ignore-file" => true,
+        "ignore" if body => {
+            return Err("`ignore` speaks about a line of the frontmatter; in the text below it only `ignore-file` has a meaning".to_owned());
+        }
+        "ignore" => false,
+        "" => return Err(format!("the directive is empty; {FORM}")),
+        other => return Err(format!("there is no directive `{other}`; {FORM}")),
+    };
+    let Some(list) = rest.trim_start().strip_prefix('[') else {
+        return Err(format!("the directive names no rules in brackets; {FORM}"));
+    };
+    let Some((inside, reason)) = list.split_once(']') else {
+        return Err("the bracket behind the directive is not closed".to_owned());
+    };
+    let list_at = at + order.len() - list.len();
+    let mut names = Vec::new();
+    let mut name_at = list_at;
+    for part in inside.split(',') {
+        let name = part.trim();
+        if name.is_empty() {
+            return Err(format!(
+                "a rule's name is missing between the brackets; {FORM}"
+            ));
+        }
+        let start = name_at + part.len() - part.trim_start().len();
+        names.push((name, Span::new(start, start + name.len())));
+        name_at += part.len() + 1;
+    }
+    Ok(Parts {
+        whole_file,
+        list: Span::new(list_at, list_at + inside.len()),
+        names,
+        reason: reason.trim(),
+    })
+}
+
+/// HTML comments that start a line of the Markdown body, outside fenced code.
+fn body_comments<'d>(doc: &'d Document, found: &mut Directives<'d>) {
+    let Some(front) = doc.front else {
+        return;
+    };
+    let text = &doc.text;
+    let mut fence: Option<&str> = None;
+    let mut at = front.body.start as usize;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let raw = text.get(at..end).unwrap_or("");
+        let line = raw.trim_start();
+        let start = at + raw.len() - line.len();
+        at = next_line(text, at);
+        match fence {
+            Some(mark) if line.starts_with(mark) => fence = None,
+            Some(_) => {}
+            None if line.starts_with("```") => fence = Some("```"),
+            None if line.starts_with("~~~") => fence = Some("~~~"),
+            None => {
+                let Some(comment) = text.get(start..).and_then(|t| t.strip_prefix("<!--")) else {
+                    continue;
+                };
+                let inside = comment.split("-->").next().unwrap_or(comment);
+                let stop = (start + 4 + inside.len() + 3).min(text.len());
+                found.read(doc, Span::new(start, stop), inside, start + 4, true);
+                at = at.max(next_line(text, stop.saturating_sub(1)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doc(text: &str) -> Document {
+        Document::parse("AGENT-CLI.md", text.to_owned())
+    }
+
+    #[test]
+    fn places_and_names() {
+        let doc = doc(
+            "---\n# agentproto: ignore[a-b, c] why so\n\n# prose\nx: 1\ny: 2 # agentproto:ignore[d]\n# agentproto: ignore-file[e] all\n---\n",
+        );
+        let found = directives(&doc);
+        assert!(found.malformed.is_empty());
+        let seen: Vec<_> = found
+            .good
+            .iter()
+            .map(|d| {
+                (
+                    d.names.iter().map(|n| n.0).collect::<Vec<_>>(),
+                    d.line,
+                    d.reason,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (vec!["a-b", "c"], Some(5), "why so"),
+                (vec!["d"], Some(6), ""),
+                (vec!["e"], None, "all")
+            ]
+        );
+        for directive in &found.good {
+            for (name, span) in &directive.names {
+                assert_eq!(doc.slice(*span), *name);
+            }
+        }
+        assert_eq!(doc.slice(found.good[0].list), "a-b, c");
+    }
+
+    #[test]
+    fn scalars_hold_no_directives() {
+        let doc = doc(
+            "---\na: \"# agentproto: ignore[x] y\"\nb: '\n  # agentproto: ignore[x] y'\nc: |\n  # agentproto: ignore[x] y\nd: a#agentproto:x\n---\n",
+        );
+        assert!(doc.root.is_some(), "{:?}", doc.problems);
+        let found = directives(&doc);
+        assert!(
+            found.good.is_empty() && found.malformed.is_empty(),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn body_has_whole_file_directives_only() {
+        let doc = doc(
+            "---\na: 1\n---\n<!-- agentproto: ignore-file[x] because\nof this -->\n<!-- agentproto: ignore[x] y -->\n```\n<!-- agentproto: ignore-file[y] z -->\n```\ntext <!-- agentproto: ignore-file[y] -->\n",
+        );
+        let found = directives(&doc);
+        assert_eq!(found.good.len(), 1);
+        assert_eq!(found.good[0].reason, "because\nof this");
+        assert_eq!(
+            doc.slice(found.malformed[0].span),
+            "<!-- agentproto: ignore[x] y -->"
+        );
+        assert_eq!(found.malformed.len(), 1);
+    }
+
+    #[test]
+    fn malformed_forms_are_named() {
+        for bad in [
+            "",
+            "ignore",
+            "ignore reason",
+            "ignore[]",
+            "ignore[a,,b]",
+            "ignore[a",
+            "ignor[a] b",
+            "IGNORE[a]",
+            "ignore-file",
+        ] {
+            let doc = doc(&format!("---\na: 1 # agentproto: {bad}\n---\n"));
+            assert_eq!(directives(&doc).malformed.len(), 1, "{bad:?}");
+        }
+        let doc = doc("---\n# see agentproto: ignore\na: 1\n---\n");
+        assert!(directives(&doc).malformed.is_empty());
+    }
+}

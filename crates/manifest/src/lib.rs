@@ -1,0 +1,33 @@
+//! Text → spanned tree → document → workspace.
+//!
+//! This room knows what a manifest *says* and where; it never judges. Invariants:
+//! - a document is parsed once, and its text is never changed;
+//! - every span is a byte range of the file on a character boundary;
+//! - nothing here panics, recurses without bound or reads outside the workspace.
+
+pub mod comments;
+mod doctype;
+mod document;
+pub mod fields;
+mod files;
+mod frontmatter;
+pub mod globs;
+mod json;
+mod lines;
+mod places;
+pub mod range;
+mod refs;
+mod tree;
+pub mod views;
+mod workspace;
+pub mod yaml;
+
+pub use doctype::{Doctype, SANDBOX_PROVIDERS};
+pub use document::{Document, Frontmatter, Problem, ProblemKind};
+pub use files::{Disk, FileSource, KnownFiles, MAX_FILE_BYTES, Overlay, PathKind, ReadError};
+pub use json::to_json;
+pub use lines::{LineIndex, Position};
+pub use refs::{RefRole, RefSite, ref_sites};
+pub use tree::{Entry, KeyKind, Node, Span, Style, Value};
+pub use workspace::{Resolution, Workspace, normalize, same_path};
+pub use yaml::{Oddity, OddityKind};

@@ -1,0 +1,547 @@
+//! Typed views: the fields of each doctype by name and type, over the same tree.
+//!
+//! A view borrows; nothing is copied or repaired. A field that is absent or has another type
+//! is `None` (or an empty list): what a manifest *should* hold is the linter's business.
+
+use crate::doctype::Doctype;
+use crate::document::Document;
+use crate::tree::Node;
+
+macro_rules! field {
+    (text $field:ident $key:literal) => {
+        pub fn $field(self) -> Option<&'d str> {
+            self.0.get($key)?.as_str()
+        }
+    };
+    (integer $field:ident $key:literal) => {
+        pub fn $field(self) -> Option<i64> {
+            self.0.get($key)?.as_int()
+        }
+    };
+    (flag $field:ident $key:literal) => {
+        pub fn $field(self) -> Option<bool> {
+            self.0.get($key)?.as_bool()
+        }
+    };
+    (texts $field:ident $key:literal) => {
+        pub fn $field(self) -> impl Iterator<Item = &'d str> {
+            let items = self.0.get($key).map_or(&[][..], Node::items);
+            items.iter().filter_map(Node::as_str)
+        }
+    };
+    (node $field:ident $key:literal) => {
+        pub fn $field(self) -> Option<&'d Node> {
+            self.0.get($key)
+        }
+    };
+    ((one $view:ident) $field:ident $key:literal) => {
+        pub fn $field(self) -> Option<$view<'d>> {
+            self.0.get($key).filter(|n| n.is_map()).map($view)
+        }
+    };
+    ((many $view:ident) $field:ident $key:literal) => {
+        pub fn $field(self) -> impl Iterator<Item = $view<'d>> {
+            let items = self.0.get($key).map_or(&[][..], Node::items);
+            items.iter().filter(|n| n.is_map()).map($view)
+        }
+    };
+}
+
+macro_rules! view {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $kind:tt = $key:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<'d>(pub &'d Node);
+
+        impl<'d> $name<'d> {
+            $(field!($kind $field $key);)*
+
+            /// The mapping itself, for spans and for fields that the view does not name.
+            pub fn node(self) -> &'d Node {
+                self.0
+            }
+        }
+    };
+}
+
+view! {
+    /// CLI.md (AIP-29).
+    Cli {
+        name: text = "name",
+        id: text = "id",
+        description: text = "description",
+        version: text = "version",
+        bin: text = "bin",
+        bin_args: texts = "bin_args",
+        install: (many InstallMethod) = "install",
+        version_check: (one VersionCheck) = "version_check",
+        setup: (many SetupStep) = "setup",
+        auth: (one Auth) = "auth",
+        runner: node = "runner",
+        sandbox: (one CliSandbox) = "sandbox",
+        output: (one Output) = "output",
+        commands: node = "commands",
+        requires: (one Requires) = "requires",
+        tags: texts = "tags",
+        metadata: node = "metadata",
+    }
+}
+
+view! {
+    /// AGENT-CLI.md (AIP-45).
+    AgentCli {
+        name: text = "name",
+        id: text = "id",
+        description: text = "description",
+        version: text = "version",
+        bin: text = "bin",
+        bin_args: texts = "bin_args",
+        install: (many InstallMethod) = "install",
+        version_check: (one VersionCheck) = "version_check",
+        setup: (many SetupStep) = "setup",
+        auth: (one Auth) = "auth",
+        sandbox: node = "sandbox",
+        runner: node = "runner",
+        protocol: text = "protocol",
+        acp: text = "acp",
+        mcp: (one McpServer) = "mcp",
+        adapter: text = "adapter",
+        session: (one Session) = "session",
+        models: (one Models) = "models",
+        capabilities: (one Capabilities) = "capabilities",
+        modes: (many Mode) = "modes",
+        options: (many AgentOption) = "options",
+        continuation: (one Continuation) = "continuation",
+        requires: (one Requires) = "requires",
+        tags: texts = "tags",
+        metadata: node = "metadata",
+    }
+}
+
+view! {
+    /// One way to install (AIP-29).
+    InstallMethod {
+        method: text = "method",
+        package: text = "package",
+        url: text = "url",
+        path: text = "path",
+        extract_bin: text = "extract_bin",
+        verify_sha256: text = "verify_sha256",
+        global: flag = "global",
+        user: flag = "user",
+        experimental: flag = "experimental",
+    }
+}
+
+view! {
+    VersionCheck {
+        cmd: text = "cmd",
+        parse: text = "parse",
+        range: text = "range",
+        timeout_ms: integer = "timeout_ms",
+    }
+}
+
+view! {
+    SetupStep {
+        id: text = "id",
+        kind: text = "kind",
+        description: text = "description",
+        cmd: text = "cmd",
+        prompt: text = "prompt",
+        prompt_type: text = "type",
+        default: text = "default",
+        options: node = "options",
+        secret_slug: text = "secret_slug",
+        url: text = "url",
+        callback: node = "callback",
+        interactive: flag = "interactive",
+        timeout_ms: integer = "timeout_ms",
+        skip_if: (one CommandCheck) = "skip_if",
+        persist: (one Persist) = "persist",
+    }
+}
+
+view! {
+    /// A command and the exit code that means yes (`skip_if`, `completes_when`).
+    CommandCheck {
+        cmd: text = "cmd",
+        exit_code: integer = "exit_code",
+        timeout_ms: integer = "timeout_ms",
+    }
+}
+
+view! {
+    Persist {
+        env: text = "env",
+        secret_slug: text = "secret_slug",
+        cmd: text = "cmd",
+    }
+}
+
+view! {
+    Auth {
+        reference: text = "ref",
+        state: (one AuthState) = "state",
+        login: (one Login) = "login",
+        refresh: (one Refresh) = "refresh",
+        expiry: (one Expiry) = "expiry",
+    }
+}
+
+view! {
+    AuthState {
+        paths: texts = "paths",
+        env: texts = "env",
+    }
+}
+
+view! {
+    Login {
+        cmd: text = "cmd",
+        interactive: flag = "interactive",
+        requires_callback_url: flag = "requires_callback_url",
+        completes_when: (one CommandCheck) = "completes_when",
+    }
+}
+
+view! {
+    Refresh {
+        cmd: text = "cmd",
+        every: text = "every",
+    }
+}
+
+view! {
+    Expiry {
+        detect: text = "detect",
+    }
+}
+
+view! {
+    /// The AIP-29 sandbox block.
+    CliSandbox {
+        network: (one Network) = "network",
+        fs: (one FileAccess) = "fs",
+        exec: (one Exec) = "exec",
+        env: (one SandboxEnv) = "env",
+        tty: (one Tty) = "tty",
+    }
+}
+
+view! {
+    Network {
+        egress: texts = "egress",
+        ingress: texts = "ingress",
+    }
+}
+
+view! {
+    FileAccess {
+        read: texts = "read",
+        write: texts = "write",
+        deny: texts = "deny",
+    }
+}
+
+view! {
+    Exec {
+        allow: flag = "allow",
+        spawn: texts = "spawn",
+    }
+}
+
+view! {
+    /// `env` of both sandbox shapes: `pass`/`set` are AIP-29's, the others AIP-36's.
+    SandboxEnv {
+        pass: texts = "pass",
+        set: node = "set",
+        passthrough: texts = "passthrough",
+        auth: (one Auth) = "auth",
+    }
+}
+
+view! {
+    Tty {
+        required: flag = "required",
+    }
+}
+
+view! {
+    Output {
+        default_format: text = "default_format",
+        json_flag: text = "json_flag",
+        json_flag_args: texts = "json_flag_args",
+        exit_codes: node = "exit_codes",
+        stream: text = "stream",
+        error_stream: text = "error_stream",
+    }
+}
+
+view! {
+    Requires {
+        os: texts = "os",
+        arch: texts = "arch",
+        min_disk_mb: integer = "min_disk_mb",
+        min_memory_mb: integer = "min_memory_mb",
+    }
+}
+
+view! {
+    McpServer {
+        command: text = "command",
+        args: texts = "args",
+        transport: text = "transport",
+        url: text = "url",
+    }
+}
+
+view! {
+    Session {
+        mode: text = "mode",
+        idle_timeout_ms: integer = "idle_timeout_ms",
+        max_turns: integer = "max_turns",
+        context_carryover: flag = "context_carryover",
+    }
+}
+
+view! {
+    Models {
+        default: text = "default",
+        allowed: texts = "allowed",
+        env: node = "env",
+    }
+}
+
+view! {
+    /// Declared capabilities (AIP-45).
+    Capabilities {
+        streaming: flag = "streaming",
+        tool_calls: flag = "tool_calls",
+        sub_agents: flag = "sub_agents",
+        file_io: flag = "file_io",
+        multimodal: flag = "multimodal",
+        resumable: flag = "resumable",
+        bidirectional: flag = "bidirectional",
+    }
+}
+
+view! {
+    Mode {
+        id: text = "id",
+        description: text = "description",
+        bin_args_append: texts = "bin_args_append",
+        env: node = "env",
+    }
+}
+
+view! {
+    AgentOption {
+        id: text = "id",
+        kind: text = "type",
+        description: text = "description",
+        values: texts = "enum",
+        default: node = "default",
+        min: integer = "min",
+        max: integer = "max",
+        bin_args_template: texts = "bin_args_template",
+        bin_args_append_when_true: texts = "bin_args_append_when_true",
+        env: node = "env",
+    }
+}
+
+view! {
+    Continuation {
+        default: text = "default",
+        supported: texts = "supported",
+        pinned_session: (one PinnedSession) = "pinned_session",
+    }
+}
+
+view! {
+    PinnedSession {
+        idle_timeout_ms: integer = "idle_timeout_ms",
+        key_scope: texts = "key_scope",
+    }
+}
+
+view! {
+    /// SANDBOX.md and the inline AIP-36 block.
+    Sandbox {
+        id: text = "id",
+        version: text = "version",
+        provider: text = "provider",
+        config: node = "config",
+        limits: (one Limits) = "limits",
+        env: (one SandboxEnv) = "env",
+        network: (one Network) = "network",
+        mounts: (many Mount) = "mounts",
+        lifecycle: node = "lifecycle",
+        read_only: flag = "read_only",
+    }
+}
+
+view! {
+    /// Resource caps (AIP-36 and AIP-17).
+    Limits {
+        timeout_ms: integer = "timeout_ms",
+        memory_mb: integer = "memory_mb",
+        cpu_ms: integer = "cpu_ms",
+    }
+}
+
+view! {
+    Mount {
+        source: node = "source",
+        at: text = "at",
+        mode: text = "mode",
+    }
+}
+
+view! {
+    /// ACP.md (AIP-44).
+    Acp {
+        name: text = "name",
+        id: text = "id",
+        version: text = "version",
+        kind: text = "kind",
+        transport: node = "transport",
+        metadata: node = "metadata",
+    }
+}
+
+impl<'d> Acp<'d> {
+    /// `metadata.aip44`, where this profile keeps its own fields.
+    pub fn profile(self) -> Option<AcpProfile<'d>> {
+        self.0
+            .at(&["metadata", "aip44"])
+            .filter(|n| n.is_map())
+            .map(AcpProfile)
+    }
+}
+
+view! {
+    AcpProfile {
+        acp_rev: text = "acp_rev",
+        tier: text = "tier",
+        capabilities: node = "capabilities",
+        operator: text = "operator",
+        governance: text = "governance",
+        sandbox: text = "sandbox",
+        audit: node = "audit",
+    }
+}
+
+impl<'d> AcpProfile<'d> {
+    /// A flag of the agent's capability map, by its path (`["promptCapabilities", "image"]`).
+    pub fn agent_capability(self, path: &[&str]) -> Option<bool> {
+        self.0.at(&["capabilities", "agent"])?.at(path)?.as_bool()
+    }
+}
+
+view! {
+    /// SECRETS.md (AIP-19).
+    Secrets {
+        secrets: (many Secret) = "secrets",
+    }
+}
+
+view! {
+    Secret {
+        slug: text = "slug",
+        name: text = "name",
+        description: text = "description",
+        kind: text = "kind",
+        backend: text = "backend",
+        access: node = "access",
+        exposures: node = "exposures",
+    }
+}
+
+view! {
+    /// RUNNER.md and inline `runner` blocks (AIP-17).
+    Runner {
+        engine: text = "engine",
+        image: text = "image",
+        needs: node = "needs",
+        limits: (one Limits) = "limits",
+    }
+}
+
+view! {
+    /// TOOL.md (AIP-14), with what AIP-29 adds inside a CLI bundle.
+    Tool {
+        name: text = "name",
+        id: text = "id",
+        version: text = "version",
+        inputs: node = "inputs",
+        outputs: node = "outputs",
+        runner: (one ToolRunner) = "runner",
+        sandbox: (one CliSandbox) = "sandbox",
+    }
+}
+
+view! {
+    ToolRunner {
+        cli: text = "cli",
+        argv: texts = "argv",
+    }
+}
+
+view! {
+    /// OPERATOR.md (AIP-9).
+    Operator {
+        name: text = "name",
+        id: text = "id",
+        version: text = "version",
+        runtime: (one RuntimeBinding) = "runtime",
+    }
+}
+
+view! {
+    RuntimeBinding {
+        kind: text = "kind",
+        reference: text = "ref",
+        session: (one Session) = "session",
+        config: (one RuntimeConfig) = "config",
+    }
+}
+
+view! {
+    RuntimeConfig {
+        mode: text = "mode",
+        options: node = "options",
+        continuation: text = "continuation",
+    }
+}
+
+/// A document by its doctype.
+#[derive(Clone, Copy, Debug)]
+pub enum View<'d> {
+    Cli(Cli<'d>),
+    AgentCli(AgentCli<'d>),
+    Acp(Acp<'d>),
+    Sandbox(Sandbox<'d>),
+    Secrets(Secrets<'d>),
+    Runner(Runner<'d>),
+    Tool(Tool<'d>),
+    Operator(Operator<'d>),
+}
+
+impl Document {
+    /// The typed view of the frontmatter; `None` where there is none, or no doctype.
+    pub fn view(&self) -> Option<View<'_>> {
+        let root = self.root.as_ref()?;
+        Some(match self.doctype? {
+            Doctype::Cli => View::Cli(Cli(root)),
+            Doctype::AgentCli => View::AgentCli(AgentCli(root)),
+            Doctype::Acp => View::Acp(Acp(root)),
+            Doctype::Sandbox => View::Sandbox(Sandbox(root)),
+            Doctype::Secrets => View::Secrets(Secrets(root)),
+            // The block itself, or wrapped in its key.
+            Doctype::Runner => View::Runner(Runner(root.get("runner").unwrap_or(root))),
+            Doctype::Tool => View::Tool(Tool(root)),
+            Doctype::Operator => View::Operator(Operator(root)),
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! The content of a prompt: checked against what the agent says that it takes.
+
+use serde_json::{Value, json};
+
+use crate::rpc::Refusal;
+use crate::scenario::Capabilities;
+
+pub struct Prompt {
+    /// The text blocks, put together; other blocks are named in brackets.
+    pub text: String,
+    /// The same as updates, for a later replay.
+    pub history: Vec<Value>,
+}
+
+pub fn prompt(params: &Value, takes: &Capabilities) -> Result<Prompt, Refusal> {
+    let Some(blocks) = params.get("prompt").and_then(Value::as_array) else {
+        return Err(Refusal::params("`prompt` must be a list of content blocks"));
+    };
+    let mut prompt = Prompt {
+        text: String::new(),
+        history: Vec::new(),
+    };
+    let message = crate::store::fresh_id("msg");
+    for block in blocks {
+        let text = block_text(block, takes)?;
+        if !prompt.text.is_empty() {
+            prompt.text.push('\n');
+        }
+        prompt.text.push_str(&text);
+        prompt.history.push(json!({
+            "sessionUpdate": "user_message_chunk",
+            "content": block,
+            "messageId": message,
+        }));
+    }
+    Ok(prompt)
+}
+
+fn block_text(block: &Value, takes: &Capabilities) -> Result<String, Refusal> {
+    let field = |name: &str| {
+        let text = block.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| Refusal::params(format!("a content block lacks `{name}`")))
+    };
+    let offered = |flag: bool, kind: &str| match flag {
+        true => Ok(()),
+        false => Err(Refusal::params(format!(
+            "this agent takes no {kind} in a prompt"
+        ))),
+    };
+    match field("type")? {
+        "text" => Ok(field("text")?.to_owned()),
+        "resource_link" => {
+            let name = field("name")?;
+            Ok(format!("[{name}: {}]", field("uri")?))
+        }
+        "image" => {
+            offered(takes.image, "images")?;
+            field("data")?;
+            Ok(format!("[image: {}]", field("mimeType")?))
+        }
+        "audio" => {
+            offered(takes.audio, "audio")?;
+            field("data")?;
+            Ok(format!("[audio: {}]", field("mimeType")?))
+        }
+        "resource" => {
+            offered(takes.embedded_context, "embedded resources")?;
+            let part = |name: &str| block.pointer(&format!("/resource/{name}"));
+            let uri = part("uri").and_then(Value::as_str);
+            let content = part("text").or(part("blob")).and_then(Value::as_str);
+            match (uri, content) {
+                (Some(uri), Some(_)) => Ok(format!("[resource: {uri}]")),
+                _ => Err(Refusal::params(
+                    "an embedded resource has `uri`, and `text` or `blob`",
+                )),
+            }
+        }
+        other => Err(Refusal::params(format!(
+            "there is no content block `{other}`"
+        ))),
+    }
+}

@@ -1,0 +1,304 @@
+//! The ACP mock: a correct agent of protocol version 1 on stdio.
+//!
+//! The reading thread answers everything that takes no time; each prompt turn has a thread of
+//! its own, so that a cancellation is heard in any waiting place.
+
+pub(super) mod content;
+mod methods;
+mod servers;
+mod shapes;
+mod stage;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::Play;
+use crate::mailbox::Mailbox;
+use crate::rpc::{Answer, INVALID_REQUEST, Incoming, Peer, Refusal, Signal};
+use crate::scenario::Scenario;
+use crate::store::{Saved, Store, now};
+use crate::turn::{End, Player};
+use stage::AcpStage;
+
+pub const PROTOCOL: u64 = 1;
+const AUTH_REQUIRED: i64 = -32000;
+const NOT_FOUND: i64 = -32002;
+const REQUEST_CANCELLED: i64 = -32800;
+
+pub struct Server {
+    scenario: Scenario,
+    args: Vec<String>,
+    peer: Peer,
+    store: Store,
+    state: Mutex<State>,
+    turn_over: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the client offers; nothing before `initialize`.
+    client: Option<Offers>,
+    authenticated: bool,
+    sessions: HashMap<String, Session>,
+    /// Sessions that no longer run but can be loaded.
+    closed: HashMap<String, Saved>,
+}
+
+/// Client capabilities; what is not said is not there.
+#[derive(Clone, Copy, Default)]
+struct Offers {
+    read: bool,
+    write: bool,
+    terminal: bool,
+    auth_terminal: bool,
+    boolean_options: bool,
+    notices: bool,
+    forms: bool,
+    urls: bool,
+    compaction: bool,
+}
+
+struct Session {
+    saved: Saved,
+    mode: Option<String>,
+    config: HashMap<String, Value>,
+    active: Option<Active>,
+    /// Open as long as the session is.
+    servers: Vec<servers::Link>,
+}
+
+/// The turn under way.
+struct Active {
+    request: Value,
+    ear: Sender<Signal>,
+    /// It will never answer, so nobody should wait for it.
+    hanging: bool,
+}
+
+pub fn run(play: Play, peer: Peer) -> io::Result<()> {
+    let server = Arc::new(Server {
+        scenario: play.scenario,
+        args: play.args,
+        peer,
+        store: Store::new(play.state),
+        state: Mutex::new(State::default()),
+        turn_over: Condvar::new(),
+    });
+    server.peer.serve(|incoming| server.handle(incoming))
+}
+
+impl Server {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(self: &Arc<Self>, incoming: Incoming) {
+        match incoming {
+            Incoming::Request { id, method, params } => self.request(&id, &method, &params),
+            Incoming::Notification { method, params } => match method.as_str() {
+                "session/cancel" => self.cancel(&params, Signal::Cancel),
+                "$/cancel_request" => self.cancel_request(&params),
+                _ => {}
+            },
+            Incoming::Response { id, outcome } => self.peer.reply(&id, outcome),
+            Incoming::Bad { .. } => {}
+        }
+    }
+
+    fn request(self: &Arc<Self>, id: &Value, method: &str, params: &Value) {
+        if let Err(refusal) = self.known(method) {
+            return self.peer.respond(id, Err(refusal));
+        }
+        match method {
+            "session/prompt" => {
+                if let Err(refusal) = self.prompt(id, params) {
+                    self.peer.respond(id, Err(refusal));
+                }
+            }
+            // It waits for the turn, and the turn may wait for an answer that is still to be read.
+            "session/close" => {
+                let (server, id, params) = (Arc::clone(self), id.clone(), params.clone());
+                std::thread::spawn(move || {
+                    let answer = server.close(&params);
+                    server.peer.respond(&id, answer);
+                });
+            }
+            "session/new" => self.opened(id, self.new_session(params)),
+            "session/load" => self.opened(id, self.load(params)),
+            "session/resume" => self.opened(id, self.resume(params)),
+            _ => {
+                let answer = self.simple(method, params);
+                self.peer.respond(id, answer);
+            }
+        }
+    }
+
+    /// Answers, and then tells which commands the new session knows.
+    fn opened(&self, id: &Value, answer: Result<(String, Value), Refusal>) {
+        match answer {
+            Ok((session, result)) => {
+                self.peer.respond(id, Ok(result));
+                if !self.scenario.commands.is_empty() {
+                    self.update(&session, shapes::commands(&self.scenario.commands));
+                }
+            }
+            Err(refusal) => self.peer.respond(id, Err(refusal)),
+        }
+    }
+
+    fn update(&self, session: &str, update: Value) {
+        let params = json!({ "sessionId": session, "update": update });
+        self.peer.notify("session/update", params);
+    }
+
+    /// Starts a turn, if nothing speaks against it.
+    fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
+        let prompt = content::prompt(params, &self.scenario.capabilities)?;
+        let mailbox = Mailbox::new();
+        let mut state = self.state();
+        let offers = state.client.unwrap_or_default();
+        let session = methods::session(&mut state, params)?;
+        if session.active.is_some() {
+            return Err(Refusal::new(
+                INVALID_REQUEST,
+                "a turn is under way in this session",
+            ));
+        }
+        session.active = Some(Active {
+            request: request.clone(),
+            ear: mailbox.ear(),
+            hanging: false,
+        });
+        let saved = &mut session.saved;
+        saved.turns += 1;
+        saved.updated_at = now();
+        if saved.title.is_none() {
+            saved.title = Some(prompt.text.chars().take(60).collect());
+        }
+        let mut words = vec![
+            ("prompt".to_owned(), prompt.text.clone()),
+            ("session".to_owned(), saved.id.clone()),
+            ("cwd".to_owned(), saved.cwd.clone()),
+            ("turn".to_owned(), saved.turns.to_string()),
+            ("previous".to_owned(), saved.prompts.join(" | ")),
+            ("mode".to_owned(), session.mode.clone().unwrap_or_default()),
+        ];
+        for (option, value) in &session.config {
+            let value = value.as_str().map_or(value.to_string(), str::to_owned);
+            words.push((format!("config.{option}"), value));
+        }
+        saved.prompts.push(prompt.text.clone());
+        saved.history.extend(prompt.history);
+        let stage = AcpStage::new(Arc::clone(self), offers, mailbox, saved, request);
+        drop(state);
+        let server = Arc::clone(self);
+        std::thread::spawn(move || server.turn(stage, &prompt.text, words));
+        Ok(())
+    }
+
+    fn turn(&self, mut stage: AcpStage, prompt: &str, mut words: Vec<(String, String)>) {
+        let end = match self.scenario.turn(prompt) {
+            None => Ok(()),
+            Some((turn, groups)) => {
+                words.extend(groups);
+                let mut player = Player {
+                    stage: &mut stage,
+                    words,
+                    args: &self.args,
+                };
+                player.play(&turn.steps)
+            }
+        };
+        if !matches!(end, Err(End::Silence)) {
+            stage.complete_pages();
+        }
+        let mut answer = match end {
+            Ok(()) => Ok(json!({ "stopReason": "end_turn" })),
+            Err(End::Stop(reason)) => Ok(json!({ "stopReason": reason })),
+            Err(End::Cancelled) => Ok(json!({ "stopReason": "cancelled" })),
+            Err(End::RequestCancelled) => {
+                Err(Refusal::new(REQUEST_CANCELLED, "the request was cancelled"))
+            }
+            Err(End::Error { code, message }) => Err(Refusal::new(code, message)),
+            Err(End::Silence) => return,
+        };
+        // `usage` itself is a draft of the protocol still.
+        if let (Ok(Value::Object(answer)), Some(used)) = (&mut answer, stage.used) {
+            let usage = json!({ "usage": { "totalTokens": used } });
+            answer.insert("_meta".to_owned(), usage);
+        }
+        // The session is free before the answer can be seen, and not seen free without one.
+        let mut state = self.state();
+        if let Some(session) = state.sessions.get_mut(&stage.session) {
+            session.active = None;
+            session.saved.updated_at = now();
+            session.saved.history.append(&mut stage.history);
+            self.store.save(&session.saved);
+        }
+        self.peer.respond(&stage.request, answer);
+        drop(state);
+        self.turn_over.notify_all();
+    }
+
+    fn cancel(&self, params: &Value, signal: Signal) {
+        let id = params.get("sessionId").and_then(Value::as_str);
+        let state = self.state();
+        let session = id.and_then(|id| state.sessions.get(id));
+        if let Some(active) = session.and_then(|session| session.active.as_ref()) {
+            let _ = active.ear.send(signal);
+        }
+    }
+
+    fn cancel_request(&self, params: &Value) {
+        let Some(request) = params.get("requestId") else {
+            return;
+        };
+        let state = self.state();
+        let turns = state.sessions.values().filter_map(|s| s.active.as_ref());
+        for active in turns.filter(|active| active.request == *request) {
+            let _ = active.ear.send(Signal::CancelRequest);
+        }
+    }
+
+    fn close(&self, params: &Value) -> Answer {
+        let mut state = self.state();
+        let id = methods::session(&mut state, params)?.saved.id.clone();
+        let mut state = self.without_turn(state, &id);
+        if let Some(session) = state.sessions.get_mut(&id) {
+            session.active = None;
+            self.store.save(&session.saved);
+        }
+        // Kept for `session/load`, `session/resume` and `session/list`, as other agents do on
+        // disk.
+        if let Some(session) = state.sessions.remove(&id) {
+            state.closed.insert(id, session.saved);
+        }
+        Ok(json!({}))
+    }
+
+    /// Cancels the turn of a session, and waits until it is answered; one that hangs is not
+    /// waited for.
+    fn without_turn<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        id: &str,
+    ) -> MutexGuard<'s, State> {
+        let active = |state: &State| {
+            let session = state.sessions.get(id);
+            let turn = session.and_then(|session| session.active.as_ref());
+            turn.is_some_and(|turn| !turn.hanging)
+        };
+        if let Some(turn) = state.sessions.get(id).and_then(|s| s.active.as_ref()) {
+            let _ = turn.ear.send(Signal::Cancel);
+        }
+        while active(&state) {
+            let woken = self.turn_over.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+}

@@ -1,0 +1,191 @@
+//! MCP servers that the client wants the agent to use: started or called, greeted, kept open.
+//!
+//! They are children of the agent, as with any agent, inside whatever confines it. The runner's
+//! own way to start programs is not used here: it is what the mock is there to try.
+
+mod http;
+
+use std::ffi::{CString, NulError};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write, pipe};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+use serde_json::{Value, json};
+
+use crate::rpc::Refusal;
+
+/// How to reach a server.
+pub enum Wanted {
+    Program(Program),
+    Address(http::Address),
+}
+
+/// How to start a server.
+pub struct Program {
+    name: String,
+    argv: Vec<CString>,
+    env: Vec<CString>,
+}
+
+/// A server that runs until this is dropped, which ends its input.
+pub struct Link {
+    _input: File,
+}
+
+/// Reads `mcpServers`; stdio is the one transport that every agent has.
+pub fn wanted(list: &[Value], over_http: bool) -> Result<Vec<Wanted>, Refusal> {
+    let read = list.iter().map(|server| match server.get("type") {
+        Some(Value::String(kind)) if kind == "http" && over_http => {
+            http::address(server).map(Wanted::Address)
+        }
+        _ => program(server).map(Wanted::Program),
+    });
+    read.collect()
+}
+
+fn program(server: &Value) -> Result<Program, Refusal> {
+    let word = |key: &str| {
+        let text = server.get(key).and_then(Value::as_str);
+        text.ok_or_else(|| Refusal::params(format!("an MCP server lacks `{key}`")))
+    };
+    let name = word("name")?.to_owned();
+    if let Some(kind) = server.get("type").and_then(Value::as_str) {
+        return Err(Refusal::params(format!(
+            "MCP servers of the type `{kind}` are not supported"
+        )));
+    }
+    let list = |key: &str| match server.get(key) {
+        Some(Value::Array(list)) => Ok(list.as_slice()),
+        _ => Err(Refusal::params(format!("an MCP server lacks `{key}`"))),
+    };
+    let mut argv = vec![word("command")?.to_owned()];
+    for arg in list("args")? {
+        let arg = arg.as_str();
+        let arg = arg.ok_or_else(|| Refusal::params("`args` of an MCP server are strings"))?;
+        argv.push(arg.to_owned());
+    }
+    let mut env: Vec<String> = Vec::new();
+    for entry in list("env")? {
+        let part = |key: &str| entry.get(key).and_then(Value::as_str);
+        let (Some(name), Some(value)) = (part("name"), part("value")) else {
+            return Err(Refusal::params(
+                "`env` of an MCP server has names and values",
+            ));
+        };
+        env.push(format!("{name}={value}"));
+    }
+    let texts = |texts: Vec<String>| -> Result<Vec<CString>, NulError> {
+        texts.into_iter().map(CString::new).collect()
+    };
+    let nul = |_| Refusal::params("an MCP server is named with a NUL byte");
+    Ok(Program {
+        name,
+        argv: texts(argv).map_err(nul)?,
+        env: texts(env).map_err(nul)?,
+    })
+}
+
+/// Reaches for every server; one that is not there is told on stderr and passed over.
+pub fn connect(wanted: &[Wanted]) -> Vec<Link> {
+    let mut started = Vec::new();
+    for server in wanted {
+        match server {
+            Wanted::Address(address) => http::greet(address, &hello()),
+            Wanted::Program(program) => match start(program) {
+                Ok(link) => started.push(link),
+                Err(error) => eprintln!("mock: MCP server {}: {error}", program.name),
+            },
+        }
+    }
+    started
+}
+
+fn hello() -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "agentproto-mock", "version": env!("CARGO_PKG_VERSION") },
+        },
+    })
+}
+
+fn start(wanted: &Program) -> io::Result<Link> {
+    let (their_input, our_output) = pipe()?;
+    let (our_input, their_output) = pipe()?;
+    let child = spawn(wanted, &their_input.into(), &their_output.into())?;
+    let mut output = File::from(OwnedFd::from(our_output));
+    let link = Link {
+        _input: output.try_clone()?,
+    };
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(our_input);
+        let mut line = Vec::new();
+        let hello = hello();
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let greeted = writeln!(output, "{hello}")
+            .and_then(|()| lines.read_until(b'\n', &mut line))
+            .and_then(|_| writeln!(output, "{ready}"));
+        // Our copy of its input; the session keeps the other.
+        drop(output);
+        if greeted.is_ok() {
+            let _ = io::copy(&mut lines, &mut io::sink());
+        }
+        let mut status = 0;
+        // SAFETY: waits for a child of ours; nobody else does.
+        unsafe {
+            libc::waitpid(child, &mut status, 0);
+        }
+    });
+    Ok(link)
+}
+
+fn spawn(wanted: &Program, input: &OwnedFd, output: &OwnedFd) -> io::Result<libc::pid_t> {
+    let Some(program) = wanted.argv.first() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let own = std::env::vars_os().filter_map(|(name, value)| {
+        let mut pair = name.into_encoded_bytes();
+        pair.push(b'=');
+        let given = |given: &CString| given.as_bytes().starts_with(&pair);
+        if wanted.env.iter().any(given) {
+            return None;
+        }
+        pair.extend(value.into_encoded_bytes());
+        CString::new(pair).ok()
+    });
+    let env: Vec<CString> = own.chain(wanted.env.iter().cloned()).collect();
+    let pointers = |texts: &[CString]| -> Vec<*mut libc::c_char> {
+        let texts = texts.iter().map(|text| text.as_ptr().cast_mut());
+        texts.chain([ptr::null_mut()]).collect()
+    };
+    let (argv, envp) = (pointers(&wanted.argv), pointers(&env));
+    // SAFETY: the arrays end with null and outlive the call, as do the strings behind them; the
+    // actions are initialised before and destroyed after use.
+    unsafe {
+        let mut actions = std::mem::zeroed();
+        if libc::posix_spawn_file_actions_init(&mut actions) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::posix_spawn_file_actions_adddup2(&mut actions, input.as_raw_fd(), 0);
+        libc::posix_spawn_file_actions_adddup2(&mut actions, output.as_raw_fd(), 1);
+        let mut child = 0;
+        let failed = libc::posix_spawnp(
+            &mut child,
+            program.as_ptr(),
+            &actions,
+            ptr::null(),
+            argv.as_ptr(),
+            envp.as_ptr(),
+        );
+        libc::posix_spawn_file_actions_destroy(&mut actions);
+        match failed {
+            0 => Ok(child),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}

@@ -1,0 +1,495 @@
+//! A prompt turn, said in ACP.
+
+mod questions;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Offers, Server, shapes};
+use crate::faults;
+use crate::mailbox::{Called, Mailbox};
+use crate::scenario::{
+    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
+};
+use crate::store::{Saved, fresh_id};
+use crate::turn::{Decision, End, Played, Reply, Stage};
+
+pub struct AcpStage {
+    server: Arc<Server>,
+    offers: Offers,
+    mailbox: Mailbox,
+    pub session: String,
+    pub request: Value,
+    cwd: String,
+    turn: u64,
+    calls: u64,
+    /// Kind and id of the message that the next chunk may belong to.
+    message: Option<(&'static str, String)>,
+    /// What a later `session/load` replays.
+    pub history: Vec<Value>,
+    /// Pages that the user was sent to.
+    pages: Vec<String>,
+    /// Tokens in use, once they were told.
+    pub used: Option<u64>,
+}
+
+/// Updates of one turn that a later `session/load` can replay.
+const LONGEST_HISTORY: usize = 10_000;
+
+impl AcpStage {
+    pub fn new(
+        server: Arc<Server>,
+        offers: Offers,
+        mailbox: Mailbox,
+        saved: &Saved,
+        request: &Value,
+    ) -> AcpStage {
+        AcpStage {
+            server,
+            offers,
+            mailbox,
+            session: saved.id.clone(),
+            request: request.clone(),
+            cwd: saved.cwd.clone(),
+            turn: saved.turns,
+            calls: 0,
+            message: None,
+            history: Vec::new(),
+            pages: Vec::new(),
+            used: None,
+        }
+    }
+
+    fn call(&self, method: &str, params: Value) -> Called {
+        self.mailbox.call(&self.server.peer, method, params)
+    }
+
+    fn update(&mut self, update: Value) -> Played {
+        self.mailbox.listen()?;
+        self.server.update(&self.session, update.clone());
+        if self.history.len() < LONGEST_HISTORY {
+            self.history.push(update);
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, kind: &'static str, text: &str) -> Played {
+        let message = match &self.message {
+            Some((open, id)) if *open == kind => id.clone(),
+            _ => fresh_id("msg"),
+        };
+        self.message = Some((kind, message.clone()));
+        self.update(json!({
+            "sessionUpdate": kind,
+            "content": shapes::text(text),
+            "messageId": message,
+        }))
+    }
+
+    /// Ids of tool calls are unique in the session: the scenario's are, in the turn.
+    fn call_id(&self, id: &str) -> String {
+        format!("call-{}-{id}", self.turn)
+    }
+
+    fn own_call(&mut self, what: &str) -> String {
+        self.calls += 1;
+        format!("call-{}-{what}-{}", self.turn, self.calls)
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        let path = Path::new(&self.cwd).join(path);
+        path.to_string_lossy().into_owned()
+    }
+
+    fn finish_call(&mut self, id: &str, status: &str, text: &str) -> Played {
+        self.update(json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": id,
+            "status": status,
+            "content": [{ "type": "content", "content": shapes::text(text) }],
+        }))
+    }
+
+    fn announce(&mut self, call: Value) -> Played {
+        self.message = None;
+        self.update(call)
+    }
+
+    /// Runs a command in a terminal that exists, up to its output.
+    fn watch_terminal(
+        &mut self,
+        call: &str,
+        terminal: &str,
+        kill: bool,
+    ) -> Result<Result<String, String>, End> {
+        self.update(json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": call,
+            "content": [{ "type": "terminal", "terminalId": terminal }],
+        }))?;
+        let named = json!({ "sessionId": self.session, "terminalId": terminal });
+        if kill {
+            let _ = self.call("terminal/kill", named.clone())?;
+        }
+        let exit = match self.call("terminal/wait_for_exit", named.clone())? {
+            Ok(exit) => exit,
+            Err(error) => return Ok(Err(reason(&error))),
+        };
+        let output = match self.call("terminal/output", named)? {
+            Ok(output) => output,
+            Err(error) => return Ok(Err(reason(&error))),
+        };
+        let text = output.get("output").and_then(Value::as_str);
+        let text = text.unwrap_or_default().to_owned();
+        let code = exit.get("exitCode").and_then(Value::as_u64);
+        Ok(match code {
+            Some(0) => Ok(text),
+            Some(code) => Err(format!("{text}(exit code {code})")),
+            None => Err(format!("{text}(ended by a signal)")),
+        })
+    }
+}
+
+/// The words of a JSON-RPC error.
+fn reason(error: &Value) -> String {
+    let message = error.get("message").and_then(Value::as_str);
+    message.unwrap_or("the client refused").to_owned()
+}
+
+impl Stage for AcpStage {
+    fn text(&mut self, text: &str) -> Played {
+        self.chunk("agent_message_chunk", text)
+    }
+
+    fn thought(&mut self, text: &str) -> Played {
+        self.chunk("agent_thought_chunk", text)
+    }
+
+    fn tool_call(&mut self, call: &ToolCall) -> Played {
+        let mut update = json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": self.call_id(&call.id),
+            "title": call.title,
+            "kind": call.kind,
+            "status": call.status,
+        });
+        if let Some(map) = update.as_object_mut() {
+            if let Some(input) = &call.input {
+                map.insert("rawInput".to_owned(), input.clone());
+            }
+            if let Some(path) = &call.path {
+                let mut place = json!({ "path": self.absolute(path) });
+                if let (Some(line), Some(place)) = (call.line, place.as_object_mut()) {
+                    place.insert("line".to_owned(), line.into());
+                }
+                map.insert("locations".to_owned(), json!([place]));
+            }
+        }
+        self.announce(update)
+    }
+
+    fn tool_update(&mut self, update: &ToolUpdate) -> Played {
+        let mut message = json!({
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": self.call_id(&update.id),
+            "status": update.status,
+        });
+        if let Some(map) = message.as_object_mut() {
+            if let Some(text) = &update.text {
+                let content = json!([{ "type": "content", "content": shapes::text(text) }]);
+                map.insert("content".to_owned(), content);
+            }
+            if let Some(output) = &update.output {
+                map.insert("rawOutput".to_owned(), output.clone());
+            }
+        }
+        self.update(message)
+    }
+
+    fn plan(&mut self, entries: &[PlanEntry]) -> Played {
+        let entries: Vec<Value> = entries
+            .iter()
+            .map(|entry| {
+                json!({
+                    "content": entry.content,
+                    "priority": entry.priority,
+                    "status": entry.status,
+                })
+            })
+            .collect();
+        self.message = None;
+        self.update(json!({ "sessionUpdate": "plan", "entries": entries }))
+    }
+
+    fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
+        let options: Vec<Value> = permission
+            .options
+            .iter()
+            .map(|o| json!({ "optionId": o.id, "name": o.name, "kind": o.kind }))
+            .collect();
+        let params = json!({
+            "sessionId": self.session,
+            "toolCall": {
+                "toolCallId": self.call_id(&permission.id),
+                "title": permission.title,
+                "status": "pending",
+            },
+            "options": options,
+        });
+        let outcome = match self.call("session/request_permission", params)? {
+            Ok(result) => result,
+            Err(_) => return Ok(Decision::Failed),
+        };
+        let word = |pointer: &str| outcome.pointer(pointer).and_then(Value::as_str);
+        match (word("/outcome/outcome"), word("/outcome/optionId")) {
+            (Some("cancelled"), _) => Err(End::Cancelled),
+            (Some("selected"), Some(chosen)) => {
+                let option = permission.options.iter().find(|o| o.id == chosen);
+                Ok(match option {
+                    Some(option) if option.kind.starts_with("allow") => Decision::Allowed,
+                    Some(_) => Decision::Rejected,
+                    None => Decision::Failed,
+                })
+            }
+            _ => Ok(Decision::Failed),
+        }
+    }
+
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
+        if !self.offers.read {
+            return Ok(Err("The client lets nobody read files.".to_owned()));
+        }
+        let path = self.absolute(&read.path);
+        let id = self.own_call("read");
+        self.announce(json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": id,
+            "title": format!("Read {}", read.path),
+            "kind": "read",
+            "status": "in_progress",
+            "locations": [{ "path": path }],
+            "rawInput": { "path": path },
+        }))?;
+        let mut params = json!({ "sessionId": self.session, "path": path });
+        if let Some(map) = params.as_object_mut() {
+            if let Some(line) = read.line {
+                map.insert("line".to_owned(), line.into());
+            }
+            if let Some(limit) = read.limit {
+                map.insert("limit".to_owned(), limit.into());
+            }
+        }
+        let outcome = match self.call("fs/read_text_file", params)? {
+            Ok(result) => match result.get("content").and_then(Value::as_str) {
+                Some(content) => Ok(content.to_owned()),
+                None => Err("the client sent no content".to_owned()),
+            },
+            Err(error) => Err(reason(&error)),
+        };
+        match &outcome {
+            Ok(content) => self.finish_call(&id, "completed", content)?,
+            Err(reason) => self.finish_call(&id, "failed", reason)?,
+        }
+        Ok(outcome)
+    }
+
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
+        if !self.offers.write {
+            return Ok(Err("The client lets nobody write files.".to_owned()));
+        }
+        let target = self.absolute(path);
+        let id = self.own_call("write");
+        self.announce(json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": id,
+            "title": format!("Write {path}"),
+            "kind": "edit",
+            "status": "in_progress",
+            "locations": [{ "path": target }],
+            "content": [{ "type": "diff", "path": target, "newText": content }],
+        }))?;
+        let params = json!({ "sessionId": self.session, "path": target, "content": content });
+        match self.call("fs/write_text_file", params)? {
+            Ok(_) => {
+                self.finish_call(&id, "completed", "written")?;
+                Ok(Ok(()))
+            }
+            Err(error) => {
+                let reason = reason(&error);
+                self.finish_call(&id, "failed", &reason)?;
+                Ok(Err(reason))
+            }
+        }
+    }
+
+    fn terminal(&mut self, terminal: &Terminal) -> Result<Result<String, String>, End> {
+        if !self.offers.terminal {
+            return Ok(Err("The client has no terminal.".to_owned()));
+        }
+        let call = self.own_call("terminal");
+        self.announce(json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": call,
+            "title": format!("Run {}", terminal.command),
+            "kind": "execute",
+            "status": "in_progress",
+            "rawInput": { "command": terminal.command, "args": terminal.args },
+        }))?;
+        let env: Vec<Value> = terminal
+            .env
+            .iter()
+            .map(|(name, value)| json!({ "name": name, "value": value }))
+            .collect();
+        let mut params = json!({
+            "sessionId": self.session,
+            "command": terminal.command,
+            "args": terminal.args,
+            "env": env,
+            "cwd": self.cwd,
+        });
+        if let (Some(limit), Some(map)) = (terminal.output_byte_limit, params.as_object_mut()) {
+            map.insert("outputByteLimit".to_owned(), limit.into());
+        }
+        let peer = &self.server.peer;
+        let (created, end) = self.mailbox.call_through(peer, "terminal/create", params)?;
+        let created = match created {
+            Ok(created) => created,
+            Err(error) => {
+                let reason = reason(&error);
+                self.finish_call(&call, "failed", &reason)?;
+                return Ok(Err(reason));
+            }
+        };
+        let Some(id) = created.get("terminalId").and_then(Value::as_str) else {
+            let reason = "the client named no terminal".to_owned();
+            self.finish_call(&call, "failed", &reason)?;
+            return Ok(Err(reason));
+        };
+        let outcome = match end {
+            Some(end) => Err(end),
+            None => self.watch_terminal(&call, id, terminal.kill),
+        };
+        let named = json!({ "sessionId": self.session, "terminalId": id });
+        match outcome {
+            // A terminal is released however the turn ends.
+            Err(end) => {
+                let release = "terminal/release";
+                self.server.peer.request(release, named, None);
+                Err(end)
+            }
+            Ok(outcome) => {
+                let _ = self.call("terminal/release", named)?;
+                let (status, text) = match &outcome {
+                    Ok(_) => ("completed", "done"),
+                    Err(reason) => ("failed", reason.as_str()),
+                };
+                self.update(json!({
+                    "sessionUpdate": "tool_call_update",
+                    "toolCallId": call,
+                    "status": status,
+                    "rawOutput": text,
+                }))?;
+                Ok(outcome)
+            }
+        }
+    }
+
+    fn elicitation(&mut self, question: &Elicitation) -> Result<Reply, End> {
+        match &question.url {
+            Some(url) => self.page(&question.message, url),
+            None => self.form(question),
+        }
+    }
+
+    fn pause(&mut self, time: Duration) -> Played {
+        self.mailbox.pause(time)
+    }
+
+    fn mode(&mut self, mode: &str) -> Played {
+        self.mailbox.listen()?;
+        self.server.switch_mode(&self.session, mode);
+        Ok(())
+    }
+
+    fn title(&mut self, title: &str) -> Played {
+        self.mailbox.listen()?;
+        self.server.rename(&self.session, title);
+        Ok(())
+    }
+
+    fn usage(&mut self, usage: &Usage) -> Played {
+        self.mailbox.listen()?;
+        self.server.update(&self.session, shapes::usage(usage));
+        self.used = Some(usage.used);
+        Ok(())
+    }
+
+    fn compaction(&mut self, summary: &str) -> Played {
+        self.mailbox.listen()?;
+        if self.offers.compaction {
+            for update in shapes::compaction(&fresh_id("compaction"), summary) {
+                self.server.update(&self.session, update);
+            }
+        }
+        Ok(())
+    }
+
+    fn notice(&mut self, severity: &str, title: &str) -> Played {
+        self.mailbox.listen()?;
+        if self.offers.notices {
+            let update = json!({ "sessionUpdate": "notice", "severity": severity, "title": title });
+            self.server.update(&self.session, update);
+        }
+        Ok(())
+    }
+
+    fn answer_early(&mut self) {
+        let answer = Ok(json!({ "stopReason": "end_turn" }));
+        self.server.peer.respond(&self.request, answer);
+    }
+
+    fn hang(&mut self) -> End {
+        if let Some(session) = self.server.state().sessions.get_mut(&self.session)
+            && let Some(active) = session.active.as_mut()
+        {
+            active.hanging = true;
+        }
+        // A close may be waiting already.
+        self.server.turn_over.notify_all();
+        End::Silence
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.server.peer.raw(|out| out.write_all(bytes));
+    }
+
+    fn huge_line(&mut self, bytes: u64) -> Played {
+        self.mailbox.listen()?;
+        faults::huge_line(&self.server.peer, &self.around_text(), bytes);
+        Ok(())
+    }
+
+    fn flood(&mut self, events: u64) -> Played {
+        let around = self.around_text();
+        faults::flood(&self.server.peer, &self.mailbox, &around, events)
+    }
+
+    fn cwd(&self) -> String {
+        self.cwd.clone()
+    }
+}
+
+impl AcpStage {
+    /// What stands before and after the text of a chunk, so that floods need no JSON writer.
+    fn around_text(&self) -> (String, String) {
+        let session = Value::from(self.session.as_str());
+        let head = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":{session},\
+             \"update\":{{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\""
+        );
+        (head, "\"}}}}\n".to_owned())
+    }
+}

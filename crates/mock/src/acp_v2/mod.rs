@@ -1,0 +1,220 @@
+//! The mock of the draft of ACP version 2: a correct agent on stdio.
+//!
+//! As in version 1 the reading thread answers, and work has a thread of its own. Here a prompt is
+//! answered when its message is part of the conversation; how the work goes is told in states.
+
+mod methods;
+mod shapes;
+mod stage;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::Play;
+use crate::acp::content;
+use crate::mailbox::Mailbox;
+use crate::rpc::{INVALID_REQUEST, Incoming, Peer, Refusal, Signal};
+use crate::scenario::Scenario;
+use crate::store::{Saved, Store, fresh_id, now};
+use crate::turn::{End, Player};
+use stage::DraftStage;
+
+pub const PROTOCOL: u64 = 2;
+const AUTH_REQUIRED: i64 = -32000;
+const NOT_FOUND: i64 = -32002;
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+pub struct Server {
+    scenario: Scenario,
+    args: Vec<String>,
+    peer: Peer,
+    store: Store,
+    state: Mutex<State>,
+    work_over: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    initialized: bool,
+    authenticated: bool,
+    sessions: HashMap<String, Session>,
+    /// Sessions that no longer run but can be resumed.
+    closed: HashMap<String, Saved>,
+}
+
+struct Session {
+    saved: Saved,
+    config: HashMap<String, Value>,
+    /// Where the work under way hears.
+    active: Option<Sender<Signal>>,
+    /// It will never end by itself, so nobody should wait for it.
+    hanging: bool,
+}
+
+pub fn run(play: Play, peer: Peer) -> io::Result<()> {
+    let server = Arc::new(Server {
+        scenario: play.scenario,
+        args: play.args,
+        peer,
+        store: Store::new(play.state),
+        state: Mutex::new(State::default()),
+        work_over: Condvar::new(),
+    });
+    server.peer.serve(|incoming| server.handle(incoming))
+}
+
+impl Server {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(self: &Arc<Self>, incoming: Incoming) {
+        match incoming {
+            Incoming::Request { id, method, params } => {
+                let answer = self.known(&method).and_then(|()| match method.as_str() {
+                    "session/prompt" => self.prompt(&id, &params).map(|()| None),
+                    _ => self.answer(&method, &params).map(Some),
+                });
+                match answer {
+                    Ok(Some(result)) => self.peer.respond(&id, Ok(result)),
+                    Ok(None) => {}
+                    Err(refusal) => self.peer.respond(&id, Err(refusal)),
+                }
+            }
+            Incoming::Notification { method, params } if method == "session/cancel" => {
+                let state = self.state();
+                let id = params.get("sessionId").and_then(Value::as_str);
+                let session = id.and_then(|id| state.sessions.get(id));
+                if let Some(ear) = session.and_then(|session| session.active.as_ref()) {
+                    let _ = ear.send(Signal::Cancel);
+                }
+            }
+            Incoming::Response { id, outcome } => self.peer.reply(&id, outcome),
+            Incoming::Notification { .. } | Incoming::Bad { .. } => {}
+        }
+    }
+
+    fn update(&self, session: &str, update: Value) {
+        let params = json!({ "sessionId": session, "update": update });
+        self.peer.notify("session/update", params);
+    }
+
+    /// Puts the message into the conversation, answers, and starts to work.
+    fn prompt(self: &Arc<Self>, request: &Value, params: &Value) -> Result<(), Refusal> {
+        let prompt = content::prompt(params, &self.scenario.capabilities)?;
+        let mailbox = Mailbox::new();
+        let mut state = self.state();
+        let session = methods::session(&mut state, params)?;
+        if session.active.is_some() {
+            let why = "the session is at work on another prompt";
+            return Err(Refusal::new(INVALID_REQUEST, why));
+        }
+        session.active = Some(mailbox.ear());
+        let message = fresh_id("msg");
+        let inserted = json!({
+            "sessionUpdate": "user_message",
+            "messageId": message,
+            "content": params.get("prompt"),
+        });
+        let saved = &mut session.saved;
+        saved.turns += 1;
+        saved.updated_at = now();
+        if saved.title.is_none() {
+            saved.title = Some(prompt.text.chars().take(60).collect());
+        }
+        let mut words = vec![
+            ("prompt".to_owned(), prompt.text.clone()),
+            ("session".to_owned(), saved.id.clone()),
+            ("cwd".to_owned(), saved.cwd.clone()),
+            ("turn".to_owned(), saved.turns.to_string()),
+            ("previous".to_owned(), saved.prompts.join(" | ")),
+        ];
+        for (option, value) in &session.config {
+            let value = value.as_str().map_or(value.to_string(), str::to_owned);
+            if option == shapes::MODE_OPTION {
+                words.push(("mode".to_owned(), value.clone()));
+            }
+            words.push((format!("config.{option}"), value));
+        }
+        saved.prompts.push(prompt.text.clone());
+        saved.history.push(inserted.clone());
+        let stage = DraftStage::new(Arc::clone(self), mailbox, saved);
+        drop(state);
+        self.update(&stage.session, inserted);
+        self.peer
+            .respond(request, Ok(json!({ "messageId": message })));
+        let server = Arc::clone(self);
+        std::thread::spawn(move || server.work(stage, &prompt.text, words));
+        Ok(())
+    }
+
+    fn work(&self, mut stage: DraftStage, prompt: &str, mut words: Vec<(String, String)>) {
+        self.update(&stage.session, shapes::state("running"));
+        let end = match self.scenario.turn(prompt) {
+            None => Ok(()),
+            Some((turn, groups)) => {
+                words.extend(groups);
+                let mut player = Player {
+                    stage: &mut stage,
+                    words,
+                    args: &self.args,
+                };
+                player.play(&turn.steps)
+            }
+        };
+        let mut idle = shapes::state("idle");
+        let reason = match end {
+            Ok(()) => "end_turn".to_owned(),
+            Err(End::Stop(reason)) => reason,
+            Err(End::Cancelled | End::RequestCancelled) => {
+                stage.give_up();
+                "cancelled".to_owned()
+            }
+            Err(End::Error { code, message }) => {
+                shapes::put(
+                    &mut idle,
+                    "error",
+                    json!({ "code": code, "message": message }),
+                );
+                "error".to_owned()
+            }
+            Err(End::Silence) => return,
+        };
+        shapes::put(&mut idle, "stopReason", json!(reason));
+        // The session is free before that can be seen.
+        let mut state = self.state();
+        if let Some(session) = state.sessions.get_mut(&stage.session) {
+            session.active = None;
+            session.saved.updated_at = now();
+            session.saved.history.append(&mut stage.history);
+            self.store.save(&session.saved);
+        }
+        self.update(&stage.session, idle);
+        drop(state);
+        self.work_over.notify_all();
+    }
+
+    /// Cancels the work of a session, and waits until that was told; what hangs is not waited for.
+    fn without_work<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        id: &str,
+    ) -> MutexGuard<'s, State> {
+        let is_at_work = |state: &State| {
+            let session = state.sessions.get(id);
+            session.is_some_and(|session| session.active.is_some() && !session.hanging)
+        };
+        if let Some(ear) = state.sessions.get(id).and_then(|s| s.active.as_ref()) {
+            let _ = ear.send(Signal::Cancel);
+        }
+        while is_at_work(&state) {
+            let woken = self.work_over.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+}

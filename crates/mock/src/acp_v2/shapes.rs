@@ -1,0 +1,176 @@
+//! The JSON of the draft, built by hand.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::Session;
+use crate::scenario::{AuthMethod, ConfigKind, Named, Scenario};
+use crate::store::Saved;
+
+/// Modes are an option like others.
+pub const MODE_OPTION: &str = "mode";
+
+pub fn put(object: &mut Value, key: &str, value: Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+pub fn state(name: &str) -> Value {
+    json!({ "sessionUpdate": "state_update", "state": name })
+}
+
+pub fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+pub fn initialized(scenario: &Scenario, with_terminal: bool) -> Value {
+    let can = &scenario.capabilities;
+    let methods = scenario.auth.methods.iter();
+    let methods = methods.filter(|method| !method.terminal || with_terminal);
+    let given = |names: &[(&str, bool)]| {
+        let names = names.iter().filter(|(_, on)| *on);
+        let members: Map<String, Value> = names
+            .map(|(name, _)| ((*name).to_owned(), json!({})))
+            .collect();
+        Value::Object(members)
+    };
+    let mut session = given(&[
+        ("delete", can.delete),
+        ("additionalDirectories", can.additional_directories),
+    ]);
+    let prompt = given(&[
+        ("image", can.image),
+        ("audio", can.audio),
+        ("embeddedContext", can.embedded_context),
+    ]);
+    put(&mut session, "prompt", prompt);
+    json!({
+        "protocolVersion": super::PROTOCOL,
+        "info": {
+            "name": scenario.agent.name,
+            "title": scenario.agent.title,
+            "version": scenario.agent.version,
+        },
+        "capabilities": { "session": session },
+        "authMethods": methods.map(auth_method).collect::<Vec<_>>(),
+    })
+}
+
+fn auth_method(method: &AuthMethod) -> Value {
+    let kind = match method.terminal {
+        true => "terminal",
+        false => "agent",
+    };
+    let mut told = json!({ "type": kind, "methodId": method.id, "name": method.name });
+    if let Some(description) = &method.description {
+        put(&mut told, "description", json!(description));
+    }
+    if method.terminal {
+        let env = method.env.iter();
+        let env: Vec<Value> = env
+            .map(|(name, value)| json!({ "name": name, "value": value }))
+            .collect();
+        put(&mut told, "args", json!(method.args));
+        put(&mut told, "env", json!(env));
+    }
+    told
+}
+
+pub fn has_options(scenario: &Scenario) -> bool {
+    scenario.modes.is_some() || !scenario.config_options.is_empty()
+}
+
+/// What the options are set to in a new session.
+pub fn defaults(scenario: &Scenario) -> HashMap<String, Value> {
+    let mut values = HashMap::new();
+    if let Some(modes) = &scenario.modes {
+        values.insert(MODE_OPTION.to_owned(), json!(modes.current));
+    }
+    for option in &scenario.config_options {
+        let value = match &option.kind {
+            ConfigKind::Select { current, .. } => json!(current),
+            ConfigKind::Boolean { current } => json!(current),
+        };
+        values.insert(option.id.clone(), value);
+    }
+    values
+}
+
+/// `configOptions` and `availableCommands` of a session, as far as the scenario has any.
+pub fn settings(scenario: &Scenario, session: &Session) -> Map<String, Value> {
+    let mut map = Map::new();
+    if has_options(scenario) {
+        let options = options(scenario, session);
+        map.insert("configOptions".to_owned(), json!(options));
+    }
+    let commands: Vec<Value> = scenario
+        .commands
+        .iter()
+        .map(|c| json!({ "type": "command", "name": c.name, "description": c.description }))
+        .collect();
+    if !commands.is_empty() {
+        map.insert("availableCommands".to_owned(), json!(commands));
+    }
+    map
+}
+
+pub fn options(scenario: &Scenario, session: &Session) -> Vec<Value> {
+    let current = |id: &str| session.config.get(id).cloned().unwrap_or(Value::Null);
+    let choice = |entry: &Named| {
+        let mut choice = json!({ "value": entry.id, "name": entry.name });
+        if let Some(description) = &entry.description {
+            put(&mut choice, "description", json!(description));
+        }
+        choice
+    };
+    let mut all = Vec::new();
+    if let Some(modes) = &scenario.modes {
+        let choices: Vec<Value> = modes.available.iter().map(choice).collect();
+        all.push(json!({
+            "configId": MODE_OPTION,
+            "name": "Mode",
+            "category": "mode",
+            "type": "select",
+            "currentValue": current(MODE_OPTION),
+            "options": choices,
+        }));
+    }
+    for option in &scenario.config_options {
+        let mut told = json!({
+            "configId": option.id,
+            "name": option.name,
+            "currentValue": current(&option.id),
+        });
+        if let Some(category) = &option.category {
+            put(&mut told, "category", json!(category));
+        }
+        match &option.kind {
+            ConfigKind::Select { options, .. } => {
+                let choices: Vec<Value> = options.iter().map(choice).collect();
+                put(&mut told, "type", json!("select"));
+                put(&mut told, "options", json!(choices));
+            }
+            ConfigKind::Boolean { .. } => put(&mut told, "type", json!("boolean")),
+        }
+        all.push(told);
+    }
+    all
+}
+
+/// A session in a list.
+pub fn listed(saved: &Saved) -> Value {
+    let mut told = json!({
+        "sessionId": saved.id,
+        "cwd": saved.cwd,
+        "updatedAt": saved.updated_at,
+    });
+    if let Some(title) = &saved.title {
+        put(&mut told, "title", json!(title));
+    }
+    if !saved.directories.is_empty() {
+        put(&mut told, "additionalDirectories", json!(saved.directories));
+    }
+    told
+}

@@ -1,0 +1,392 @@
+//! The work on a prompt, told in the draft's updates.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use serde_json::{Value, json};
+
+use super::{Server, shapes};
+use crate::faults;
+use crate::mailbox::Mailbox;
+use crate::scenario::{
+    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
+};
+use crate::store::{Saved, fresh_id};
+use crate::turn::{Decision, End, Played, Reply, Stage, small_file};
+
+pub struct DraftStage {
+    server: Arc<Server>,
+    mailbox: Mailbox,
+    pub session: String,
+    cwd: String,
+    turn: u64,
+    calls: u64,
+    /// Kind and id of the message that the next chunk may belong to.
+    message: Option<(&'static str, String)>,
+    /// Tool calls that are not over.
+    open: Vec<String>,
+    /// What a later resume replays.
+    pub history: Vec<Value>,
+}
+
+/// Updates of one prompt that can be replayed.
+const LONGEST_HISTORY: usize = 10_000;
+
+impl DraftStage {
+    pub fn new(server: Arc<Server>, mailbox: Mailbox, saved: &Saved) -> DraftStage {
+        DraftStage {
+            server,
+            mailbox,
+            session: saved.id.clone(),
+            cwd: saved.cwd.clone(),
+            turn: saved.turns,
+            calls: 0,
+            message: None,
+            open: Vec::new(),
+            history: Vec::new(),
+        }
+    }
+
+    fn update(&mut self, update: Value) -> Played {
+        self.mailbox.listen()?;
+        self.tell(update);
+        Ok(())
+    }
+
+    fn tell(&mut self, update: Value) {
+        self.server.update(&self.session, update.clone());
+        if self.history.len() < LONGEST_HISTORY {
+            self.history.push(update);
+        }
+    }
+
+    /// Tool calls that were cut off are told as such.
+    pub fn give_up(&mut self) {
+        for id in std::mem::take(&mut self.open) {
+            self.tell(json!({
+                "sessionUpdate": "tool_call_update",
+                "toolCallId": id,
+                "status": "cancelled",
+            }));
+        }
+    }
+
+    fn chunk(&mut self, kind: &'static str, text: &str) -> Played {
+        let message = match &self.message {
+            Some((open, id)) if *open == kind => id.clone(),
+            _ => fresh_id("msg"),
+        };
+        self.message = Some((kind, message.clone()));
+        self.update(json!({
+            "sessionUpdate": kind,
+            "messageId": message,
+            "content": shapes::text(text),
+        }))
+    }
+
+    fn call_id(&self, id: &str) -> String {
+        format!("call-{}-{id}", self.turn)
+    }
+
+    /// An id that no other call or terminal of the session has.
+    fn own_id(&mut self, what: &str) -> String {
+        self.calls += 1;
+        format!("{what}-{}-{}", self.turn, self.calls)
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        Path::new(&self.cwd).join(path)
+    }
+
+    /// A tool call that is new, or goes on.
+    fn call(&mut self, id: &str, mut told: Value) -> Played {
+        self.message = None;
+        shapes::put(&mut told, "sessionUpdate", json!("tool_call_update"));
+        shapes::put(&mut told, "toolCallId", json!(id));
+        let status = told.get("status").and_then(Value::as_str);
+        let is_over = matches!(status, Some("completed" | "failed" | "cancelled"));
+        self.open.retain(|open| open != id);
+        if !is_over {
+            self.open.push(id.to_owned());
+        }
+        self.update(told)
+    }
+
+    fn end_call(&mut self, id: &str, outcome: &Result<String, String>) -> Played {
+        let (status, text) = match outcome {
+            Ok(text) => ("completed", text),
+            Err(reason) => ("failed", reason),
+        };
+        let content = json!([{ "type": "content", "content": shapes::text(text) }]);
+        self.call(id, json!({ "status": status, "content": content }))
+    }
+}
+
+impl Stage for DraftStage {
+    fn text(&mut self, text: &str) -> Played {
+        self.chunk("agent_message_chunk", text)
+    }
+
+    fn thought(&mut self, text: &str) -> Played {
+        self.chunk("agent_thought_chunk", text)
+    }
+
+    fn tool_call(&mut self, call: &ToolCall) -> Played {
+        let mut told = json!({
+            "title": call.title,
+            "kind": call.kind,
+            "status": call.status,
+        });
+        if let Some(input) = &call.input {
+            shapes::put(&mut told, "rawInput", input.clone());
+        }
+        if let Some(path) = &call.path {
+            let place = json!([{ "path": self.path(path) }]);
+            shapes::put(&mut told, "locations", place);
+        }
+        self.call(&self.call_id(&call.id), told)
+    }
+
+    fn tool_update(&mut self, update: &ToolUpdate) -> Played {
+        let mut told = json!({ "status": update.status });
+        if let Some(text) = &update.text {
+            let content = json!([{ "type": "content", "content": shapes::text(text) }]);
+            shapes::put(&mut told, "content", content);
+        }
+        if let Some(output) = &update.output {
+            shapes::put(&mut told, "rawOutput", output.clone());
+        }
+        self.call(&self.call_id(&update.id), told)
+    }
+
+    fn plan(&mut self, entries: &[PlanEntry]) -> Played {
+        let entries = entries.iter();
+        let entries: Vec<Value> = entries
+            .map(|e| json!({ "content": e.content, "priority": e.priority, "status": e.status }))
+            .collect();
+        self.message = None;
+        let plan = format!("plan-{}", self.turn);
+        self.update(json!({
+            "sessionUpdate": "plan_update",
+            "plan": { "type": "items", "planId": plan, "entries": entries },
+        }))
+    }
+
+    fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
+        let options = permission.options.iter();
+        let options: Vec<Value> = options
+            .map(|o| json!({ "optionId": o.id, "name": o.name, "kind": o.kind }))
+            .collect();
+        let subject = json!({
+            "type": "tool_call",
+            "toolCall": { "toolCallId": self.call_id(&permission.id), "status": "pending" },
+        });
+        let params = json!({
+            "sessionId": self.session,
+            "title": permission.title,
+            "subject": subject,
+            "options": options,
+        });
+        self.mailbox.listen()?;
+        let server = Arc::clone(&self.server);
+        server.update(&self.session, shapes::state("requires_action"));
+        let ear = self.mailbox.ear();
+        let asked = server
+            .peer
+            .request("session/request_permission", params, Some(&ear));
+        let outcome = match self.mailbox.wait(asked) {
+            Ok(outcome) => outcome,
+            Err(end) => {
+                // Nobody waits for the answer any more.
+                server
+                    .peer
+                    .notify("$/cancel_request", json!({ "requestId": asked }));
+                return Err(end);
+            }
+        };
+        let Ok(outcome) = outcome else {
+            server.update(&self.session, shapes::state("running"));
+            return Ok(Decision::Failed);
+        };
+        let word = |pointer: &str| outcome.pointer(pointer).and_then(Value::as_str);
+        if word("/outcome/outcome") == Some("cancelled") {
+            return Err(End::Cancelled);
+        }
+        server.update(&self.session, shapes::state("running"));
+        let chosen = word("/outcome/optionId").filter(|_| word("/outcome/outcome").is_some());
+        let option = chosen.and_then(|id| permission.options.iter().find(|o| o.id == id));
+        Ok(match option {
+            Some(option) if option.kind.starts_with("allow") => Decision::Allowed,
+            Some(_) => Decision::Rejected,
+            None => Decision::Failed,
+        })
+    }
+
+    /// The draft has no files of the client: the agent uses its own hands.
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
+        let path = self.path(&read.path);
+        let id = self.own_id("read");
+        let title = format!("Read {}", read.path);
+        self.call(
+            &id,
+            json!({
+                "title": title,
+                "kind": "read",
+                "status": "in_progress",
+                "locations": [{ "path": path }],
+            }),
+        )?;
+        let outcome = small_file(&path).map_err(|error| error.to_string());
+        self.end_call(&id, &outcome)?;
+        Ok(outcome)
+    }
+
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
+        let target = self.path(path);
+        let id = self.own_id("write");
+        self.call(
+            &id,
+            json!({
+                "title": format!("Write {path}"),
+                "kind": "edit",
+                "status": "in_progress",
+                "locations": [{ "path": target }],
+            }),
+        )?;
+        let written = std::fs::write(&target, content).map_err(|error| error.to_string());
+        self.end_call(&id, &written.clone().map(|()| "written".to_owned()))?;
+        Ok(written)
+    }
+
+    /// Terminals are the agent's own and only shown. The mock runs nothing: it knows what `echo`
+    /// would print.
+    fn terminal(&mut self, terminal: &Terminal) -> Result<Result<String, String>, End> {
+        if terminal.command != "echo" {
+            return Ok(Err("This mock knows no command but echo.".to_owned()));
+        }
+        let (call, id) = (self.own_id("run"), self.own_id("terminal"));
+        let words = terminal.args.join(" ");
+        let output = format!("{words}\n");
+        self.update(json!({
+            "sessionUpdate": "terminal_update",
+            "terminalId": id,
+            "command": format!("echo {words}"),
+            "cwd": self.cwd,
+        }))?;
+        self.call(
+            &call,
+            json!({
+                "title": "Run echo",
+                "kind": "execute",
+                "status": "in_progress",
+                "content": [{ "type": "terminal", "terminalId": id }],
+            }),
+        )?;
+        let data = base64::engine::general_purpose::STANDARD.encode(&output);
+        self.update(json!({
+            "sessionUpdate": "terminal_output_chunk",
+            "terminalId": id,
+            "data": data,
+        }))?;
+        self.update(json!({
+            "sessionUpdate": "terminal_update",
+            "terminalId": id,
+            "exitStatus": { "exitCode": 0 },
+        }))?;
+        self.call(&call, json!({ "status": "completed" }))?;
+        Ok(Ok(output))
+    }
+
+    fn elicitation(&mut self, _: &Elicitation) -> Result<Reply, End> {
+        Ok(Reply::Unasked)
+    }
+
+    fn pause(&mut self, time: Duration) -> Played {
+        self.mailbox.pause(time)
+    }
+
+    fn mode(&mut self, mode: &str) -> Played {
+        self.mailbox.listen()?;
+        self.server.switch_mode(&self.session, mode);
+        Ok(())
+    }
+
+    fn title(&mut self, title: &str) -> Played {
+        self.mailbox.listen()?;
+        self.server.rename(&self.session, title);
+        Ok(())
+    }
+
+    fn usage(&mut self, usage: &Usage) -> Played {
+        let mut told = json!({
+            "sessionUpdate": "usage_update",
+            "used": usage.used,
+            "size": usage.size,
+        });
+        if let Some(amount) = usage.cost {
+            let cost = json!({ "amount": amount, "currency": usage.currency });
+            shapes::put(&mut told, "cost", cost);
+        }
+        self.mailbox.listen()?;
+        self.server.update(&self.session, told);
+        Ok(())
+    }
+
+    fn compaction(&mut self, _: &str) -> Played {
+        Ok(())
+    }
+
+    fn notice(&mut self, severity: &str, title: &str) -> Played {
+        self.mailbox.listen()?;
+        let told = json!({ "sessionUpdate": "notice", "severity": severity, "title": title });
+        self.server.update(&self.session, told);
+        Ok(())
+    }
+
+    /// A prompt is answered long before its work ends; there is nothing to answer early.
+    fn answer_early(&mut self) {}
+
+    fn hang(&mut self) -> End {
+        if let Some(session) = self.server.state().sessions.get_mut(&self.session) {
+            session.hanging = true;
+        }
+        // A close may be waiting already.
+        self.server.work_over.notify_all();
+        End::Silence
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.server.peer.raw(|out| out.write_all(bytes));
+    }
+
+    fn huge_line(&mut self, bytes: u64) -> Played {
+        self.mailbox.listen()?;
+        faults::huge_line(&self.server.peer, &self.around_text(), bytes);
+        Ok(())
+    }
+
+    fn flood(&mut self, events: u64) -> Played {
+        let around = self.around_text();
+        faults::flood(&self.server.peer, &self.mailbox, &around, events)
+    }
+
+    fn cwd(&self) -> String {
+        self.cwd.clone()
+    }
+}
+
+impl DraftStage {
+    /// What stands before and after the text of a chunk, so that floods need no JSON writer.
+    fn around_text(&self) -> (String, String) {
+        let session = Value::from(self.session.as_str());
+        let head = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":{session},\
+             \"update\":{{\"sessionUpdate\":\"agent_message_chunk\",\"messageId\":\"msg-flood-{}\",\
+             \"content\":{{\"type\":\"text\",\"text\":\"",
+            self.turn
+        );
+        (head, "\"}}}}\n".to_owned())
+    }
+}

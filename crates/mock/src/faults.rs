@@ -1,0 +1,129 @@
+//! What no agent should do, done for real: exits, signals, daemons, floods.
+
+use std::io::{self, Write};
+
+use crate::mailbox::Mailbox;
+use crate::rpc::Peer;
+use crate::turn::Played;
+
+/// Floods are written in blocks, so that they are floods.
+const BLOCK: usize = 64 << 10;
+
+/// Ends the process as it is; nothing is flushed.
+pub fn exit(code: u8) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(i32::from(code)) }
+}
+
+/// Ends the process by a signal, or, where the signal has no effect, as a shell would say so.
+pub fn die_by(signal: i32) -> ! {
+    // SAFETY: plain system calls on our own process. To the thread itself, so that nothing
+    // comes after it.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+    exit(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+}
+
+pub fn ignore_sigterm() {
+    // SAFETY: changes the disposition of one signal.
+    unsafe {
+        libc::signal(libc::SIGTERM, libc::SIG_IGN);
+    }
+}
+
+/// A mock opens a handful of files.
+const MOST_FILES: i32 = 1024;
+
+/// Leaves a process behind that no longer belongs to our session and sleeps; it ends by itself.
+pub fn daemon(seconds: u32, hold_output: bool) {
+    // SAFETY: between `fork` and `_exit` only calls that are safe in the child of a process
+    // with threads.
+    unsafe {
+        let child = libc::fork();
+        if child < 0 {
+            return;
+        }
+        if child > 0 {
+            let mut status = 0;
+            libc::waitpid(child, &mut status, 0);
+            return;
+        }
+        libc::setsid();
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        if !hold_output {
+            // Not the three usual ones alone: the mock has a handle of its own on its output.
+            for fd in 0..MOST_FILES {
+                libc::close(fd);
+            }
+        }
+        let mut left = seconds;
+        while left > 0 {
+            left = libc::sleep(left);
+        }
+        libc::_exit(0);
+    }
+}
+
+/// Writes so many bytes of filling.
+fn fill(out: &mut dyn Write, mut bytes: u64) -> io::Result<()> {
+    let block = [b'x'; BLOCK];
+    while bytes > 0 {
+        let length = usize::try_from(bytes).unwrap_or(BLOCK).min(BLOCK);
+        out.write_all(block.get(..length).unwrap_or(&block))?;
+        bytes -= length as u64;
+    }
+    Ok(())
+}
+
+/// Events of a flood between two looks at the mailbox.
+const BATCH: u64 = 256;
+
+/// Numbered events, as fast as the reader takes them; `around` is what stands before and after
+/// the text of one.
+pub fn flood(peer: &Peer, mailbox: &Mailbox, around: &(String, String), events: u64) -> Played {
+    let (head, tail) = around;
+    let mut sent = 0;
+    while sent < events {
+        mailbox.listen()?;
+        let batch = BATCH.min(events - sent);
+        let mut bytes = Vec::new();
+        for number in sent + 1..=sent + batch {
+            let _ = write!(bytes, "{head}{number} {tail}");
+        }
+        peer.raw(|out| out.write_all(&bytes));
+        sent += batch;
+    }
+    Ok(())
+}
+
+/// One event whose text has so many bytes.
+pub fn huge_line(peer: &Peer, around: &(String, String), bytes: u64) {
+    peer.raw(|out| {
+        out.write_all(around.0.as_bytes())?;
+        fill(out, bytes)?;
+        out.write_all(around.1.as_bytes())
+    });
+}
+
+/// Lines of noise on stderr.
+pub fn stderr_flood(bytes: u64) {
+    const LINE: &[u8] =
+        b"mock: noise on stderr, line after line, more than anybody wants to read\n";
+    let block = LINE.repeat(BLOCK / LINE.len());
+    let mut err = io::stderr().lock();
+    let mut left = bytes;
+    while left > 0 {
+        let length = usize::try_from(left).unwrap_or(BLOCK).min(block.len());
+        if err
+            .write_all(block.get(..length).unwrap_or(&block))
+            .is_err()
+        {
+            return;
+        }
+        left -= length as u64;
+    }
+}

@@ -1,0 +1,251 @@
+//! OpenAI Responses.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{CREATED, Out, Telling, argument_text, free_text};
+use crate::llm::plan::{Chunk, Part, joined};
+use crate::llm::script::{Fault, Stop};
+
+fn response(telling: &Telling, status: &str, output: &[Value]) -> Value {
+    let (input, said) = (telling.plan.input, telling.plan.output);
+    let over = status == "completed" || status == "incomplete";
+    let usage = json!({
+        "input_tokens": input,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": said,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": input.saturating_add(said),
+    });
+    let why = match telling.plan.stop {
+        Stop::MaxTokens => json!({"reason": "max_output_tokens"}),
+        Stop::Refusal => json!({"reason": "content_filter"}),
+        Stop::EndTurn => Value::Null,
+    };
+    json!({
+        "id": telling.id("resp_"),
+        "object": "response",
+        "created_at": CREATED,
+        "status": status,
+        "model": telling.model(),
+        "output": output,
+        "parallel_tool_calls": true,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": null,
+        "incomplete_details": if over { why } else { Value::Null },
+        "usage": if over { usage } else { Value::Null },
+    })
+}
+
+fn end_status(telling: &Telling) -> &'static str {
+    match telling.plan.stop {
+        Stop::EndTurn => "completed",
+        Stop::MaxTokens | Stop::Refusal => "incomplete",
+    }
+}
+
+/// An item of the output, as it is when it is over.
+fn item(telling: &Telling, index: usize, part: &Part) -> Option<Value> {
+    let id = |prefix: &str| telling.call_id(prefix, index);
+    Some(match part {
+        Part::Text(chunks) => json!({
+            "type": "message",
+            "id": id("msg_"),
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": joined(chunks), "annotations": []}],
+        }),
+        Part::Thought(chunks) => json!({
+            "type": "reasoning",
+            "id": id("rs_"),
+            "summary": [{"type": "summary_text", "text": joined(chunks)}],
+        }),
+        Part::Call {
+            name,
+            free_form: true,
+            args,
+        } => json!({
+            "type": "custom_tool_call",
+            "id": id("ctc_"),
+            "call_id": id("call_"),
+            "status": "completed",
+            "name": name,
+            "input": free_text(args),
+        }),
+        Part::Call { name, args, .. } => json!({
+            "type": "function_call",
+            "id": id("fc_"),
+            "call_id": id("call_"),
+            "status": "completed",
+            "name": name,
+            "arguments": argument_text(args),
+        }),
+        Part::Pause(_) | Part::Hang | Part::Error(_) => return None,
+    })
+}
+
+pub fn whole(telling: &Telling) -> Value {
+    let mut output = Vec::new();
+    for part in &telling.plan.parts {
+        output.extend(item(telling, output.len(), part));
+    }
+    response(telling, end_status(telling), &output)
+}
+
+pub fn stream(telling: &Telling) -> Vec<Out> {
+    let mut out = Events(Vec::new(), 0);
+    let started = response(telling, "in_progress", &[]);
+    out.push("response.created", json!({"response": started}));
+    out.push("response.in_progress", json!({"response": started}));
+    let mut output: Vec<Value> = Vec::new();
+    for part in &telling.plan.parts {
+        match part {
+            Part::Pause(pause) => out.wait(*pause),
+            Part::Hang => {
+                out.0.push(Out::Hang);
+                return out.0;
+            }
+            Part::Error(fault) => {
+                out.failed(telling, &output, fault);
+                return out.0;
+            }
+            _ => {
+                if let Some(item) = item(telling, output.len(), part) {
+                    out.item(output.len(), part, &item);
+                    output.push(item);
+                }
+            }
+        }
+    }
+    let status = end_status(telling);
+    let name = match status {
+        "completed" => "response.completed",
+        _ => "response.incomplete",
+    };
+    out.push(
+        name,
+        json!({"response": response(telling, status, &output)}),
+    );
+    out.0
+}
+
+/// The events, and the sequence number of the next.
+struct Events(Vec<Out>, u64);
+
+impl Events {
+    fn push(&mut self, name: &'static str, rest: Value) {
+        let mut data = json!({"type": name, "sequence_number": self.1});
+        if let (Value::Object(data), Value::Object(rest)) = (&mut data, rest) {
+            data.extend(rest);
+        }
+        self.1 += 1;
+        self.0.push(Out::Event(Some(name), data));
+    }
+
+    fn wait(&mut self, pause: Duration) {
+        if !pause.is_zero() {
+            self.0.push(Out::Wait(pause));
+        }
+    }
+
+    /// An item from its start, which is the item without what is still to come, to its end.
+    fn item(&mut self, index: usize, part: &Part, item: &Value) {
+        let id = item.get("id").cloned().unwrap_or(Value::Null);
+        let at = |rest: Value| {
+            let mut all = json!({"item_id": id, "output_index": index});
+            if let (Value::Object(all), Value::Object(rest)) = (&mut all, rest) {
+                all.extend(rest);
+            }
+            all
+        };
+        let mut start = item.clone();
+        if let Some(start) = start.as_object_mut() {
+            for (key, empty) in [
+                ("content", json!([])),
+                ("summary", json!([])),
+                ("arguments", json!("")),
+                ("input", json!("")),
+                ("status", json!("in_progress")),
+            ] {
+                if let Some(value) = start.get_mut(key) {
+                    *value = empty;
+                }
+            }
+        }
+        let place = json!({"output_index": index, "item": start});
+        self.push("response.output_item.added", place);
+        match part {
+            Part::Text(chunks) => {
+                let part =
+                    |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
+                let text = joined(chunks);
+                let first = at(json!({"content_index": 0, "part": part("")}));
+                self.push("response.content_part.added", first);
+                self.deltas("response.output_text.delta", chunks, |delta| {
+                    at(json!({"content_index": 0, "delta": delta}))
+                });
+                let done = at(json!({"content_index": 0, "text": text}));
+                self.push("response.output_text.done", done);
+                let last = at(json!({"content_index": 0, "part": part(&text)}));
+                self.push("response.content_part.done", last);
+            }
+            Part::Thought(chunks) => {
+                let part = |text: &str| json!({"type": "summary_text", "text": text});
+                let text = joined(chunks);
+                let first = at(json!({"summary_index": 0, "part": part("")}));
+                self.push("response.reasoning_summary_part.added", first);
+                self.deltas("response.reasoning_summary_text.delta", chunks, |delta| {
+                    at(json!({"summary_index": 0, "delta": delta}))
+                });
+                let done = at(json!({"summary_index": 0, "text": text}));
+                self.push("response.reasoning_summary_text.done", done);
+                let last = at(json!({"summary_index": 0, "part": part(&text)}));
+                self.push("response.reasoning_summary_part.done", last);
+            }
+            Part::Call {
+                free_form: true,
+                args,
+                ..
+            } => {
+                let text = free_text(args);
+                let delta = at(json!({"delta": text}));
+                self.push("response.custom_tool_call_input.delta", delta);
+                let done = at(json!({"input": text}));
+                self.push("response.custom_tool_call_input.done", done);
+            }
+            Part::Call { args, .. } => {
+                let text = argument_text(args);
+                let delta = at(json!({"delta": text}));
+                self.push("response.function_call_arguments.delta", delta);
+                let done = at(json!({"arguments": text}));
+                self.push("response.function_call_arguments.done", done);
+            }
+            Part::Pause(_) | Part::Hang | Part::Error(_) => {}
+        }
+        let place = json!({"output_index": index, "item": item});
+        self.push("response.output_item.done", place);
+    }
+
+    fn deltas(&mut self, name: &'static str, chunks: &[Chunk], event: impl Fn(&str) -> Value) {
+        for chunk in chunks {
+            self.wait(chunk.wait);
+            self.push(name, event(&chunk.text));
+        }
+    }
+
+    fn failed(&mut self, telling: &Telling, output: &[Value], fault: &Fault) {
+        let mut failed = response(telling, "failed", output);
+        if let Some(failed) = failed.as_object_mut() {
+            let code = match fault.status {
+                429 => "rate_limit_exceeded",
+                503 | 529 => "server_is_overloaded",
+                _ => "server_error",
+            };
+            let error = json!({"code": code, "message": fault.message});
+            failed.insert("error".to_owned(), error);
+        }
+        self.push("response.failed", json!({"response": failed}));
+    }
+}

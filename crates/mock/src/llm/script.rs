@@ -1,0 +1,154 @@
+//! What the model says: rules, tried from the top.
+//!
+//! The text is YAML; `schemas/model-script.schema.json` is its schema, and `read` its reader.
+
+use regress::Regex;
+use serde_json::Value;
+
+use super::ask::Question;
+
+/// Longer texts are not given to a pattern: its engine may go back over the text.
+const LONGEST_MATCHED: usize = 8192;
+
+#[derive(Debug, Default)]
+pub struct Script {
+    pub name: String,
+    pub description: String,
+    pub rules: Vec<Rule>,
+}
+
+#[derive(Debug)]
+pub struct Rule {
+    pub when: When,
+    /// How often it is taken before it is passed over.
+    pub times: Option<u32>,
+    pub reply: Vec<Step>,
+}
+
+#[derive(Debug)]
+pub struct When {
+    pub text: Text,
+    /// Whether it is for the moment when a tool's result came back, or for a fresh prompt.
+    pub tool_result: bool,
+}
+
+#[derive(Debug)]
+pub enum Text {
+    Any,
+    Contains(String),
+    Regex(Box<Regex>),
+}
+
+#[derive(Debug)]
+pub enum Step {
+    Text(Chunks),
+    Thought(Chunks),
+    /// One call, of the first candidate that the request offers.
+    Call(Vec<Candidate>),
+    Usage {
+        input: u64,
+        output: u64,
+    },
+    Stop(Stop),
+    Error(Fault),
+    DelayMs(u64),
+    /// Says nothing more and keeps the connection open.
+    Hang,
+}
+
+#[derive(Debug)]
+pub struct Chunks {
+    pub chunks: Vec<String>,
+    pub every_ms: u64,
+    pub repeat: u32,
+}
+
+#[derive(Debug)]
+pub struct Candidate {
+    pub names: Vec<Name>,
+    pub args: Value,
+}
+
+#[derive(Debug)]
+pub enum Name {
+    Exact(String),
+    Pattern(Box<Regex>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    EndTurn,
+    MaxTokens,
+    Refusal,
+}
+
+impl Stop {
+    pub const ALL: [(&str, Stop); 3] = [
+        ("end_turn", Stop::EndTurn),
+        ("max_tokens", Stop::MaxTokens),
+        ("refusal", Stop::Refusal),
+    ];
+}
+
+/// A failure of the model, as the client sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub status: u16,
+    pub message: String,
+}
+
+const CERTIFY: &str = agentproto_mock_agents::CERTIFY_MODEL;
+
+impl Script {
+    /// The built-in script, which knows the prompts of a certification.
+    pub fn certify() -> Script {
+        super::read::parse(CERTIFY).unwrap_or_default()
+    }
+
+    /// Text of the built-in script.
+    pub fn certify_text() -> &'static str {
+        CERTIFY
+    }
+
+    /// The rule that a question gets: the newest text of the user that a rule names decides; if
+    /// none does, the first rule for any text. `used` counts how often each was taken.
+    pub fn rule(&self, question: &Question, used: &[u32]) -> Option<usize> {
+        let after_tool = question.after_tool();
+        let open = |index: usize, rule: &Rule| {
+            let spent = used.get(index).copied().unwrap_or(0);
+            rule.when.tool_result == after_tool && rule.times.is_none_or(|most| spent < most)
+        };
+        let rules = || {
+            let all = self.rules.iter().enumerate();
+            all.filter(|(index, rule)| open(*index, rule))
+        };
+        let named = question.prompt_texts().find_map(|text| {
+            let mut rules = rules();
+            rules.find(|(_, rule)| rule.when.text.names(text))
+        });
+        let any = || rules().find(|(_, rule)| matches!(rule.when.text, Text::Any));
+        named.or_else(any).map(|(index, _)| index)
+    }
+}
+
+impl Text {
+    /// Whether it asks for this very text; `any` does not.
+    fn names(&self, text: &str) -> bool {
+        match self {
+            Text::Any => false,
+            Text::Contains(part) => text.to_lowercase().contains(&part.to_lowercase()),
+            Text::Regex(_) if text.len() > LONGEST_MATCHED => false,
+            Text::Regex(regex) => regex.find(text).is_some(),
+        }
+    }
+}
+
+impl Name {
+    pub fn fits(&self, tool: &str) -> bool {
+        match self {
+            Name::Exact(name) => name == tool,
+            Name::Pattern(_) if tool.len() > LONGEST_MATCHED => false,
+            Name::Pattern(regex) => regex.find(tool).is_some(),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Where a session works, with what, and what is left of it later.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::faults;
+use crate::mutants::tools::*;
+use crate::mutants::{Frame, Mutant, Tamper};
+use crate::store::Store;
+
+fn is_relative(path: &str) -> bool {
+    !Path::new(path).is_absolute()
+}
+
+/// The directories of a session from before, as the mock keeps them.
+fn kept_directories(session: &str) -> Option<Value> {
+    let saved = Store::new(None).load(session)?;
+    Some(saved.directories.into())
+}
+
+pub static MUTANTS: &[Mutant] = &[
+    Mutant {
+        id: "acp-se-05-process-directory",
+        requirement: "SE-05",
+        wrong: "Files are asked for in the directory that the process was started in.",
+        scenario: "default",
+        tamper: Tamper::Out(|_, sent, message| {
+            change(message, sent.method.starts_with("fs/"), |m| {
+                let name = Path::new(text(m, "/params/path")).file_name();
+                let own = std::env::current_dir().unwrap_or_default();
+                let path = own.join(name.unwrap_or_default());
+                set(m, "/params/path", path.to_string_lossy().into_owned());
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-se-06-takes-relative",
+        requirement: "SE-06",
+        wrong: "A session can be opened in a relative directory.",
+        scenario: "default",
+        tamper: Tamper::In(|_, message| {
+            let cwd = text(&message, "/params/cwd").to_owned();
+            let odd = calls(&message, "session/new") && !cwd.is_empty() && is_relative(&cwd);
+            alter(message, odd, |m| set(m, "/params/cwd", format!("/{cwd}")))
+        }),
+    },
+    Mutant {
+        id: "acp-se-07-dies",
+        requirement: "SE-07",
+        wrong: "A directory that does not exist ends the process.",
+        scenario: "default",
+        tamper: Tamper::In(|_, message| {
+            let cwd = text(&message, "/params/cwd");
+            if calls(&message, "session/new") && !is_relative(cwd) && !Path::new(cwd).exists() {
+                faults::exit(1);
+            }
+            pass(message)
+        }),
+    },
+    Mutant {
+        id: "acp-se-09-no-args",
+        requirement: "SE-09",
+        wrong: "MCP servers do not get their arguments in order.",
+        scenario: "default",
+        tamper: Tamper::In(|_, mut message| {
+            each(&mut message, "/params/mcpServers", |server| {
+                if let Some(Value::Array(args)) = server.get_mut("args") {
+                    args.retain(|arg| !arg.as_str().is_some_and(|arg| arg.contains(' ')));
+                }
+            });
+            pass(message)
+        }),
+    },
+    Mutant {
+        id: "acp-se-11-no-headers",
+        requirement: "SE-11",
+        wrong: "MCP servers over HTTP are called without their headers.",
+        scenario: "rich",
+        tamper: Tamper::In(|_, mut message| {
+            each(&mut message, "/params/mcpServers", |server| {
+                if text(server, "/type") == "http" {
+                    set(server, "/headers", json!([]));
+                }
+            });
+            pass(message)
+        }),
+    },
+    Mutant {
+        id: "acp-se-11-not-reached",
+        requirement: "SE-11",
+        wrong: "MCP servers over HTTP are advertised, and refused.",
+        scenario: "rich",
+        tamper: Tamper::In(|_, message| {
+            let servers = message
+                .pointer("/params/mcpServers")
+                .and_then(Value::as_array);
+            let mut servers = servers.into_iter().flatten();
+            let http = servers.any(|server| text(server, "/type") == "http");
+            match http && is_request(&message) {
+                true => refuse(&message, -32602),
+                false => pass(message),
+            }
+        }),
+    },
+    Mutant {
+        id: "acp-se-12-refuses",
+        requirement: "SE-12",
+        wrong: "An MCP server that does not exist makes session/new fail.",
+        scenario: "default",
+        tamper: Tamper::In(|_, message| {
+            let servers = message
+                .pointer("/params/mcpServers")
+                .and_then(Value::as_array);
+            let mut servers = servers.into_iter().flatten();
+            let missing = servers.any(|server| {
+                let command = Path::new(text(server, "/command"));
+                command.is_absolute() && !command.exists()
+            });
+            match calls(&message, "session/new") && missing {
+                true => refuse(&message, -32603),
+                false => pass(message),
+            }
+        }),
+    },
+    Mutant {
+        id: "acp-se-13-last-session",
+        requirement: "SE-13",
+        wrong: "Updates go to the session that was opened last.",
+        scenario: "default",
+        tamper: Tamper::Out(|context, sent, message| {
+            if sent.answers("session/new") {
+                let id = message.pointer("/result/sessionId").cloned();
+                context.notes.insert("last", id.unwrap_or_default());
+            }
+            let last = context.notes.get("last").cloned();
+            let update = sent.method == "session/update" && last.is_some();
+            change(message, update, |m| {
+                set(m, "/params/sessionId", last.unwrap_or_default());
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-ld-03-takes-unknown",
+        requirement: "LD-03",
+        wrong: "A session that nobody opened can be loaded.",
+        scenario: "default",
+        tamper: Tamper::Out(|_, sent, message| {
+            let refused = sent.is_error && sent.method == "session/load";
+            change(message, refused, |m| {
+                remove(m, "/error");
+                set(m, "/result", json!({}));
+            })
+        }),
+    },
+    Mutant {
+        id: "acp-ld-04-dead-after-load",
+        requirement: "LD-04",
+        wrong: "A loaded session takes no prompts.",
+        scenario: "default",
+        tamper: Tamper::In(|context, message| {
+            let session = message.pointer("/params/sessionId").cloned();
+            if calls(&message, "session/load") {
+                context.notes.insert("loaded", session.unwrap_or_default());
+                return pass(message);
+            }
+            let dead = session.is_some() && context.notes.get("loaded") == session.as_ref();
+            match calls(&message, "session/prompt") && dead {
+                true => refuse(&message, -32002),
+                false => pass(message),
+            }
+        }),
+    },
+    Mutant {
+        id: "acp-rs-02-forgets",
+        requirement: "RS-02",
+        wrong: "A resumed session knows nothing of what was said in it.",
+        scenario: "default",
+        tamper: Tamper::Both(
+            |context, sent, mut message| {
+                let resumed = sent.answers("session/new") && context.notes.contains_key("resumes");
+                if resumed && let Some(old) = context.notes.remove("resumes") {
+                    let fresh = message.pointer("/result/sessionId").cloned();
+                    context.notes.insert("fresh", fresh.unwrap_or_default());
+                    context.notes.insert("old", old);
+                    remove(&mut message, "/result/sessionId");
+                }
+                swap(
+                    &mut message,
+                    context.notes.get("fresh"),
+                    context.notes.get("old"),
+                );
+                send(message)
+            },
+            |context, mut message| {
+                swap(
+                    &mut message,
+                    context.notes.get("old"),
+                    context.notes.get("fresh"),
+                );
+                let session = message.pointer("/params/sessionId").cloned();
+                let resume = calls(&message, "session/resume");
+                if resume && let Some(session) = session {
+                    context.notes.insert("resumes", session);
+                    set(&mut message, "/method", "session/new");
+                    set(&mut message, "/params/mcpServers", json!([]));
+                }
+                pass(message)
+            },
+        ),
+    },
+    Mutant {
+        id: "acp-cl-03-late-update",
+        requirement: "CL-03",
+        wrong: "A closed session says something more.",
+        scenario: "default",
+        tamper: Tamper::Out(|_, sent, message| {
+            let late = chunk(text(&sent.asked, "/sessionId"), "and another thing");
+            match sent.answers("session/close") {
+                true => vec![Frame::Json(message), Frame::Json(late)],
+                false => send(message),
+            }
+        }),
+    },
+    Mutant {
+        id: "acp-ad-02-takes-relative",
+        requirement: "AD-02",
+        wrong: "A relative entry of `additionalDirectories` is taken.",
+        scenario: "default",
+        tamper: Tamper::In(|_, mut message| {
+            let list = message.pointer_mut("/params/additionalDirectories");
+            if let Some(Value::Array(list)) = list {
+                list.retain(|path| !is_relative(path.as_str().unwrap_or_default()));
+            }
+            pass(message)
+        }),
+    },
+    Mutant {
+        id: "acp-ad-03-restores",
+        requirement: "AD-03",
+        wrong: "A loaded session keeps the additional directories of before.",
+        scenario: "default",
+        tamper: Tamper::In(|_, message| {
+            let without = message.pointer("/params/additionalDirectories").is_none();
+            let kept = kept_directories(text(&message, "/params/sessionId"));
+            let load = calls(&message, "session/load") && without && kept.is_some();
+            alter(message, load, |m| {
+                set(m, "/params/additionalDirectories", kept.unwrap_or_default());
+            })
+        }),
+    },
+];
+
+/// Says another session where this one is meant.
+fn swap(message: &mut Value, from: Option<&Value>, to: Option<&Value>) {
+    if let (Some(from), Some(to)) = (from, to)
+        && message.pointer("/params/sessionId") == Some(from)
+    {
+        set(message, "/params/sessionId", to.clone());
+    }
+}

@@ -1,0 +1,125 @@
+//! What the tables of AOI mutants are made of.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+pub(super) use super::mutant;
+pub use super::{Mutant, Place};
+pub use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
+
+pub type Frames = Vec<Frame>;
+
+/// A run that finds something.
+pub const SEARCH: &[&str] = &["search", "x"];
+/// A run that takes long enough to be stopped.
+pub const SLOW: &[&str] = &["search", "x", "--delay-ms", "40"];
+pub const CREATE: &[&str] = &["create", "a"];
+/// An item to work on.
+pub const ONE_ITEM: &[&[&str]] = &[CREATE];
+
+pub fn is(event: &Value, kind: &str) -> bool {
+    event.get("type").is_some_and(|found| found == kind)
+}
+
+pub fn send(event: Value) -> Frames {
+    vec![Frame::Json(event)]
+}
+
+pub fn raw(text: impl Into<Vec<u8>>) -> Frame {
+    Frame::Raw(text.into())
+}
+
+/// Changes events of one kind.
+pub fn on(kind: &str, mut event: Value, change: impl FnOnce(&mut Value)) -> Frames {
+    if is(&event, kind) {
+        change(&mut event);
+    }
+    send(event)
+}
+
+pub fn set(event: &mut Value, name: &str, value: impl Into<Value>) {
+    if let Value::Object(fields) = event {
+        fields.insert(name.to_owned(), value.into());
+    }
+}
+
+pub fn remove(event: &mut Value, name: &str) {
+    if let Value::Object(fields) = event {
+        fields.shift_remove(name);
+    }
+}
+
+pub fn text<'a>(event: &'a Value, name: &str) -> &'a str {
+    event.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub fn number(event: &Value, name: &str) -> u64 {
+    event.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Whether it is the first time.
+pub fn first(notes: &mut Notes, what: &'static str) -> bool {
+    let times = notes.entry(what).or_default();
+    *times += 1;
+    *times == 1
+}
+
+/// Words before the first event of a kind.
+pub fn before(kind: &str, words: &str, notes: &mut Notes, event: Value) -> Frames {
+    match is(&event, kind) && first(notes, "before") {
+        true => vec![raw(words), Frame::Json(event)],
+        false => send(event),
+    }
+}
+
+/// Changes the bytes of the lines of hits.
+pub fn hits(line: Vec<u8>, change: impl FnOnce(String) -> String) -> Vec<u8> {
+    match String::from_utf8(line) {
+        Ok(text) if text.contains("\"hit\"") => change(text).into_bytes(),
+        Ok(text) => text.into_bytes(),
+        Err(error) => error.into_bytes(),
+    }
+}
+
+pub fn stderr(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Longer than any judge waits; not for ever, where nobody kills it.
+pub fn hang() -> ! {
+    std::thread::sleep(std::time::Duration::from_secs(600));
+    std::process::exit(70)
+}
+
+/// The words without a flag and, if it has one, its value.
+pub fn without(args: Vec<String>, flag: &str, has_value: bool) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = args.into_iter();
+    while let Some(word) = words.next() {
+        if word == flag {
+            if has_value {
+                words.next();
+            }
+            continue;
+        }
+        let is_inline = word.strip_prefix(flag).is_some_and(|w| w.starts_with('='));
+        if !is_inline {
+            kept.push(word);
+        }
+    }
+    kept
+}
+
+/// The words of one command with one more behind them.
+pub fn with(mut args: Vec<String>, command: &str, flag: &str) -> Vec<String> {
+    let is_it = args.iter().any(|word| word == command);
+    if is_it && !args.iter().any(|word| word == flag) {
+        args.push(flag.to_owned());
+    }
+    args
+}
+
+pub fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}

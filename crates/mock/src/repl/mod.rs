@@ -1,0 +1,309 @@
+//! The REPL mock: stands for command-line agents that print their turns as JSON lines.
+//!
+//! Two dialects, by the facts of their public documentation and tools:
+//! - `claude` as Claude Code 2.1 prints it with `-p --output-format stream-json --verbose`:
+//!   `system`/`init`, `assistant` with content blocks, `user` with tool results, `result`; with
+//!   `--include-partial-messages` also `stream_event`. Prompts come as an argument, as plain
+//!   stdin, or as `user` lines with `--input-format stream-json`, where a `control_request` of
+//!   subtype `interrupt` ends the turn.
+//! - `gemini` as Gemini CLI 0.6x prints it with `-p TEXT --output-format stream-json`: `init`,
+//!   `message` with `delta`, `tool_use`, `tool_result`, `error`, `result`.
+//!
+//! `--resume ID` goes on with a conversation that an earlier process saved.
+
+mod stage;
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+use std::sync::mpsc::{Sender, channel};
+
+use serde_json::{Value, json};
+
+use crate::Play;
+use crate::mailbox::Mailbox;
+use crate::rpc::{Peer, Signal};
+use crate::scenario::Scenario;
+use crate::store::{Saved, Store, now};
+use crate::turn::Player;
+use stage::{Form, ReplStage};
+
+/// More than any prompt; the rest is cut off.
+const LONGEST_PROMPT: u64 = 64 << 20;
+
+/// The arguments that mean something; others are kept for `show argv`.
+#[derive(Debug, Default)]
+struct Arguments {
+    prompt: Option<String>,
+    resume: Option<String>,
+    gemini: bool,
+    lines_in: bool,
+    text_out: bool,
+    partial: bool,
+}
+
+impl Arguments {
+    fn read(args: &[String]) -> Arguments {
+        let mut read = Arguments::default();
+        let mut words = args.iter().map(String::as_str).peekable();
+        while let Some(word) = words.next() {
+            let (name, inline) = match word.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+                _ => (word, None),
+            };
+            let mut value = || {
+                inline.clone().or_else(|| {
+                    let next = words.next_if(|next| !next.starts_with('-'));
+                    next.map(str::to_owned)
+                })
+            };
+            match name {
+                "-p" | "--print" | "--prompt" => {
+                    read.prompt = value().or_else(|| read.prompt.take())
+                }
+                "-r" | "--resume" => read.resume = value(),
+                "--style" => read.gemini = value().as_deref() == Some("gemini"),
+                "--input-format" => read.lines_in = value().as_deref() == Some("stream-json"),
+                "-o" | "--output-format" => read.text_out = value().as_deref() == Some("text"),
+                "--include-partial-messages" => read.partial = true,
+                _ => {}
+            }
+        }
+        read
+    }
+}
+
+struct Repl {
+    scenario: Scenario,
+    args: Vec<String>,
+    peer: Peer,
+    store: Store,
+    form: Form,
+}
+
+/// The exit code.
+pub fn run(play: Play, peer: Peer) -> io::Result<u8> {
+    let arguments = Arguments::read(&play.args);
+    let store = Store::new(play.state);
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let mut saved = match &arguments.resume {
+        None => Saved {
+            id: uuid(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            ..Saved::default()
+        },
+        Some(id) => match store.load(id) {
+            Some(saved) => saved,
+            None => {
+                eprintln!("No conversation found with session ID: {id}");
+                return Ok(1);
+            }
+        },
+    };
+    let form = match (arguments.text_out, arguments.gemini) {
+        (true, _) => Form::Text,
+        (_, true) => Form::Gemini,
+        _ => Form::Claude {
+            partial: arguments.partial,
+        },
+    };
+    let repl = Repl {
+        scenario: play.scenario,
+        args: play.args,
+        peer,
+        store,
+        form,
+    };
+    if arguments.lines_in {
+        return Ok(repl.converse(&mut saved));
+    }
+    let prompt = match arguments.prompt {
+        Some(prompt) => prompt,
+        None => {
+            let mut text = Vec::new();
+            let input = io::stdin().lock();
+            input.take(LONGEST_PROMPT).read_to_end(&mut text)?;
+            String::from_utf8_lossy(&text).trim_end().to_owned()
+        }
+    };
+    Ok(repl.turn(&prompt, &mut saved, Mailbox::new()))
+}
+
+/// An id of the shape that both tools use.
+fn uuid() -> String {
+    let random = crate::store::fresh_id("x");
+    let part = |from: usize, to: usize| random.get(from + 2..to + 2).unwrap_or_default();
+    format!(
+        "{}-{}-4{}-8{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(13, 16),
+        part(17, 20),
+        part(20, 32)
+    )
+}
+
+/// What the loop of turns hears.
+enum Heard {
+    Prompt(String),
+    Interrupt(Value),
+    /// The turn is over, with this exit code.
+    Done(u8),
+    /// The input is over.
+    End,
+}
+
+impl Repl {
+    /// One turn per line of input, until it ends.
+    fn converse(&self, saved: &mut Saved) -> u8 {
+        let (teller, heard) = channel();
+        let reader = teller.clone();
+        std::thread::spawn(move || listen(&reader));
+        let mut code = 0;
+        let mut ahead = VecDeque::new();
+        let mut over = false;
+        loop {
+            let Some(prompt) = ahead.pop_front() else {
+                match heard.recv() {
+                    Ok(Heard::Prompt(prompt)) => ahead.push_back(prompt),
+                    Ok(Heard::End) | Err(_) => return code,
+                    // An interruption between turns has nothing to end.
+                    Ok(Heard::Interrupt(_) | Heard::Done(_)) => {}
+                }
+                continue;
+            };
+            let mailbox = Mailbox::new();
+            let ear = mailbox.ear();
+            std::thread::scope(|scope| {
+                let done = teller.clone();
+                let saved = &mut *saved;
+                scope.spawn(move || {
+                    let code = self.turn(&prompt, saved, mailbox);
+                    let _ = done.send(Heard::Done(code));
+                });
+                loop {
+                    match heard.recv() {
+                        Ok(Heard::Prompt(next)) => ahead.push_back(next),
+                        Ok(Heard::Interrupt(id)) => {
+                            self.say(&json!({
+                                "type": "control_response",
+                                "response": { "subtype": "success", "request_id": id },
+                            }));
+                            let _ = ear.send(Signal::Cancel);
+                        }
+                        Ok(Heard::End) => over = true,
+                        Ok(Heard::Done(ended)) => {
+                            code = ended;
+                            return;
+                        }
+                        Err(_) => return,
+                    }
+                }
+            });
+            if over && ahead.is_empty() {
+                return code;
+            }
+        }
+    }
+
+    fn say(&self, line: &Value) {
+        self.peer.raw(|out| writeln!(out, "{line}"));
+    }
+
+    fn turn(&self, prompt: &str, saved: &mut Saved, mailbox: Mailbox) -> u8 {
+        saved.turns += 1;
+        let mut words = vec![
+            ("prompt".to_owned(), prompt.to_owned()),
+            ("session".to_owned(), saved.id.clone()),
+            ("cwd".to_owned(), saved.cwd.clone()),
+            ("turn".to_owned(), saved.turns.to_string()),
+            ("previous".to_owned(), saved.prompts.join(" | ")),
+        ];
+        saved.prompts.push(prompt.to_owned());
+        let mut stage = ReplStage::new(self, mailbox, saved);
+        stage.open(prompt);
+        let end = match self.scenario.turn(prompt) {
+            None => Ok(()),
+            Some((turn, groups)) => {
+                words.extend(groups);
+                let mut player = Player {
+                    stage: &mut stage,
+                    words,
+                    args: &self.args,
+                };
+                player.play(&turn.steps)
+            }
+        };
+        let code = stage.close(end);
+        saved.updated_at = now();
+        self.store.save(saved);
+        code
+    }
+}
+
+/// Reads `stream-json` input; lines that are neither prompt nor interruption are passed over.
+fn listen(teller: &Sender<Heard>) {
+    for line in io::stdin().lock().split(b'\n') {
+        let Ok(line) = line else { break };
+        let Ok(line) = serde_json::from_slice::<Value>(&line) else {
+            continue;
+        };
+        let heard = match line.get("type").and_then(Value::as_str) {
+            Some("user") => Heard::Prompt(prompt_of(&line)),
+            Some("control_request")
+                if line.pointer("/request/subtype") == Some(&json!("interrupt")) =>
+            {
+                let id = line.get("request_id").cloned();
+                Heard::Interrupt(id.unwrap_or(Value::Null))
+            }
+            _ => continue,
+        };
+        if teller.send(heard).is_err() {
+            return;
+        }
+    }
+    let _ = teller.send(Heard::End);
+}
+
+/// The text of a user line: a string, or the text blocks of a list.
+fn prompt_of(line: &Value) -> String {
+    let content = line.pointer("/message/content");
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks
+                .iter()
+                .filter_map(|block| block.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: &[&str]) -> Arguments {
+        let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+        Arguments::read(&args)
+    }
+
+    #[test]
+    fn arguments_are_read_as_both_tools_take_them() {
+        let claude = read(&["-p", "hi there", "--verbose", "--resume=abc"]);
+        assert_eq!(claude.prompt.as_deref(), Some("hi there"));
+        assert_eq!(claude.resume.as_deref(), Some("abc"));
+        let flag = read(&["-p", "--input-format", "stream-json"]);
+        assert_eq!(flag.prompt, None);
+        assert!(flag.lines_in);
+        let gemini = read(&["--style", "gemini", "--prompt", "x", "-o", "stream-json"]);
+        assert!(gemini.gemini && !gemini.text_out);
+    }
+
+    #[test]
+    fn ids_look_like_uuids() {
+        let id = uuid();
+        let lengths: Vec<usize> = id.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
+    }
+}

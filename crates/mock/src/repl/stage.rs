@@ -1,0 +1,416 @@
+//! A turn, printed as JSON lines.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Repl;
+use crate::faults;
+use crate::mailbox::Mailbox;
+use crate::scenario::{
+    Elicitation, FsRead, Permission, PlanEntry, Terminal, ToolCall, ToolUpdate, Usage,
+};
+use crate::store::{Saved, fresh_id, now};
+use crate::turn::{Decision, End, Played, Reply, Stage};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Claude { partial: bool },
+    Gemini,
+    Text,
+}
+
+pub struct ReplStage<'a> {
+    repl: &'a Repl,
+    mailbox: Mailbox,
+    session: String,
+    cwd: String,
+    turn: u64,
+    started: Instant,
+    message: String,
+    /// Text that was streamed but not yet told as a whole.
+    streamed: String,
+    /// All text of the turn.
+    said: String,
+    tools: u64,
+    denied: Vec<Value>,
+}
+
+const MODEL: &str = "mock-model";
+
+impl<'a> ReplStage<'a> {
+    pub fn new(repl: &'a Repl, mailbox: Mailbox, saved: &Saved) -> ReplStage<'a> {
+        ReplStage {
+            repl,
+            mailbox,
+            session: saved.id.clone(),
+            cwd: saved.cwd.clone(),
+            turn: saved.turns,
+            started: Instant::now(),
+            message: fresh_id("msg"),
+            streamed: String::new(),
+            said: String::new(),
+            tools: 0,
+            denied: Vec::new(),
+        }
+    }
+
+    fn gemini(&self) -> bool {
+        self.repl.form == Form::Gemini
+    }
+
+    /// Adds what every line of the dialect has.
+    fn line(&self, mut line: Value) {
+        if let Some(map) = line.as_object_mut() {
+            match self.repl.form {
+                Form::Text => return,
+                Form::Gemini => _ = map.insert("timestamp".to_owned(), now().into()),
+                Form::Claude { .. } => {
+                    map.insert("session_id".to_owned(), self.session.as_str().into());
+                    map.insert("uuid".to_owned(), super::uuid().into());
+                }
+            }
+        }
+        self.repl.say(&line);
+    }
+
+    pub fn open(&mut self, prompt: &str) {
+        if self.gemini() {
+            self.line(json!({ "type": "init", "session_id": self.session, "model": MODEL }));
+            self.line(json!({ "type": "message", "role": "user", "content": prompt }));
+        } else {
+            self.line(json!({
+                "type": "system",
+                "subtype": "init",
+                "cwd": self.cwd,
+                "tools": ["Read", "Write", "Bash"],
+                "mcp_servers": [],
+                "model": MODEL,
+                "permissionMode": "default",
+                "slash_commands": [],
+                "apiKeySource": "none",
+                "output_style": "default",
+            }));
+        }
+    }
+
+    /// An assistant line with one content block.
+    fn block(&self, block: Value) {
+        self.line(json!({
+            "type": "assistant",
+            "message": {
+                "id": self.message,
+                "type": "message",
+                "role": "assistant",
+                "model": MODEL,
+                "content": [block],
+                "stop_reason": null,
+                "stop_sequence": null,
+                "usage": { "input_tokens": 1, "output_tokens": 1 },
+            },
+            "parent_tool_use_id": null,
+        }));
+    }
+
+    /// The whole of what was streamed in parts.
+    fn settle(&mut self) {
+        if !self.streamed.is_empty() {
+            let text = std::mem::take(&mut self.streamed);
+            self.block(json!({ "type": "text", "text": text }));
+        }
+    }
+
+    fn tool(&mut self, id: &str, name: &str, input: &Value) -> Played {
+        self.mailbox.listen()?;
+        self.settle();
+        self.tools += 1;
+        let id = self.tool_id(id);
+        if self.gemini() {
+            self.line(json!({
+                "type": "tool_use",
+                "tool_name": name,
+                "tool_id": id,
+                "parameters": input,
+            }));
+        } else {
+            self.block(json!({ "type": "tool_use", "id": id, "name": name, "input": input }));
+            self.message = fresh_id("msg");
+        }
+        Ok(())
+    }
+
+    fn tool_id(&self, id: &str) -> String {
+        format!("toolu_{}_{id}", self.turn)
+    }
+
+    fn tool_result(&mut self, id: &str, ok: bool, text: &str) -> Played {
+        self.mailbox.listen()?;
+        let id = self.tool_id(id);
+        if self.gemini() {
+            let status = if ok { "success" } else { "error" };
+            let mut line =
+                json!({ "type": "tool_result", "tool_id": id, "status": status, "output": text });
+            if let (false, Some(map)) = (ok, line.as_object_mut()) {
+                let error = json!({ "type": "TOOL_FAILED", "message": text });
+                map.insert("error".to_owned(), error);
+            }
+            self.line(line);
+        } else {
+            let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": text });
+            if let (false, Some(map)) = (ok, block.as_object_mut()) {
+                map.insert("is_error".to_owned(), true.into());
+            }
+            self.line(json!({
+                "type": "user",
+                "message": { "role": "user", "content": [block] },
+                "parent_tool_use_id": null,
+            }));
+        }
+        Ok(())
+    }
+
+    /// The last line, and the exit code.
+    pub fn close(&mut self, end: Result<(), End>) -> u8 {
+        self.settle();
+        let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
+        let (subtype, reason, error) = match end {
+            Ok(()) => ("success", "end_turn".to_owned(), None),
+            Err(End::Stop(reason)) if reason == "max_turn_requests" => {
+                ("error_max_turns", reason, Some("the turn limit is reached"))
+            }
+            Err(End::Stop(reason)) => ("success", reason, None),
+            Err(End::Error { ref message, .. }) => (
+                "error_during_execution",
+                "error".to_owned(),
+                Some(message.as_str()),
+            ),
+            Err(End::Cancelled | End::RequestCancelled) => (
+                "error_during_execution",
+                "cancelled".to_owned(),
+                Some("interrupted"),
+            ),
+            Err(End::Silence) => {
+                std::thread::sleep(crate::DEAF_FOR);
+                return 1;
+            }
+        };
+        let code = u8::from(error.is_some());
+        match self.repl.form {
+            Form::Text => {
+                let said = error.unwrap_or(&self.said).to_owned();
+                self.repl.peer.raw(|out| writeln!(out, "{said}"));
+            }
+            Form::Gemini => {
+                if let Some(message) = error {
+                    self.line(json!({ "type": "error", "severity": "error", "message": message }));
+                }
+                let mut line = json!({
+                    "type": "result",
+                    "status": if error.is_some() { "error" } else { "success" },
+                    "stats": {
+                        "total_tokens": 2,
+                        "input_tokens": 1,
+                        "output_tokens": 1,
+                        "duration_ms": millis,
+                        "tool_calls": self.tools,
+                    },
+                });
+                if let (Some(message), Some(map)) = (error, line.as_object_mut()) {
+                    let error = json!({ "type": "Error", "message": message });
+                    map.insert("error".to_owned(), error);
+                }
+                self.line(line);
+            }
+            Form::Claude { .. } => self.line(json!({
+                "type": "result",
+                "subtype": subtype,
+                "is_error": error.is_some(),
+                "duration_ms": millis,
+                "duration_api_ms": 0,
+                "num_turns": 1,
+                "result": error.unwrap_or(&self.said),
+                "stop_reason": reason,
+                "total_cost_usd": 0.0,
+                "usage": { "input_tokens": 1, "output_tokens": 1 },
+                "permission_denials": self.denied,
+            })),
+        }
+        code
+    }
+
+    fn around_text(&self) -> (String, String) {
+        let session = Value::from(self.session.as_str());
+        if self.gemini() {
+            let head = "{\"type\":\"message\",\"role\":\"assistant\",\"delta\":true,\"content\":\"";
+            return (head.to_owned(), "\"}\n".to_owned());
+        }
+        (
+            "{\"type\":\"assistant\",\"message\":{\"type\":\"message\",\"role\":\"assistant\",\
+             \"content\":[{\"type\":\"text\",\"text\":\""
+                .to_owned(),
+            format!("\"}}]}},\"session_id\":{session}}}\n"),
+        )
+    }
+}
+
+impl Stage for ReplStage<'_> {
+    fn text(&mut self, text: &str) -> Played {
+        self.mailbox.listen()?;
+        self.said.push_str(text);
+        match self.repl.form {
+            Form::Text => {}
+            Form::Gemini => self.line(json!({
+                "type": "message",
+                "role": "assistant",
+                "content": text,
+                "delta": true,
+            })),
+            Form::Claude { partial: true } => {
+                self.streamed.push_str(text);
+                self.line(json!({
+                    "type": "stream_event",
+                    "event": {
+                        "type": "content_block_delta",
+                        "index": 0,
+                        "delta": { "type": "text_delta", "text": text },
+                    },
+                    "parent_tool_use_id": null,
+                }));
+            }
+            Form::Claude { partial: false } => {
+                self.block(json!({ "type": "text", "text": text }));
+            }
+        }
+        Ok(())
+    }
+
+    fn thought(&mut self, text: &str) -> Played {
+        self.mailbox.listen()?;
+        if let Form::Claude { .. } = self.repl.form {
+            self.settle();
+            self.block(json!({ "type": "thinking", "thinking": text, "signature": "" }));
+        }
+        Ok(())
+    }
+
+    fn tool_call(&mut self, call: &ToolCall) -> Played {
+        let input = call.input.clone().unwrap_or_else(|| json!({}));
+        self.tool(&call.id, &call.title, &input)
+    }
+
+    fn tool_update(&mut self, update: &ToolUpdate) -> Played {
+        match update.status.as_str() {
+            "completed" | "failed" => {
+                let text = update.text.clone().unwrap_or_default();
+                self.tool_result(&update.id, update.status == "completed", &text)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Plans are a tool like any other here.
+    fn plan(&mut self, entries: &[PlanEntry]) -> Played {
+        let todos: Vec<Value> = entries
+            .iter()
+            .map(|entry| json!({ "content": entry.content, "status": entry.status }))
+            .collect();
+        let id = format!("plan{}", self.tools);
+        self.tool(&id, "TodoWrite", &json!({ "todos": todos }))?;
+        self.tool_result(&id, true, "noted")
+    }
+
+    /// Nobody can be asked: printing tools deny, and say so in the result.
+    fn permission(&mut self, permission: &Permission) -> Result<Decision, End> {
+        self.mailbox.listen()?;
+        let id = self.tool_id(&permission.id);
+        self.denied
+            .push(json!({ "tool_name": permission.title, "tool_use_id": id }));
+        Ok(Decision::Rejected)
+    }
+
+    fn fs_read(&mut self, read: &FsRead) -> Result<Result<String, String>, End> {
+        let path = Path::new(&self.cwd).join(&read.path);
+        self.tool("read", "Read", &json!({ "file_path": path }))?;
+        let outcome = crate::turn::small_file(&path).map_err(|error| error.to_string());
+        let told = outcome.as_ref().unwrap_or_else(|reason| reason).clone();
+        self.tool_result("read", outcome.is_ok(), &told)?;
+        Ok(outcome)
+    }
+
+    fn fs_write(&mut self, path: &str, content: &str) -> Result<Result<(), String>, End> {
+        let target = Path::new(&self.cwd).join(path);
+        self.tool("write", "Write", &json!({ "file_path": target }))?;
+        let outcome = std::fs::write(&target, content).map_err(|error| error.to_string());
+        let told = outcome.as_ref().err().map_or("written", String::as_str);
+        self.tool_result("write", outcome.is_ok(), told)?;
+        Ok(outcome)
+    }
+
+    fn terminal(&mut self, _: &Terminal) -> Result<Result<String, String>, End> {
+        Ok(Err("This mock runs no commands of its own.".to_owned()))
+    }
+
+    fn elicitation(&mut self, _: &Elicitation) -> Result<Reply, End> {
+        Ok(Reply::Unasked)
+    }
+
+    fn pause(&mut self, time: Duration) -> Played {
+        self.mailbox.pause(time)
+    }
+
+    /// There are no lines for these.
+    fn mode(&mut self, _: &str) -> Played {
+        Ok(())
+    }
+    fn title(&mut self, _: &str) -> Played {
+        Ok(())
+    }
+    fn usage(&mut self, _: &Usage) -> Played {
+        Ok(())
+    }
+    fn compaction(&mut self, _: &str) -> Played {
+        Ok(())
+    }
+
+    fn notice(&mut self, severity: &str, title: &str) -> Played {
+        self.mailbox.listen()?;
+        match self.repl.form {
+            Form::Gemini => {
+                self.line(json!({ "type": "error", "severity": severity, "message": title }))
+            }
+            Form::Claude { .. } => {
+                self.line(json!({ "type": "system", "subtype": "notice", "content": title }))
+            }
+            Form::Text => {}
+        }
+        Ok(())
+    }
+
+    fn answer_early(&mut self) {
+        self.close(Ok(()));
+    }
+
+    fn hang(&mut self) -> End {
+        End::Silence
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        self.repl.peer.raw(|out| out.write_all(bytes));
+    }
+
+    fn huge_line(&mut self, bytes: u64) -> Played {
+        self.mailbox.listen()?;
+        faults::huge_line(&self.repl.peer, &self.around_text(), bytes);
+        Ok(())
+    }
+
+    fn flood(&mut self, events: u64) -> Played {
+        let around = self.around_text();
+        faults::flood(&self.repl.peer, &self.mailbox, &around, events)
+    }
+
+    fn cwd(&self) -> String {
+        self.cwd.clone()
+    }
+}

@@ -1,0 +1,308 @@
+//! One end of a newline-delimited JSON-RPC conversation on stdin and stdout.
+//!
+//! Messages are built by hand as JSON values and written one line at a time, whole lines only,
+//! from any thread. What a variant or a mutant makes of them is the business of the wire.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::mutants::Tamper;
+use crate::variants::Hand;
+use crate::wire::Wire;
+
+/// A longer line is answered as unreadable; the rest of it is passed over.
+const LONGEST_LINE: u64 = 256 << 20;
+
+pub const PARSE_ERROR: i64 = -32700;
+pub const INVALID_REQUEST: i64 = -32600;
+pub const METHOD_NOT_FOUND: i64 = -32601;
+pub const INVALID_PARAMS: i64 = -32602;
+
+/// A JSON-RPC error to answer with.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<Value>,
+}
+
+impl Refusal {
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Refusal {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+    pub fn data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+    pub fn params(message: impl Into<String>) -> Self {
+        Refusal::new(INVALID_PARAMS, message)
+    }
+    pub fn unknown(method: &str) -> Self {
+        Refusal::new(METHOD_NOT_FOUND, format!("there is no method {method}"))
+            .data(json!({ "method": method }))
+    }
+}
+
+pub type Answer = Result<Value, Refusal>;
+
+/// What a waiting turn hears.
+#[derive(Debug)]
+pub enum Signal {
+    /// The other side answered our request.
+    Reply(u64, Result<Value, Value>),
+    /// The turn is cancelled.
+    Cancel,
+    /// The request behind the turn is cancelled.
+    CancelRequest,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Incoming {
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
+    Response {
+        id: Value,
+        outcome: Result<Value, Value>,
+    },
+    Bad {
+        id: Value,
+        code: i64,
+        message: &'static str,
+    },
+}
+
+/// How long an answer waits for others that may overtake it.
+const OVERTAKEN_WITHIN: Duration = Duration::from_millis(40);
+
+pub struct Peer {
+    wire: Arc<Mutex<Wire>>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    turns: HashMap<u64, Sender<Signal>>,
+}
+
+/// A thread that panicked cannot have left a message half written: lines are written whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Peer {
+    pub fn new(layers: &[&'static Tamper], hand: Hand) -> io::Result<Peer> {
+        // Our own handle: the command line keeps the usual one locked.
+        let out = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Peer {
+            wire: Arc::new(Mutex::new(Wire::new(File::from(out), layers, hand))),
+            waiting: Mutex::new(Waiting::default()),
+        })
+    }
+
+    pub fn respond(&self, id: &Value, answer: Answer) {
+        let message = match answer {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err(refusal) => {
+                let mut error = json!({ "code": refusal.code, "message": refusal.message });
+                if let (Some(data), Some(map)) = (refusal.data, error.as_object_mut()) {
+                    map.insert("data".to_owned(), data);
+                }
+                json!({ "jsonrpc": "2.0", "id": id, "error": error })
+            }
+        };
+        self.send(message);
+    }
+
+    pub fn notify(&self, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    /// Sends a request; its reply goes to `turn`, or nowhere.
+    pub fn request(&self, method: &str, params: Value, turn: Option<&Sender<Signal>>) -> u64 {
+        let id = {
+            let mut waiting = lock(&self.waiting);
+            waiting.last += 1;
+            let id = waiting.last;
+            if let Some(turn) = turn {
+                waiting.turns.insert(id, turn.clone());
+            }
+            id
+        };
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// A reply came in; one that nobody waits for is passed over.
+    pub fn reply(&self, id: &Value, outcome: Result<Value, Value>) {
+        let Some(id) = id.as_u64() else { return };
+        let turn = lock(&self.waiting).turns.remove(&id);
+        if let Some(turn) = turn {
+            let _ = turn.send(Signal::Reply(id, outcome));
+        }
+    }
+
+    fn send(&self, message: Value) {
+        if lock(&self.wire).send(message) {
+            let wire = Arc::clone(&self.wire);
+            std::thread::spawn(move || {
+                std::thread::sleep(OVERTAKEN_WITHIN);
+                lock(&wire).release();
+            });
+        }
+    }
+
+    /// Writes bytes as they are: what a fault puts on the wire.
+    pub fn raw(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+        let mut wire = lock(&self.wire);
+        // A client that has gone away is seen at the end of stdin.
+        let _ = write(&mut wire.out);
+    }
+
+    /// Reads messages until stdin ends. Bad ones are answered here.
+    pub fn serve(&self, mut handle: impl FnMut(Incoming)) -> io::Result<()> {
+        let own = io::stdin().as_fd().try_clone_to_owned()?;
+        let mut input = BufReader::new(File::from(own));
+        loop {
+            let mut line = Vec::new();
+            let length = input
+                .by_ref()
+                .take(LONGEST_LINE)
+                .read_until(b'\n', &mut line)?;
+            if length == 0 {
+                lock(&self.wire).ended();
+                return Ok(());
+            }
+            if !line.ends_with(b"\n") && length as u64 == LONGEST_LINE {
+                input.skip_until(b'\n')?;
+                line.clear();
+                line.push(b'{');
+            }
+            let more = !input.buffer().is_empty();
+            match self.read(line, more) {
+                None => {}
+                Some(Incoming::Bad { id, code, message }) => {
+                    self.respond(&id, Err(Refusal::new(code, message)));
+                }
+                Some(incoming) => handle(incoming),
+            }
+        }
+    }
+
+    fn read(&self, line: Vec<u8>, more: bool) -> Option<Incoming> {
+        let mut wire = lock(&self.wire);
+        let line = wire.line(line, more)?;
+        if line.trim_ascii().is_empty() {
+            return None;
+        }
+        match serde_json::from_slice::<Value>(&line) {
+            Ok(message) => wire.heard(message).map(classify),
+            Err(_) => Some(Incoming::Bad {
+                id: Value::Null,
+                code: PARSE_ERROR,
+                message: "the line is no JSON",
+            }),
+        }
+    }
+}
+
+/// What a message is, by JSON-RPC 2.0.
+fn classify(message: Value) -> Incoming {
+    let bad = |id: Value, message: &'static str| Incoming::Bad {
+        id,
+        code: INVALID_REQUEST,
+        message,
+    };
+    let Value::Object(mut map) = message else {
+        return bad(Value::Null, "a message is one JSON object");
+    };
+    let id = map.remove("id");
+    let legal = match &id {
+        None | Some(Value::Null | Value::String(_)) => true,
+        Some(Value::Number(number)) => number.is_i64() || number.is_u64(),
+        Some(_) => false,
+    };
+    if !legal {
+        return bad(Value::Null, "`id` must be a string, an integer or null");
+    }
+    let echo = id.clone().unwrap_or(Value::Null);
+    if map.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return bad(echo, "`jsonrpc` must be \"2.0\"");
+    }
+    match (map.remove("method"), id) {
+        (Some(Value::String(method)), id) => {
+            let params = map.remove("params").unwrap_or(Value::Null);
+            match id {
+                Some(id) => Incoming::Request { id, method, params },
+                None => Incoming::Notification { method, params },
+            }
+        }
+        (Some(_), _) => bad(echo, "`method` must be a string"),
+        (None, Some(id)) => match (map.remove("result"), map.remove("error")) {
+            (Some(result), None) => Incoming::Response {
+                id,
+                outcome: Ok(result),
+            },
+            (None, Some(error)) => Incoming::Response {
+                id,
+                outcome: Err(error),
+            },
+            _ => bad(echo, "a message has a method, a result or an error"),
+        },
+        (None, None) => bad(echo, "a message has a method, a result or an error"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> &'static str {
+        match classify(serde_json::from_str(text).unwrap()) {
+            Incoming::Request { .. } => "request",
+            Incoming::Notification { .. } => "notification",
+            Incoming::Response { .. } => "response",
+            Incoming::Bad { .. } => "bad",
+        }
+    }
+
+    #[test]
+    fn envelopes_are_told_apart() {
+        let cases = [
+            (r#"{"jsonrpc":"2.0","id":0,"method":"x"}"#, "request"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, "request"),
+            (r#"{"jsonrpc":"2.0","method":"x"}"#, "notification"),
+            (r#"{"jsonrpc":"2.0","id":"a","result":null}"#, "response"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{}}"#, "response"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{},"result":1}"#, "bad"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, "bad"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, "bad"),
+            (r#"{"jsonrpc":"2.0","id":[],"method":"x"}"#, "bad"),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, "bad"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "bad"),
+            (r#"[]"#, "bad"),
+            (r#"7"#, "bad"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Conforming AOI tools that look unlike the plain one.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::aoi::schema_case;
+use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
+
+pub struct Variant {
+    pub name: &'static str,
+    /// How it is unlike others, in a sentence.
+    pub what: &'static str,
+    /// Where a judge may warn, the rules that it names.
+    pub warns: &'static [&'static str],
+    pub(crate) twists: [Option<Twist>; 2],
+}
+
+const fn bent(name: &'static str, what: &'static str, twist: Twist) -> Variant {
+    Variant {
+        name,
+        what,
+        warns: &[],
+        twists: [Some(twist), None],
+    }
+}
+
+impl Variant {
+    const fn and(mut self, twist: Twist) -> Variant {
+        self.twists[1] = Some(twist);
+        self
+    }
+    const fn warns(mut self, rules: &'static [&'static str]) -> Variant {
+        self.warns = rules;
+        self
+    }
+}
+
+pub static VARIANTS: &[Variant] = &[
+    bent(
+        "sorted-keys",
+        "The fields of an event stand in the order of the alphabet.",
+        Twist::Quirk(Quirk::Sorted),
+    ),
+    bent(
+        "reversed-keys",
+        "The type is the last field of an event.",
+        Twist::Quirk(Quirk::Reversed),
+    ),
+    bent(
+        "spaced",
+        "There are spaces around colons and commas.",
+        Twist::Quirk(Quirk::Spaced),
+    ),
+    bent(
+        "escaped",
+        "Every character is written as an escape.",
+        Twist::Quirk(Quirk::Escaped),
+    ),
+    bent(
+        "minimal-summary",
+        "The summary says no more than it must.",
+        Twist::Event(minimal_summary),
+    ),
+    bent(
+        "extra-fields",
+        "Events have fields that nobody knows.",
+        Twist::Event(extra_fields),
+    ),
+    bent(
+        "format-flag",
+        "The output is chosen with `--format`; there is no `--output`.",
+        Twist::Quirk(Quirk::FormatFlag),
+    ),
+    bent(
+        "human-default",
+        "Without `--output`, it speaks to people.",
+        Twist::Quirk(Quirk::HumanDefault),
+    ),
+    bent(
+        "chatty",
+        "It talks on stderr, in colours.",
+        Twist::Start(|_| {
+            let words = "\u{1b}[2m12:00:00\u{1b}[0m INFO mock-aoi – reading its cache ✓\n";
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
+            None
+        }),
+    ),
+    bent(
+        "slow-start",
+        "It thinks for 400 ms before it begins.",
+        Twist::Start(|_| {
+            std::thread::sleep(Duration::from_millis(400));
+            None
+        }),
+    ),
+    bent(
+        "summary-text",
+        "Searches end with a text of their own, an event `summary_text`.",
+        Twist::Event(summary_text),
+    )
+    .and(Twist::Document(declare_summary_text)),
+    bent(
+        "unicode",
+        "Titles and messages are in many scripts.",
+        Twist::Event(unicode),
+    ),
+    bent(
+        "bare",
+        "It offers nothing that is optional: no cursor, no dry run, no key, no limit.",
+        Twist::Args(refuse_options),
+    )
+    .and(Twist::Document(declare_no_options))
+    .warns(&["AOI-07.key", "AOI-adv.dry-run"]),
+    bent(
+        "schema-map",
+        "The schema is a map from event types to schemas.",
+        Twist::Document(schema_map),
+    )
+    .warns(&["AOI-01.schema-map"]),
+    bent(
+        "one-version",
+        "There is one schema version.",
+        Twist::Quirk(Quirk::OneVersion),
+    ),
+    bent(
+        "exit-120",
+        "A closed pipe gives exit code 120, and nothing is said.",
+        Twist::Pipe(|_| 120),
+    )
+    .warns(&["AOI-10.pipe-exit"]),
+    bent(
+        "dies-of-a-closed-pipe",
+        "A closed pipe kills it by SIGPIPE, as it does most tools.",
+        Twist::Pipe(|_| crate::aoi::die_by(libc::SIGPIPE)),
+    ),
+];
+
+fn kind(event: &Value) -> &str {
+    event
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn send(event: Value) -> Vec<Frame> {
+    vec![Frame::Json(event)]
+}
+
+/// What makes it a summary, and what tells of pages, keys and interruptions.
+fn minimal_summary(_: &Facts, _: &mut Notes, event: Value) -> Vec<Frame> {
+    match event {
+        Value::Object(fields) if fields.get("type") == Some(&Value::from("aoi:summary")) => {
+            let needed = |name: &str, value: &Value| match name {
+                "type" | "ok" | "reason" | "replayed" => true,
+                "truncated" | "partial" => value == &Value::Bool(true),
+                "next_cursor" => value.is_string(),
+                _ => false,
+            };
+            let kept = fields
+                .into_iter()
+                .filter(|(name, value)| needed(name, value));
+            send(Value::Object(kept.collect()))
+        }
+        event => send(event),
+    }
+}
+
+fn extra_fields(_: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
+    if let Value::Object(fields) = &mut event {
+        fields.insert(
+            "x_build".to_owned(),
+            json!({ "host": "ci", "parts": [1, null, true] }),
+        );
+        fields.insert("vendor:note".to_owned(), "kept".into());
+    }
+    send(event)
+}
+
+/// A result more, and counted.
+fn summary_text(facts: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
+    if facts.command != "search"
+        || kind(&event) != "aoi:summary"
+        || facts.failure.is_some()
+        || facts.signal.is_some()
+    {
+        return send(event);
+    }
+    let count = event
+        .get("count")
+        .and_then(Value::as_u64)
+        .unwrap_or_default();
+    if let Value::Object(fields) = &mut event {
+        fields.insert("count".to_owned(), (count + 1).into());
+    }
+    let text = json!({ "type": "summary_text", "text": "All about agents, in short." });
+    vec![Frame::Json(text), Frame::Json(event)]
+}
+
+fn declare_summary_text(_: &Facts, mut document: Value) -> Frame {
+    let name = "summary_text";
+    let schema = json!({
+        "type": "object",
+        "required": ["type", "text"],
+        "properties": { "type": { "const": name }, "text": { "type": "string" } },
+    });
+    if let Some(Value::Object(kinds)) = document.pointer_mut("/$defs") {
+        kinds.insert(name.to_owned(), schema);
+    }
+    if let Some(Value::Array(kinds)) = document.pointer_mut("/properties/type/enum") {
+        kinds.push(name.into());
+    }
+    if let Some(Value::Array(cases)) = document.pointer_mut("/allOf") {
+        cases.push(schema_case(name));
+    }
+    let commands = document.get_mut("commands").and_then(Value::as_array_mut);
+    for command in commands.into_iter().flatten() {
+        let is_search = command.get("name") == Some(&Value::from("search"));
+        let kinds = command.get_mut("event_types").and_then(Value::as_array_mut);
+        if let (true, Some(kinds)) = (is_search, kinds) {
+            kinds.push(name.into());
+        }
+    }
+    Frame::Json(document)
+}
+
+fn unicode(_: &Facts, _: &mut Notes, mut event: Value) -> Vec<Frame> {
+    if let Value::Object(fields) = &mut event {
+        for name in ["title", "snippet", "heading", "text", "message", "detail"] {
+            if let Some(Value::String(text)) = fields.get_mut(name) {
+                text.push_str(" – Ünïcödé, 数据, Δοκιμή, עברית, 🛰\u{fe0f}, \u{2028}e\u{301}");
+            }
+        }
+    }
+    send(event)
+}
+
+const OPTIONAL: [&str; 5] = [
+    "--cursor",
+    "--limit",
+    "--dry-run",
+    "--idempotency-key",
+    "--confirm-count",
+];
+
+/// What is not offered is unknown. `purge` goes with its count.
+fn refuse_options(args: Vec<String>) -> Vec<String> {
+    let unknown = |word: String| {
+        let name = word.split('=').next().unwrap_or_default();
+        match OPTIONAL.contains(&name) || name == "purge" {
+            true => format!("--not-offered-{}", name.trim_start_matches('-')),
+            false => word,
+        }
+    };
+    args.into_iter().map(unknown).collect()
+}
+
+fn declare_no_options(_: &Facts, mut document: Value) -> Frame {
+    let commands = document.get_mut("commands").and_then(Value::as_array_mut);
+    if let Some(commands) = commands {
+        commands.retain(|command| command.get("name") != Some(&Value::from("purge")));
+        for command in commands.iter_mut().filter_map(Value::as_object_mut) {
+            for claim in [
+                "supports_cursor",
+                "supports_limit",
+                "supports_dry_run",
+                "supports_idempotency_key",
+            ] {
+                command.shift_remove(claim);
+            }
+            if let Some(Value::Array(kinds)) = command.get_mut("event_types") {
+                kinds.retain(|kind| kind != "aoi:plan");
+            }
+        }
+    }
+    Frame::Json(document)
+}
+
+fn schema_map(_: &Facts, document: Value) -> Frame {
+    let kinds = document.get("$defs").and_then(Value::as_object);
+    let Some(kinds) = kinds.filter(|_| document.get("allOf").is_some()) else {
+        return Frame::Json(document);
+    };
+    let dialect = document.get("$schema").cloned().unwrap_or_default();
+    let mut map = Map::new();
+    for (kind, schema) in kinds {
+        let mut schema = schema.clone();
+        if let Value::Object(fields) = &mut schema {
+            fields.insert("$schema".to_owned(), dialect.clone());
+        }
+        map.insert(kind.clone(), schema);
+    }
+    Frame::Json(Value::Object(map))
+}

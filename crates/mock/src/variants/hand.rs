@@ -1,0 +1,203 @@
+//! How a message becomes bytes: all of these are the same JSON.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use super::{Variant, writes};
+use crate::Kind;
+
+#[derive(Clone, Copy)]
+pub struct Hand {
+    /// One message, without the end of its line.
+    pub(crate) write: fn(&Value, &mut Vec<u8>),
+    /// Every message is so late.
+    pub(crate) late_ms: u64,
+    /// Of requests that are open at the same time, the last is answered first.
+    pub(crate) reverses: bool,
+}
+
+impl Hand {
+    pub const PLAIN: Hand = Hand {
+        write: plain,
+        late_ms: 0,
+        reverses: false,
+    };
+    const fn with(write: fn(&Value, &mut Vec<u8>)) -> Hand {
+        Hand {
+            write,
+            ..Hand::PLAIN
+        }
+    }
+}
+
+const SLOW: Hand = Hand {
+    late_ms: 30,
+    ..Hand::PLAIN
+};
+const REVERSING: Hand = Hand {
+    reverses: true,
+    ..Hand::PLAIN
+};
+
+pub static VARIANTS: &[Variant] = &[
+    writes(Kind::Acp, "reversed-keys", REVERSED, Hand::with(reversed)),
+    writes(Kind::Acp, "sorted-keys", SORTED, Hand::with(sorted)),
+    writes(Kind::Acp, "spaces", SPACED, Hand::with(spaced)),
+    writes(Kind::Acp, "escapes", ESCAPED, Hand::with(escaped)),
+    writes(Kind::Acp, "crlf", CRLF, Hand::with(with_return)),
+    writes(Kind::Acp, "slow", LATE, SLOW),
+    writes(Kind::Acp, "out-of-order", ORDER, REVERSING),
+    writes(Kind::AcpV2, "reversed-keys", REVERSED, Hand::with(reversed)),
+    writes(Kind::AcpV2, "spaces", SPACED, Hand::with(spaced)),
+    writes(Kind::AcpV2, "slow", LATE, SLOW),
+    writes(Kind::Mcp, "reversed-keys", REVERSED, Hand::with(reversed)),
+    writes(Kind::Mcp, "sorted-keys", SORTED, Hand::with(sorted)),
+    writes(Kind::Mcp, "spaces", SPACED, Hand::with(spaced)),
+    writes(Kind::Mcp, "escapes", ESCAPED, Hand::with(escaped)),
+    writes(Kind::Mcp, "slow", LATE, SLOW),
+];
+
+const REVERSED: &str = "The members of every object stand in reverse order.";
+const SORTED: &str = "The members of every object stand in the order of their names.";
+const SPACED: &str = "There is white space wherever JSON allows it, except line breaks.";
+const ESCAPED: &str = "Every character of every string is an escape sequence.";
+const CRLF: &str = "Lines end with CR LF.";
+const LATE: &str = "Every message is 30 ms late.";
+const ORDER: &str = "Of two sessions asked for at once, the second is answered first.";
+
+fn plain(message: &Value, bytes: &mut Vec<u8>) {
+    // Nothing can go wrong in memory, with keys that are strings.
+    let _ = serde_json::to_writer(bytes, message);
+}
+
+fn with_return(message: &Value, bytes: &mut Vec<u8>) {
+    plain(message, bytes);
+    bytes.push(b'\r');
+}
+
+fn reversed(message: &Value, bytes: &mut Vec<u8>) {
+    let style = Style {
+        order: |members| members.reverse(),
+        ..Style::PLAIN
+    };
+    style.value(message, bytes);
+}
+
+fn sorted(message: &Value, bytes: &mut Vec<u8>) {
+    let style = Style {
+        order: |members| members.sort_by(|a, b| a.0.cmp(b.0)),
+        ..Style::PLAIN
+    };
+    style.value(message, bytes);
+}
+
+fn spaced(message: &Value, bytes: &mut Vec<u8>) {
+    let style = Style {
+        space: " \t ",
+        ..Style::PLAIN
+    };
+    style.value(message, bytes);
+}
+
+fn escaped(message: &Value, bytes: &mut Vec<u8>) {
+    let style = Style {
+        string: |text, bytes| {
+            bytes.push(b'"');
+            for unit in text.encode_utf16() {
+                let _ = write!(bytes, "\\u{unit:04x}");
+            }
+            bytes.push(b'"');
+        },
+        ..Style::PLAIN
+    };
+    style.value(message, bytes);
+}
+
+type Members<'a> = Vec<(&'a String, &'a Value)>;
+
+/// A JSON writer of our own.
+struct Style {
+    space: &'static str,
+    order: fn(&mut Members<'_>),
+    string: fn(&str, &mut Vec<u8>),
+}
+
+impl Style {
+    const PLAIN: Style = Style {
+        space: "",
+        order: |_| {},
+        string: |text, bytes| _ = serde_json::to_writer(bytes, text),
+    };
+
+    fn value(&self, value: &Value, bytes: &mut Vec<u8>) {
+        self.gap(bytes);
+        match value {
+            Value::Object(map) => {
+                let mut members: Members<'_> = map.iter().collect();
+                (self.order)(&mut members);
+                bytes.push(b'{');
+                for (place, (name, value)) in members.into_iter().enumerate() {
+                    if place > 0 {
+                        bytes.push(b',');
+                    }
+                    self.gap(bytes);
+                    (self.string)(name, bytes);
+                    self.gap(bytes);
+                    bytes.push(b':');
+                    self.value(value, bytes);
+                }
+                bytes.push(b'}');
+            }
+            Value::Array(list) => {
+                bytes.push(b'[');
+                for (place, value) in list.iter().enumerate() {
+                    if place > 0 {
+                        bytes.push(b',');
+                    }
+                    self.value(value, bytes);
+                }
+                bytes.push(b']');
+            }
+            Value::String(text) => (self.string)(text, bytes),
+            other => plain(other, bytes),
+        }
+        self.gap(bytes);
+    }
+
+    fn gap(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self.space.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_hand_writes_the_same_json_on_one_line() {
+        let message = json!({ "a": ["x\n\"", 1.5, {}, null], "ß🦊": { "b": true, "a": [] } });
+        for variant in VARIANTS {
+            let mut bytes = Vec::new();
+            (variant.hand.write)(&message, &mut bytes);
+            let read: Value = serde_json::from_slice(&bytes).expect(variant.name);
+            assert_eq!(read, message, "{}", variant.name);
+            assert!(!bytes.contains(&b'\n'), "{}", variant.name);
+        }
+    }
+
+    #[test]
+    fn hands_are_unlike_each_other() {
+        let message = json!({ "b": 1, "a": "x" });
+        let written = |write: fn(&Value, &mut Vec<u8>)| {
+            let mut bytes = Vec::new();
+            write(&message, &mut bytes);
+            String::from_utf8(bytes).expect("UTF-8")
+        };
+        assert_eq!(written(reversed), r#"{"a":"x","b":1}"#);
+        assert_eq!(written(plain), r#"{"b":1,"a":"x"}"#);
+        assert!(written(escaped).contains(r#""\u0061":"\u0078""#));
+        assert!(written(spaced).starts_with(" \t {"));
+    }
+}

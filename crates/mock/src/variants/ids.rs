@@ -1,0 +1,192 @@
+//! Ids: of sessions, tool calls, messages and requests.
+
+use serde_json::{Value, json};
+
+use super::{Variant, looks};
+use crate::mutants::Tamper;
+use crate::mutants::tools::*;
+
+pub static VARIANTS: &[Variant] = &[
+    looks(
+        "unicode-ids",
+        "Ids have letters of many scripts.",
+        Tamper::Both(
+            |_, _, message| send(renamed(message, |id| format!("{UNICODE}{id}"))),
+            |_, message| {
+                pass(known(message, |id| {
+                    Some(id.strip_prefix(UNICODE)?.to_owned())
+                }))
+            },
+        ),
+    ),
+    looks(
+        "long-ids",
+        "Ids have four thousand characters.",
+        Tamper::Both(
+            |_, _, message| send(renamed(message, |id| format!("{}{id}", filling()))),
+            |_, message| {
+                pass(known(message, |id| {
+                    Some(id.trim_start_matches('x').to_owned())
+                }))
+            },
+        ),
+    ),
+    looks(
+        "number-ids",
+        "Ids are strings of digits.",
+        Tamper::Both(
+            |_, _, message| send(renamed(message, |id| digits(&id))),
+            |_, message| pass(known(message, letters)),
+        ),
+    ),
+    looks(
+        "odd-ids",
+        "Ids have quotes, slashes, blanks and braces.",
+        Tamper::Both(
+            |_, _, message| send(renamed(message, |id| format!("{ODD}{id}"))),
+            |_, message| pass(known(message, |id| Some(id.strip_prefix(ODD)?.to_owned()))),
+        ),
+    ),
+    looks(
+        "text-request-ids",
+        "The ids of the agent's own requests are UUIDs.",
+        TEXT_REQUESTS,
+    ),
+    looks(
+        "text-request-ids",
+        "The ids of the server's own requests are UUIDs.",
+        TEXT_REQUESTS,
+    )
+    .of_mcp(),
+    looks(
+        "high-request-ids",
+        "The ids of the agent's own requests start at two to the power of 52.",
+        Tamper::Both(
+            |_, _, mut message| {
+                if is_request(&message) {
+                    let own = message
+                        .get("id")
+                        .and_then(Value::as_u64)
+                        .unwrap_or_default();
+                    set(&mut message, "/id", own + HIGH);
+                }
+                send(message)
+            },
+            |_, mut message| {
+                let id = message.get("id").and_then(Value::as_u64);
+                if is_reply(&message)
+                    && let Some(own) = id.and_then(|id| id.checked_sub(HIGH))
+                {
+                    set(&mut message, "/id", own);
+                }
+                pass(message)
+            },
+        ),
+    ),
+    looks(
+        "no-message-ids",
+        "Chunks do not say which message they belong to.",
+        Tamper::Out(|_, _, mut message| {
+            remove(&mut message, "/params/update/messageId");
+            send(message)
+        }),
+    ),
+];
+
+const UNICODE: &str = "Sitzung-ß-会話-🦊-";
+const ODD: &str = "a \"b\" \\ /../ {c} %20 ";
+const HIGH: u64 = 1 << 52;
+const UUID: &str = "6f9619ff-8b86-4d01-b42d-";
+
+const TEXT_REQUESTS: Tamper = Tamper::Both(
+    |_, _, mut message| {
+        if is_request(&message) {
+            let own = message
+                .get("id")
+                .and_then(Value::as_u64)
+                .unwrap_or_default();
+            set(&mut message, "/id", format!("{UUID}{own:012x}"));
+        }
+        send(message)
+    },
+    |_, mut message| {
+        let own = text(&message, "/id").strip_prefix(UUID);
+        let own = own.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if is_reply(&message)
+            && let Some(own) = own
+        {
+            set(&mut message, "/id", own);
+        }
+        pass(message)
+    },
+);
+
+fn filling() -> String {
+    "x".repeat(4_000)
+}
+
+fn is_reply(message: &Value) -> bool {
+    message.get("method").is_none()
+}
+
+/// Three digits for each byte.
+fn digits(id: &str) -> String {
+    id.bytes().map(|byte| format!("{byte:03}")).collect()
+}
+
+fn letters(id: &str) -> Option<String> {
+    let triples = id.as_bytes().chunks(3).map(|triple| {
+        let triple = std::str::from_utf8(triple).ok()?;
+        triple.parse::<u8>().ok()
+    });
+    String::from_utf8(triples.collect::<Option<Vec<u8>>>()?).ok()
+}
+
+/// Places of ids in what the agent says.
+const PLACES: [&str; 6] = [
+    "/params/sessionId",
+    "/result/sessionId",
+    "/params/update/toolCallId",
+    "/params/update/messageId",
+    "/params/toolCall/toolCallId",
+    "/params/elicitationId",
+];
+
+/// Every id of a message, renamed.
+fn renamed(mut message: Value, name: impl Fn(String) -> String) -> Value {
+    let rename = |place: Option<&mut Value>| {
+        if let Some(Value::String(id)) = place {
+            *id = name(std::mem::take(id));
+        }
+    };
+    for place in PLACES {
+        rename(message.pointer_mut(place));
+    }
+    each(&mut message, "/result/sessions", |session| {
+        rename(session.pointer_mut("/sessionId"));
+    });
+    message
+}
+
+/// The session of a client's message by the name that the mock has for it; a strange one is
+/// strange to the mock too.
+fn known(mut message: Value, name: impl Fn(&str) -> Option<String>) -> Value {
+    if let Some(place) = message.pointer_mut("/params/sessionId")
+        && let Some(own) = place.as_str().and_then(name)
+    {
+        *place = json!(own);
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_can_be_read_again() {
+        assert_eq!(letters(&digits("mock-0af")).as_deref(), Some("mock-0af"));
+        assert_eq!(letters("999"), None);
+        assert_eq!(letters("ß"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! What stands between a server and its stdin and stdout: layers that see each message, and the
+//! hand that writes it.
+//!
+//! A variant says the same in another way; a mutant says something wrong. The servers know
+//! nothing of either.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::faults;
+use crate::mutants::{Context, Frame, Sent, Tamper};
+use crate::variants::Hand;
+
+pub struct Wire {
+    pub out: File,
+    /// From the server to the outside.
+    layers: Vec<Layer>,
+    hand: Hand,
+    /// Answers that wait for their turn, each with what belongs behind it.
+    held: Vec<Vec<u8>>,
+}
+
+struct Layer {
+    tamper: &'static Tamper,
+    context: Context,
+}
+
+impl Wire {
+    pub fn new(out: File, layers: &[&'static Tamper], hand: Hand) -> Wire {
+        let layer = |tamper: &&'static Tamper| Layer {
+            tamper,
+            context: Context::default(),
+        };
+        Wire {
+            out,
+            layers: layers.iter().map(layer).collect(),
+            hand,
+            held: Vec::new(),
+        }
+    }
+
+    /// A message of the server. Whether it waits to be released.
+    pub fn send(&mut self, message: Value) -> bool {
+        let waits = self.hand.reverses && may_wait(&message);
+        let frames = self.outwards(vec![Frame::Json(message)], 0);
+        if !waits {
+            self.release();
+            self.write(frames);
+            return false;
+        }
+        let mut bytes = Vec::new();
+        for frame in &frames {
+            self.put(frame, &mut bytes);
+        }
+        match (self.held.last_mut(), follows(&frames)) {
+            (Some(last), true) => last.extend(bytes),
+            _ => self.held.push(bytes),
+        }
+        true
+    }
+
+    /// Writes what waits, the last answer first.
+    pub fn release(&mut self) {
+        while let Some(bytes) = self.held.pop() {
+            let _ = self.out.write_all(&bytes);
+        }
+    }
+
+    fn outwards(&mut self, mut frames: Vec<Frame>, from: usize) -> Vec<Frame> {
+        for layer in self.layers.iter_mut().skip(from) {
+            let passed = frames.into_iter().flat_map(|frame| match frame {
+                Frame::Json(message) => layer.sent(message),
+                other => vec![other],
+            });
+            frames = passed.collect();
+        }
+        frames
+    }
+
+    /// A line as it came; nothing where it is passed over.
+    pub fn line(&mut self, line: Vec<u8>, more: bool) -> Option<Vec<u8>> {
+        let mut line = Some(line);
+        for layer in &mut self.layers {
+            layer.context.more = more;
+            if let Tamper::Line(tamper) = layer.tamper {
+                line = line.and_then(tamper);
+            }
+        }
+        line
+    }
+
+    /// What the server hears of a message.
+    pub fn heard(&mut self, message: Value) -> Option<Value> {
+        let mut message = message;
+        for place in (0..self.layers.len()).rev() {
+            let layer = self.layers.get_mut(place)?;
+            let (heard, frames) = layer.heard(message);
+            let frames = self.outwards(frames, place + 1);
+            self.release();
+            self.write(frames);
+            message = heard?;
+            if let Some(layer) = self.layers.get_mut(place) {
+                layer.context.hear(&message);
+            }
+        }
+        Some(message)
+    }
+
+    /// stdin is over.
+    pub fn ended(&mut self) {
+        self.release();
+        for layer in &self.layers {
+            if let Tamper::End(tamper) = layer.tamper {
+                tamper();
+            }
+        }
+    }
+
+    fn write(&mut self, frames: Vec<Frame>) {
+        let mut bytes = Vec::new();
+        let mut exit = None;
+        for frame in frames {
+            match frame {
+                Frame::Exit(code) => exit = Some(code),
+                frame => self.put(&frame, &mut bytes),
+            }
+        }
+        if !bytes.is_empty() {
+            std::thread::sleep(Duration::from_millis(self.hand.late_ms));
+        }
+        // A client that has gone away is seen at the end of stdin.
+        let _ = self.out.write_all(&bytes);
+        if let Some(code) = exit {
+            faults::exit(code);
+        }
+    }
+
+    fn put(&self, frame: &Frame, bytes: &mut Vec<u8>) {
+        match frame {
+            Frame::Json(message) => {
+                (self.hand.write)(message, bytes);
+                bytes.push(b'\n');
+            }
+            Frame::Raw(raw) => bytes.extend_from_slice(raw),
+            Frame::Exit(_) => {}
+        }
+    }
+}
+
+/// Answers to session/new, which nothing else in the conversation depends on, and the commands
+/// of that session, which come behind.
+fn may_wait(message: &Value) -> bool {
+    let opened = message.pointer("/result/sessionId").is_some();
+    opened || is_commands(message)
+}
+
+fn is_commands(message: &Value) -> bool {
+    let kind = message.pointer("/params/update/sessionUpdate");
+    kind.and_then(Value::as_str) == Some("available_commands_update")
+}
+
+fn follows(frames: &[Frame]) -> bool {
+    matches!(frames.first(), Some(Frame::Json(message)) if is_commands(message))
+}
+
+impl Layer {
+    fn sent(&mut self, message: Value) -> Vec<Frame> {
+        let answered = message.get("method").is_none();
+        let id = message.get("id").cloned().unwrap_or(Value::Null);
+        let frames = match self.tamper {
+            Tamper::Out(tamper) | Tamper::Both(tamper, _) => {
+                let sent = Sent::of(&message, &self.context);
+                tamper(&mut self.context, &sent, message)
+            }
+            _ => vec![Frame::Json(message)],
+        };
+        if answered {
+            self.context.answered(&id);
+        }
+        frames
+    }
+
+    fn heard(&mut self, message: Value) -> (Option<Value>, Vec<Frame>) {
+        match self.tamper {
+            Tamper::In(tamper) | Tamper::Both(_, tamper) => tamper(&mut self.context, message),
+            _ => (Some(message), Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Every event that machine mode knows: what is not in this list cannot be emitted. Its shape is
+//! in `$defs` of `schemas/events.schema.json`.
+
+macro_rules! events {
+    ($($name:ident = $text:literal,)*) => {
+        /// The type of an event. The frame of a stream is the emitter's own.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event {
+            $($name,)*
+        }
+
+        impl Event {
+            pub const ALL: &[Event] = &[$(Event::$name,)*];
+
+            /// As it stands in a line.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Event::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+events! {
+    Meta = "aoi:meta",
+    Summary = "aoi:summary",
+    Error = "aoi:error",
+    Warning = "aoi:warning",
+    Check = "aoi:check",
+    Plan = "aoi:plan",
+    Progress = "aoi:progress",
+    AgentPrompt = "agent-prompt",
+    AoiMutant = "aoi-mutant",
+    AoiRule = "aoi-rule",
+    AoiVariant = "aoi-variant",
+    Asked = "asked",
+    AuditLog = "audit-log",
+    AuthStatus = "auth-status",
+    Clause = "clause",
+    Difference = "difference",
+    Doc = "doc",
+    Document = "document",
+    Egress = "egress",
+    Finding = "finding",
+    HostSession = "host-session",
+    Installed = "installed",
+    Listening = "listening",
+    Model = "model",
+    Mutant = "mutant",
+    Output = "output",
+    Pair = "pair",
+    Requirement = "requirement",
+    Result = "result",
+    Rule = "rule",
+    Sandboxed = "sandboxed",
+    Scenario = "scenario",
+    Secret = "secret",
+    Session = "session",
+    SessionEvent = "session-event",
+    SetupStep = "setup-step",
+    TextDelta = "text-delta",
+    Thought = "thought",
+    ToolCall = "tool-call",
+    ToolResult = "tool-result",
+    Transcript = "transcript",
+    TurnEnd = "turn-end",
+    Variant = "variant",
+    Workspace = "workspace",
+}
+
+impl Event {
+    /// Counted as a result: what is the command's own, and a check.
+    pub fn is_result(self) -> bool {
+        self == Event::Check || !self.as_str().starts_with("aoi:")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Every event has a shape, and every shape that the schema selects by a type is one.
+    #[test]
+    fn the_schema_knows_every_event_and_no_other() {
+        let text = agentproto_schemas::EVENTS;
+        let schema: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let selected = schema["allOf"].as_array().expect("cases").iter();
+        let selected: BTreeSet<&str> = selected
+            .map(|case| {
+                let kind = case["if"]["properties"]["type"]["const"].as_str();
+                let kind = kind.expect("a type");
+                assert_eq!(case["then"]["$ref"], format!("#/$defs/{kind}"));
+                assert!(schema["$defs"][kind].is_object(), "{kind} has no shape");
+                kind
+            })
+            .collect();
+        let known: BTreeSet<&str> = Event::ALL.iter().map(|event| event.as_str()).collect();
+        assert_eq!(known, selected);
+        assert_eq!(known.len(), Event::ALL.len());
+    }
+}

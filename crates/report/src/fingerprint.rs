@@ -1,0 +1,29 @@
+//! Stable names for findings: SHA-256 over their parts.
+
+use sha2::{Digest, Sha256};
+
+/// The name of a thing by its parts.
+pub fn of(parts: &[&[u8]]) -> String {
+    hex(&digest(parts))
+}
+
+/// SHA-256 of some bytes, as `sha256sum` prints it.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&<[u8; 32]>::from(Sha256::digest(bytes)))
+}
+
+/// SHA-256 over parts.
+pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        // Lengths keep ("a", "bc") and ("ab", "c") apart.
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+/// As hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,111 @@
+//! Text of others inside Markdown and the HTML in it: never markup, links or mentions.
+
+use agentproto_text::plain;
+
+use crate::words::escape;
+
+/// Text of others in a paragraph: no markup, no links, no mentions.
+pub fn inline(text: &str) -> String {
+    guarded(text, |c, out| {
+        match c {
+            '&' | '<' | '>' | '"' | '\'' => return out.push_str(&escape(&c.to_string())),
+            c if is_markup(c) => out.push('\\'),
+            _ => {}
+        }
+        out.push(c);
+    })
+}
+
+/// Text of others inside an HTML block, where a backslash is a backslash.
+pub fn in_html(text: &str) -> String {
+    guarded(text, |c, out| match c {
+        c if is_markup(c) => out.push_str(&format!("&#{};", u32::from(c))),
+        c => out.push_str(&escape(&c.to_string())),
+    })
+}
+
+fn is_markup(c: char) -> bool {
+    "\\`*_[]|~$".contains(c)
+}
+
+/// Hosts make links of addresses, names and numbers in finished text; a comment between two
+/// characters keeps them from seeing one.
+const SPLIT: &str = "<!-- -->";
+
+fn guarded(text: &str, put: impl Fn(char, &mut String)) -> String {
+    let text = plain(text);
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut before = ['\0'; 3];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        put(c, &mut out);
+        let next = chars.peek().copied();
+        let splits = match c {
+            '@' => next.is_some(),
+            '#' => next.is_some_and(char::is_alphanumeric),
+            ':' => next == Some('/'),
+            '.' => before.map(|c| c.to_ascii_lowercase()) == ['w'; 3],
+            _ => false,
+        };
+        if splits {
+            out.push_str(SPLIT);
+        }
+        before = [before[1], before[2], c];
+    }
+    out
+}
+
+/// A code span, with a fence longer than any in the text.
+pub fn code(text: &str) -> String {
+    let text = plain(text);
+    let text = match text.trim() {
+        "" => "an agent without a name",
+        text => text,
+    };
+    let ticks = "`".repeat(longest_run(text) + 1);
+    // Inside a table or not, a code span has no other way out than its ticks.
+    format!("{ticks} {text} {ticks}")
+}
+
+pub fn fence(lines: &[String]) -> String {
+    let longest = lines.iter().map(|l| longest_run(l)).max().unwrap_or(0);
+    "`".repeat((longest + 1).max(3))
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}
+
+/// An address that cannot leave its brackets.
+pub fn address_of(text: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&*+,;=%".contains(c);
+    text.chars().filter(|c| safe(*c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_stays_text() {
+        assert_eq!(inline("a*b_[x](y)"), r"a\*b\_\[x\](y)");
+        assert_eq!(inline("@me #12"), "@<!-- -->me #<!-- -->12");
+        assert_eq!(inline("https://x.y"), "https:<!-- -->//x.y");
+        assert_eq!(inline("WWW.x.y"), "WWW.<!-- -->x.y");
+        assert_eq!(inline("end. <b>"), "end. &lt;b&gt;");
+        assert_eq!(in_html("#1 <'>["), "#<!-- -->1 &lt;&#39;&gt;&#91;");
+    }
+
+    #[test]
+    fn fences_are_longer_than_what_they_hold() {
+        assert_eq!(code("a ``` b"), "```` a ``` b ````");
+        assert_eq!(fence(&["x".to_owned()]), "```");
+        assert_eq!(fence(&["````".to_owned()]), "`````");
+    }
+
+    #[test]
+    fn addresses_stay_in_their_brackets() {
+        assert_eq!(address_of("a b)c<d>\n\"e\""), "abcde");
+    }
+}

@@ -1,0 +1,167 @@
+//! How a report is drawn on a terminal: colors, marks, wrapped text.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use agentproto_text::{clip, plain};
+
+use crate::Verdict;
+
+/// Narrower terminals are treated as this wide.
+pub const MIN_WIDTH: usize = 40;
+
+/// How things are drawn.
+pub struct Pen {
+    pub color: bool,
+    pub unicode: bool,
+    pub width: usize,
+}
+
+impl Pen {
+    pub fn new(color: bool, unicode: bool, width: usize) -> Self {
+        Pen {
+            color,
+            unicode,
+            width: width.max(MIN_WIDTH),
+        }
+    }
+
+    pub fn paint(&self, code: &str, text: &str) -> String {
+        match self.color {
+            true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
+    }
+    pub fn good(&self, text: &str) -> String {
+        self.paint("1;32", text)
+    }
+    pub fn bad(&self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+    pub fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+    pub fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    pub fn tone(&self, verdict: Verdict, text: &str) -> String {
+        match verdict {
+            Verdict::Pass => self.paint("32", text),
+            Verdict::Fail => self.paint("1;31", text),
+            Verdict::Warn => self.paint("33", text),
+            Verdict::Error => self.paint("35", text),
+            Verdict::Skip | Verdict::NotApplicable | Verdict::NotVerified => self.dim(text),
+        }
+    }
+
+    pub fn mark(&self, verdict: Verdict) -> String {
+        let (fancy, plain) = match verdict {
+            Verdict::Pass => ("✓", "+"),
+            Verdict::Fail => ("✗", "x"),
+            Verdict::Warn => ("!", "!"),
+            Verdict::Error => ("?", "?"),
+            Verdict::Skip | Verdict::NotApplicable | Verdict::NotVerified => ("·", "."),
+        };
+        self.tone(verdict, if self.unicode { fancy } else { plain })
+    }
+
+    pub fn one_line(&self, text: &str, used: usize) -> String {
+        let room = self.width.saturating_sub(used).max(20);
+        clip(&plain(text), room).into_owned()
+    }
+
+    /// A labelled text below a row; nothing where there is no text.
+    pub fn paragraph(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        match text.trim() {
+            "" => Ok(()),
+            text => self.wrapped(&format!("{label:<7}"), &plain(text), out),
+        }
+    }
+
+    /// Text that hangs beside its label, broken at spaces.
+    pub fn wrapped(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let indent = 2 + label.chars().count();
+        let room = self.width.saturating_sub(indent).max(20);
+        let mut lines = wrap(text, room).into_iter();
+        writeln!(out, "  {label}{}", lines.next().unwrap_or_default())?;
+        for line in lines {
+            writeln!(out, "{}{line}", " ".repeat(indent))?;
+        }
+        Ok(())
+    }
+
+    /// A piece of a text that begins at `from`, with what is marked in it.
+    pub fn marked(&self, piece: &str, from: usize, mark: Option<&Range<usize>>) -> String {
+        let Some(mark) = mark.filter(|_| self.color) else {
+            return piece.to_owned();
+        };
+        let chars: Vec<char> = piece.chars().collect();
+        let inside = |at: usize| at.saturating_sub(from).min(chars.len());
+        let (start, end) = (inside(mark.start), inside(mark.end));
+        let part = |range: Range<usize>| chars.get(range).unwrap_or_default().iter().collect();
+        let [before, here, after]: [String; 3] =
+            [part(0..start), part(start..end), part(end..chars.len())];
+        match here.is_empty() {
+            true => piece.to_owned(),
+            false => format!("{before}{}{after}", self.paint("1;4", &here)),
+        }
+    }
+}
+
+/// Lines of at most `room` characters, broken at spaces where there are any.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let count = word.chars().count();
+        if length > 0 && length + 1 + count > room {
+            lines.push(std::mem::take(&mut line));
+            length = 0;
+        }
+        if length > 0 {
+            line.push(' ');
+            length += 1;
+        }
+        line.push_str(word);
+        length += count;
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+        .iter()
+        .flat_map(|l| chunks(l, room.max(1) * 4))
+        .collect()
+}
+
+/// Pieces of `room` characters each; at least one piece.
+pub fn chunks(text: &str, room: usize) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    match chars.is_empty() {
+        true => vec![String::new()],
+        false => chars
+            .chunks(room.max(1))
+            .map(|c| c.iter().collect())
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_at_spaces() {
+        assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
+        assert_eq!(wrap("", 5), [""]);
+        assert_eq!(wrap("日本語 日本", 3), ["日本語", "日本"]);
+    }
+
+    #[test]
+    fn long_words_are_cut_in_the_end() {
+        assert_eq!(chunks("abcde", 2), ["ab", "cd", "e"]);
+        assert!(wrap(&"x".repeat(100), 10).len() > 1);
+    }
+}

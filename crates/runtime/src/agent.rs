@@ -1,0 +1,418 @@
+//! `load → start → send`: a manifest becomes a handle, a handle a session (A45-API-01).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use crate::arm::acp::{Acp, Wishes};
+use crate::arm::desk::{Desk, Permissions};
+use crate::arm::mcp::{self, Mcp};
+
+use crate::arm::{Arm, Negotiated, Open, Spec, in_its_words, proprietary};
+use crate::auth;
+use crate::bundle::Bundle;
+use crate::choices::{self, Chosen, Strategy, Wanted};
+use crate::context::{Context, Sandboxing};
+use crate::fault::{Code, Fault};
+use crate::install;
+use crate::observe::Stage;
+use crate::session::{Rules, Session};
+use crate::setup;
+use crate::version;
+use agentproto_manifest::views::{AgentCli, View};
+use agentproto_manifest::{Disk, RefRole, Workspace};
+
+/// A45-SESS-02.
+const IDLE: Duration = Duration::from_millis(600_000);
+
+/// How a caller wants an agent to be run.
+#[derive(Clone, Debug)]
+pub struct Wishlist {
+    pub wanted: Wanted,
+    pub permissions: Permissions,
+    pub handshake_timeout: Duration,
+    pub turn_timeout: Option<Duration>,
+    pub install: install::Options,
+}
+
+impl Default for Wishlist {
+    fn default() -> Self {
+        Wishlist {
+            wanted: Wanted::default(),
+            permissions: Permissions::default(),
+            handshake_timeout: Duration::from_secs(30),
+            turn_timeout: None,
+            install: install::Options::default(),
+        }
+    }
+}
+
+/// Which protocol the agent speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Acp,
+    Mcp,
+    Proprietary,
+}
+
+/// A manifest that was checked, with choices that hold. Nothing has run yet.
+pub struct Agent {
+    pub context: Arc<Context>,
+    pub chosen: Chosen,
+    protocol: Protocol,
+    wishes: Wishlist,
+    /// Looked for and checked once per handle.
+    installed: OnceCell<install::Installed>,
+    /// A caller's own limit, shorter than the manifest's.
+    idle: Option<Duration>,
+}
+
+impl Agent {
+    /// Checks a manifest and the caller's choices. Hard errors here, before anything runs:
+    /// an unknown protocol (A45-PROTO-04), a capability that the bound ACP.md lacks
+    /// (A45-CAP-10, A45-SESS-08), unknown choices.
+    pub fn load(context: Context, wishes: Wishlist) -> Result<Agent, Fault> {
+        let bundle = &context.bundle;
+        let Some(agent) = bundle.agent() else {
+            return Err(Fault::new(
+                Code::ManifestInvalid,
+                format!(
+                    "{}: a CLI.md describes a tool, not an agent that can be talked to (AIP-29, AIP-45)",
+                    bundle.path().display()
+                ),
+            )
+            .hint("name an AGENT-CLI.md"));
+        };
+        let protocol = protocol(bundle, agent)?;
+        bundle.text("id")?;
+        bundle.text("version")?;
+        bundle.text("bin")?;
+        if protocol == Protocol::Acp {
+            within_acp(bundle, agent)?;
+        }
+        let chosen = choices::choose(bundle, agent, &wishes.wanted)?;
+        Ok(Agent {
+            protocol,
+            chosen,
+            wishes,
+            installed: OnceCell::new(),
+            idle: None,
+            context: Arc::new(context),
+        })
+    }
+
+    /// Sessions are closed when idle for so long, where the manifest would wait longer.
+    pub fn idle_at_most(&mut self, limit: Duration) {
+        self.idle = Some(limit);
+    }
+
+    /// Everything up to the spawn; how the agent would be started, for who speaks to it himself.
+    pub async fn spec(&self) -> Result<Spec, Fault> {
+        let ready = self.ready().await?;
+        Ok(self.spec_of(&ready))
+    }
+
+    /// Everything up to an open session: install, version check, setup, auth, spawn,
+    /// handshake, session (A45-SETUP-05).
+    pub async fn start(&self, resume: Option<&str>) -> Result<Session, Fault> {
+        let ready = self.prepare().await?;
+        self.begin(&ready, resume).await
+    }
+
+    /// The first half of `start`: everything that can refuse before a process of the agent
+    /// exists, but for its sandbox.
+    pub async fn prepare(&self) -> Result<Ready, Fault> {
+        let context = &self.context;
+        let stage = |stage, detail: &str| context.observer.stage(stage, detail);
+        stage(
+            Stage::Discover,
+            &context.bundle.path().display().to_string(),
+        );
+        if context.sandboxing == Sandboxing::Off {
+            context.observer.warning(
+                "sandbox_off",
+                "the declared sandbox is not enforced: the agent can do whatever you can",
+            );
+            context.audit.record("sandbox.off", json!({}))?;
+        }
+        self.ready().await
+    }
+
+    /// Whether the sandbox would let it start, told before anything starts. What hosts a
+    /// proprietary adapter is another program, which tells it itself.
+    pub fn confinable(&self, ready: &Ready) -> Result<(), Fault> {
+        if self.protocol == Protocol::Proprietary {
+            return Ok(());
+        }
+        let spec = self.spec_of(ready);
+        self.context.prepare(&spec.argv, &spec.env).map(drop)
+    }
+
+    /// The second half of `start`.
+    pub async fn begin(&self, ready: &Ready, resume: Option<&str>) -> Result<Session, Fault> {
+        let context = &self.context;
+        let stage = |stage, detail: &str| context.observer.stage(stage, detail);
+        stage(Stage::Spawn, &ready.bin.display().to_string());
+        let desk = Desk::new(self.wishes.permissions.clone());
+        let arm = self.arm(ready, &desk)?;
+        let opened = self.open(&*arm, resume, &stage).await;
+        match opened {
+            Ok((id, negotiated)) => {
+                let details = json!({ "session": id, "agent": negotiated.name, "version": negotiated.version });
+                context.audit.record("session.open", details)?;
+                Ok(Session::new(
+                    Arc::clone(context),
+                    arm,
+                    desk,
+                    id,
+                    self.rules(),
+                ))
+            }
+            Err(fault) => {
+                arm.stop().await;
+                // The agent's own words may hold what it was given.
+                let fault = in_its_words(context, fault);
+                let details = json!({ "code": fault.code.as_str(), "message": fault.message });
+                context.audit.record("session.failed", details)?;
+                Err(fault)
+            }
+        }
+    }
+
+    async fn open(
+        &self,
+        arm: &dyn Arm,
+        resume: Option<&str>,
+        stage: &impl Fn(Stage, &str),
+    ) -> Result<(String, Negotiated), Fault> {
+        let limit = self.wishes.handshake_timeout;
+        let late = async |what: &str| {
+            let words = arm.last_words().await;
+            let said = words.map_or_else(String::new, |words| format!("; {words}"));
+            Fault::new(
+                Code::HandshakeTimeout,
+                format!("the agent did not answer {what} within {} s{said}", limit.as_secs_f64()),
+            )
+            .hint("check `bin_args`: an unknown subcommand often starts something else; `--handshake-timeout` gives it longer")
+        };
+        arm.prepare().await?;
+        stage(Stage::Handshake, self.context.bundle.text("protocol")?);
+        let negotiated = match tokio::time::timeout(limit, arm.handshake()).await {
+            Ok(negotiated) => negotiated?,
+            Err(_) => return Err(late("the handshake").await),
+        };
+        self.keeps_its_word(&negotiated)?;
+        let open = Open {
+            resume: resume.map(str::to_owned),
+        };
+        stage(Stage::Session, resume.unwrap_or("new"));
+        match tokio::time::timeout(limit, arm.open(&open)).await {
+            Ok(id) => Ok((id?, negotiated)),
+            Err(_) => Err(late("when a session was opened").await),
+        }
+    }
+
+    /// Declared capabilities against negotiated ones.
+    fn keeps_its_word(&self, negotiated: &Negotiated) -> Result<(), Fault> {
+        let bundle = &self.context.bundle;
+        let Some(agent) = bundle.agent() else {
+            return Ok(());
+        };
+        let Some(declared) = agent.capabilities() else {
+            return Ok(());
+        };
+        let session = agent.session().and_then(|s| s.mode());
+        let lies = |what: &str, flag: &str| {
+            let node = declared.node().get(flag).unwrap_or(declared.node());
+            bundle
+                .fault(Code::CapabilityMismatch, node, what)
+                .hint("mend the manifest, or update the agent")
+        };
+        let resumable = declared.resumable() == Some(true) || session == Some("resumable");
+        if resumable && negotiated.resumable == Some(false) {
+            return Err(lies(
+                "the manifest declares `resumable`, but the running agent offers neither session/load nor session/resume (AIP-45, Session model)",
+                "resumable",
+            ));
+        }
+        if declared.multimodal() == Some(true) && negotiated.multimodal == Some(false) {
+            return Err(lies(
+                "the manifest declares `multimodal`, but the running agent takes text only (AIP-45, Capabilities)",
+                "multimodal",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Install, version check, setup, auth: each tells its stage itself.
+    async fn ready(&self) -> Result<Ready, Fault> {
+        let context = &self.context;
+        let found = self.installed.get_or_try_init(async || {
+            let installed = install::ensure(context, self.wishes.install).await?;
+            let (_, installed) = version::ensure(context, &installed).await?;
+            Ok::<_, Fault>(installed)
+        });
+        let installed = found.await?;
+        let mut env = setup::ensure(context, &installed.bin).await?;
+        env.extend(auth::ensure(context, &installed.bin).await?);
+        Ok(Ready {
+            bin: installed.bin.clone(),
+            env,
+        })
+    }
+
+    fn spec_of(&self, ready: &Ready) -> Spec {
+        let own = self.chosen.env.iter();
+        let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        Spec {
+            argv: self.argv(ready),
+            env: ready.env.iter().cloned().chain(own).collect(),
+        }
+    }
+
+    fn arm(&self, ready: &Ready, desk: &Desk) -> Result<Box<dyn Arm>, Fault> {
+        let context = Arc::clone(&self.context);
+        let spec = self.spec_of(ready);
+        match self.protocol {
+            Protocol::Acp => {
+                let wishes = Wishes {
+                    mode: self.chosen.wire_mode.clone(),
+                    options: self.chosen.wire_options.clone(),
+                };
+                Ok(Box::new(Acp::new(context, spec, desk.clone(), wishes)))
+            }
+            Protocol::Mcp => {
+                let turn = mcp::Turn::from_manifest(&context.bundle)?;
+                Ok(Box::new(Mcp::new(context, spec, desk.clone(), turn)))
+            }
+            Protocol::Proprietary => proprietary(context, spec, desk.clone()),
+        }
+    }
+
+    /// The program with `bin_args`, then what mode and options append (A45-MODE-04). An MCP
+    /// server may be another program than `bin`, with arguments of its own.
+    fn argv(&self, ready: &Ready) -> Vec<OsString> {
+        let agent = self.context.bundle.agent();
+        let server = agent.and_then(|agent| agent.mcp());
+        let (program, base): (OsString, Vec<&str>) = match (self.protocol, server) {
+            (Protocol::Mcp, Some(server)) => {
+                let own = |name: &&str| agent.and_then(|a| a.bin()) != Some(*name);
+                let program = server.command().filter(own).map(OsString::from);
+                (
+                    program.unwrap_or_else(|| ready.bin.clone().into()),
+                    server.args().collect(),
+                )
+            }
+            _ => {
+                let args = agent.into_iter().flat_map(|agent| agent.bin_args());
+                (ready.bin.clone().into(), args.collect())
+            }
+        };
+        let patched = self.chosen.args.iter().map(String::as_str);
+        let args = base.into_iter().chain(patched).map(OsString::from);
+        [program].into_iter().chain(args).collect()
+    }
+
+    fn rules(&self) -> Rules {
+        let agent = self.context.bundle.agent();
+        let session = agent.and_then(|agent| agent.session());
+        let millis = |ms: Option<i64>| {
+            ms.and_then(|ms| u64::try_from(ms).ok())
+                .map(Duration::from_millis)
+        };
+        let mut idle = millis(session.and_then(|s| s.idle_timeout_ms())).unwrap_or(IDLE);
+        let pinned = || agent?.continuation()?.pinned_session()?.idle_timeout_ms();
+        if self.chosen.strategy == Strategy::PinnedSession
+            && let Some(other) = millis(pinned())
+        {
+            // Two idle times for one process: the shorter one holds (A45-SESS-02, A45-CONT-12).
+            idle = idle.min(other);
+        }
+        if let Some(other) = self.idle {
+            idle = idle.min(other);
+        }
+        let turns = session.and_then(|s| s.max_turns());
+        Rules {
+            idle,
+            most_turns: turns.and_then(|n| u64::try_from(n).ok()),
+            turn_timeout: self.wishes.turn_timeout,
+        }
+    }
+}
+
+/// A program with what its environment gets.
+pub struct Ready {
+    bin: PathBuf,
+    env: Vec<(OsString, OsString)>,
+}
+
+fn protocol(bundle: &Bundle, agent: AgentCli) -> Result<Protocol, Fault> {
+    let node = bundle.root().get("protocol").unwrap_or(bundle.root());
+    let arm = |key: &str, there: bool, protocol| match there {
+        true => Ok(protocol),
+        false => Err(bundle.invalid(
+            node,
+            &format!("this protocol needs `{key}` (AIP-45, protocol discriminator)"),
+        )),
+    };
+    match bundle.text("protocol")? {
+        "acp" => arm("acp", agent.acp().is_some(), Protocol::Acp),
+        "mcp" => arm("mcp", agent.mcp().is_some(), Protocol::Mcp),
+        "proprietary" => arm("adapter", agent.adapter().is_some(), Protocol::Proprietary),
+        other => Err(bundle
+            .fault(
+                Code::ProtocolUnknown,
+                node,
+                &format!("the protocol `{other}` is not known to this runner: it speaks acp, mcp and proprietary (AIP-45, protocol discriminator)"),
+            )
+            .hint("nothing was started; update agentproto, or mend the manifest")),
+    }
+}
+
+/// What the manifest declares has to stand in its ACP.md, too; of two vocabularies, only
+/// `resumable` and `multimodal` have a counterpart.
+fn within_acp(bundle: &Bundle, agent: AgentCli) -> Result<(), Fault> {
+    let Some(reference) = agent.acp() else {
+        return Ok(());
+    };
+    let node = bundle.root().get("acp").unwrap_or(bundle.root());
+    let workspace = Workspace::new(&Disk, "/");
+    let found = workspace.resolve(&bundle.manifest, RefRole::Acp, reference);
+    let Some(doc) = found.document() else {
+        return Err(bundle.invalid(
+            node,
+            &format!("the ACP.md `{reference}` cannot be read (AIP-45, protocol discriminator)"),
+        ));
+    };
+    let Some(View::Acp(acp)) = doc.view() else {
+        return Err(bundle.invalid(node, &format!("`{reference}` is no ACP.md (AIP-44)")));
+    };
+    let Some(profile) = acp.profile() else {
+        return Ok(());
+    };
+    let declared = agent.capabilities();
+    let session = agent.session().and_then(|s| s.mode());
+    let resumable =
+        declared.and_then(|c| c.resumable()) == Some(true) || session == Some("resumable");
+    let mismatch = |what: &str| {
+        let node = declared.map_or(node, |c| c.node());
+        bundle.fault(Code::CapabilityMismatch, node, what)
+    };
+    if resumable && profile.agent_capability(&["loadSession"]) == Some(false) {
+        return Err(mismatch(
+            "`resumable` is declared, but the ACP.md has `loadSession: false` (AIP-45, Session model)",
+        ));
+    }
+    let multimodal = declared.and_then(|c| c.multimodal()) == Some(true);
+    let takes = |kind| profile.agent_capability(&["promptCapabilities", kind]);
+    if multimodal && takes("image") == Some(false) && takes("audio") != Some(true) {
+        return Err(mismatch(
+            "`multimodal` is declared, but the ACP.md takes no images (AIP-45, Capabilities)",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,365 @@
+//! Files for the agent: inside its working directory and its sandbox, whatever links say and
+//! whatever it renames.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use agentproto_sandbox::Policy;
+use agentproto_sandbox::policy::Access;
+
+/// A larger file is no text for a prompt.
+const LARGEST: u64 = 8 << 20;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Trouble {
+    Missing,
+    /// The agent asked for something that it may not ask for.
+    Params(String),
+    Other(String),
+}
+
+/// Files and directories that keep their protection under every name: the agent can rename
+/// the directories above them, and we stand outside of its sandbox.
+#[derive(Default)]
+pub struct Guarded {
+    hidden: HashSet<(u64, u64)>,
+    read_only: HashSet<(u64, u64)>,
+}
+
+impl Guarded {
+    pub fn of(policy: &Policy) -> Self {
+        let identity = |path: &Path| {
+            let meta = std::fs::symlink_metadata(path).ok()?;
+            Some((meta.dev(), meta.ino()))
+        };
+        let hidden = policy.denials.iter().filter_map(|denial| {
+            let grants = policy
+                .grants
+                .iter()
+                .filter(|g| denial.path.starts_with(&g.at));
+            let grant = grants.max_by_key(|g| g.at.components().count())?;
+            let below = denial.path.strip_prefix(&grant.at).ok()?;
+            identity(&grant.source.join(below))
+        });
+        let read_only = policy.grants.iter().filter(|g| g.access == Access::Read);
+        Guarded {
+            hidden: hidden.collect(),
+            read_only: read_only.filter_map(|g| identity(&g.source)).collect(),
+        }
+    }
+
+    fn check(&self, file: &File, access: Access) -> Result<(), Trouble> {
+        let meta = file.metadata().map_err(failed)?;
+        let identity = (meta.dev(), meta.ino());
+        if self.hidden.contains(&identity) {
+            return Err(no("the sandbox denies it"));
+        }
+        if access == Access::Write && self.read_only.contains(&identity) {
+            return Err(no("the sandbox grants reading only"));
+        }
+        Ok(())
+    }
+}
+
+/// The agent's working directory: where it sees it, and where it is.
+pub struct Files<'p> {
+    pub seen: PathBuf,
+    pub host: PathBuf,
+    pub policy: Option<&'p Policy>,
+    pub guarded: &'p Guarded,
+}
+
+/// A directory on the host, and a path below it without links.
+struct Way {
+    root: PathBuf,
+    below: PathBuf,
+}
+
+impl Files<'_> {
+    pub fn read(&self, path: &Path) -> Result<String, Trouble> {
+        let way = self.way(path, Access::Read)?;
+        let (dir, name) = self.walk(&way, Access::Read)?;
+        let flags = libc::O_RDONLY | libc::O_NONBLOCK;
+        let file = open_below(dir.as_fd(), &name, flags, 0).map_err(failed)?;
+        self.guarded.check(&file, Access::Read)?;
+        let meta = file.metadata().map_err(failed)?;
+        if !meta.is_file() {
+            return Err(no("this is no regular file"));
+        }
+        if meta.len() > LARGEST {
+            let what = format!("the file has {} bytes, more than {LARGEST}", meta.len());
+            return Err(Trouble::Params(what));
+        }
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes).map_err(failed)?;
+        String::from_utf8(bytes).map_err(|_| no("the file is no UTF-8 text"))
+    }
+
+    /// Writes a file whole; it and its directories are made where they are missing.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
+        let way = self.way(path, Access::Write)?;
+        let (dir, name) = self.walk(&way, Access::Write)?;
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK;
+        let mut file = open_below(dir.as_fd(), &name, flags, 0o644).map_err(failed)?;
+        self.guarded.check(&file, Access::Write)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(no("this is no regular file"));
+        }
+        file.set_len(0).map_err(failed)?;
+        file.write_all(bytes).map_err(failed)
+    }
+
+    /// The directory of the file, opened name by name; for writing it is made where missing.
+    fn walk(&self, way: &Way, access: Access) -> Result<(OwnedFd, PathBuf), Trouble> {
+        let root = File::open(&way.root).map_err(failed)?;
+        self.guarded.check(&root, access)?;
+        let mut dir = OwnedFd::from(root);
+        let name = way.below.file_name().map(PathBuf::from).unwrap_or_default();
+        for part in way.below.parent().into_iter().flat_map(Path::components) {
+            let part = Path::new(part.as_os_str());
+            let flags = libc::O_PATH | libc::O_DIRECTORY;
+            let next = match open_below(dir.as_fd(), part, flags, 0) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound && access == Access::Write => {
+                    make_directory(dir.as_fd(), part).map_err(failed)?;
+                    open_below(dir.as_fd(), part, flags, 0)
+                }
+                other => other,
+            };
+            let next = next.map_err(failed)?;
+            self.guarded.check(&next, access)?;
+            dir = next.into();
+        }
+        Ok((dir, name))
+    }
+
+    /// Where a path leads, where the sandbox grants that. Links are followed here, once, and
+    /// what they lead to is judged like any other path; afterwards none is followed.
+    fn way(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
+        if !path.is_absolute() {
+            return Err(no("the path is not absolute (ACP, file system)"));
+        }
+        let first = self.granted(path, access)?;
+        let host = first.root.join(&first.below);
+        let real = real(&host).map_err(failed)?;
+        if real == host {
+            return Ok(first);
+        }
+        let home = first.root.canonicalize().map_err(failed)?;
+        let Ok(below) = real.strip_prefix(&home) else {
+            return Err(no("a link on the way leads out of the working directory"));
+        };
+        let inside = match self.policy.and_then(|p| p.on_host(path)) {
+            Some((grant, _)) if first.root == grant.source => grant.at.join(below),
+            _ => self.seen.join(below),
+        };
+        self.granted(&inside, access)
+    }
+
+    fn granted(&self, path: &Path, access: Access) -> Result<Way, Trouble> {
+        let Ok(below) = path.strip_prefix(&self.seen) else {
+            return Err(no(
+                "the path lies outside of the session's working directory",
+            ));
+        };
+        let plain = |part: Component| matches!(part, Component::Normal(_));
+        if below.as_os_str().is_empty() || !below.components().all(plain) {
+            return Err(no("the path is no plain path to a file"));
+        }
+        let Some(policy) = self.policy else {
+            return Ok(Way {
+                root: self.host.clone(),
+                below: below.to_owned(),
+            });
+        };
+        let Some((grant, _)) = policy.on_host(path) else {
+            return Err(no("the sandbox does not grant it"));
+        };
+        if access == Access::Write && grant.access != Access::Write {
+            return Err(no("the sandbox grants reading only"));
+        }
+        let below = path.strip_prefix(&grant.at).unwrap_or(Path::new(""));
+        if below.as_os_str().is_empty() {
+            // The grant is the file itself.
+            let root = grant.source.parent().unwrap_or(Path::new("/"));
+            let name = grant.source.file_name().unwrap_or_default();
+            return Ok(Way {
+                root: root.to_owned(),
+                below: name.into(),
+            });
+        }
+        Ok(Way {
+            root: grant.source.clone(),
+            below: below.to_owned(),
+        })
+    }
+}
+
+fn no(what: &str) -> Trouble {
+    Trouble::Params(what.to_owned())
+}
+
+/// Without links, as far as it exists.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            // A link that leads nowhere would be followed when the file is made.
+            if path.is_symlink() {
+                return Err(io::Error::from_raw_os_error(libc::ELOOP));
+            }
+            match (path.parent(), path.file_name()) {
+                (Some(parent), Some(name)) => Ok(real(parent)?.join(name)),
+                _ => Err(e),
+            }
+        }
+        other => other,
+    }
+}
+
+fn failed(error: io::Error) -> Trouble {
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::NotFound, _) => Trouble::Missing,
+        (_, Some(libc::EXDEV | libc::ELOOP)) => no("a link stands on the way"),
+        _ => Trouble::Other(error.to_string()),
+    }
+}
+
+/// Opens one name or plain path below a directory; no link is followed.
+fn open_below(dir: BorrowedFd, path: &Path, flags: i32, mode: u64) -> io::Result<File> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: plain data; all zero is a valid value.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (flags | libc::O_CLOEXEC) as u64;
+    how.mode = mode;
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
+    loop {
+        // SAFETY: a C string and a structure of the size given; the descriptor is new.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_openat2,
+                dir.as_raw_fd(),
+                path.as_ptr(),
+                &how,
+                size_of::<libc::open_how>(),
+            )
+        };
+        if fd >= 0 {
+            // SAFETY: as above.
+            return Ok(unsafe { File::from_raw_fd(fd as i32) });
+        }
+        let error = io::Error::last_os_error();
+        // The kernel asks for another try where a rename came in between.
+        if error.raw_os_error() != Some(libc::EAGAIN) {
+            return Err(error);
+        }
+    }
+}
+
+fn make_directory(dir: BorrowedFd, name: &Path) -> io::Result<()> {
+    let name = CString::new(name.as_os_str().as_bytes())?;
+    // SAFETY: a C string and a descriptor that lives.
+    match unsafe { libc::mkdirat(dir.as_raw_fd(), name.as_ptr(), 0o755) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files<'g>(dir: &Path, guarded: &'g Guarded) -> Files<'g> {
+        Files {
+            seen: "/workspace".into(),
+            host: dir.canonicalize().expect("there"),
+            policy: None,
+            guarded,
+        }
+    }
+
+    #[test]
+    fn files_are_read_and_written_below_the_directory() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let guarded = Guarded::default();
+        let files = files(dir.path(), &guarded);
+        let path = Path::new("/workspace/a/b/c.txt");
+        assert_eq!(files.read(path), Err(Trouble::Missing));
+        assert_eq!(files.write(path, b"long text"), Ok(()));
+        assert_eq!(files.write(path, b"text"), Ok(()));
+        assert_eq!(files.read(path).as_deref(), Ok("text"));
+    }
+
+    #[test]
+    fn nothing_leads_out() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let outside = tempfile::tempdir().expect("a directory");
+        std::fs::write(outside.path().join("secret"), "x").expect("written");
+        let link = |to: &Path, name: &str| {
+            std::os::unix::fs::symlink(to, dir.path().join(name)).expect("linked");
+        };
+        link(&outside.path().join("secret"), "file");
+        link(outside.path(), "dir");
+        link(Path::new("../.."), "up");
+        link(Path::new("inside"), "good");
+        link(&outside.path().join("new"), "dangling");
+        std::fs::write(dir.path().join("inside"), "ok").expect("written");
+        let guarded = Guarded::default();
+        let files = files(dir.path(), &guarded);
+        for path in [
+            "relative",
+            "/etc/passwd",
+            "/workspace/../etc/passwd",
+            "/workspace",
+            "/workspace/file",
+            "/workspace/dir/secret",
+            "/workspace/up/x",
+            "/workspace/dangling",
+            "/workspacex/a",
+        ] {
+            let path = Path::new(path);
+            assert!(
+                matches!(files.read(path), Err(Trouble::Params(_))),
+                "{path:?}"
+            );
+            assert!(
+                matches!(files.write(path, b""), Err(Trouble::Params(_))),
+                "{path:?}"
+            );
+        }
+        assert_eq!(
+            files.read(Path::new("/workspace/good")).as_deref(),
+            Ok("ok")
+        );
+        assert_eq!(
+            std::fs::read(outside.path().join("secret")).expect("read"),
+            b"x"
+        );
+        assert!(!outside.path().join("new").exists());
+    }
+
+    #[test]
+    fn what_is_denied_stays_denied_under_another_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("sub")).expect("made");
+        std::fs::write(dir.path().join("sub/.env"), "x").expect("written");
+        let identity = |name: &str| {
+            let meta = std::fs::metadata(dir.path().join(name)).expect("there");
+            (meta.dev(), meta.ino())
+        };
+        let guarded = Guarded {
+            hidden: [identity("sub/.env")].into(),
+            read_only: [identity("sub")].into(),
+        };
+        std::fs::rename(dir.path().join("sub"), dir.path().join("other")).expect("renamed");
+        let files = files(dir.path(), &guarded);
+        let denied = files.read(Path::new("/workspace/other/.env"));
+        assert_eq!(denied, Err(no("the sandbox denies it")));
+        let written = files.write(Path::new("/workspace/other/new"), b"x");
+        assert_eq!(written, Err(no("the sandbox grants reading only")));
+    }
+}

@@ -1,0 +1,323 @@
+//! What the agent may ask of us: permissions, files, terminals. Each within its sandbox and
+//! its working directory.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use agent_client_protocol::v1::Builder;
+use agent_client_protocol::v1::schema::{
+    CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse,
+    ReadTextFileRequest, ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SelectedPermissionOutcome, TerminalExitStatus, TerminalOutputRequest, TerminalOutputResponse,
+    WaitForTerminalExitRequest, WaitForTerminalExitResponse, WriteTextFileRequest,
+    WriteTextFileResponse,
+};
+use agent_client_protocol::{Client, Error, HandleDispatchFrom, on_receive_request};
+use serde_json::{Value, json};
+
+use super::files::{Files, Guarded, Trouble};
+use super::tap::Shared;
+use super::terminals::Terminals;
+use crate::arm::desk::{Answer, Asked, Desk};
+use crate::context::Context;
+use crate::event::Choice;
+use agentproto_sandbox::Policy;
+
+pub struct Services {
+    context: Arc<Context>,
+    policy: Option<Arc<Policy>>,
+    /// The session's directory, as the agent sees it.
+    cwd: PathBuf,
+    guarded: Guarded,
+    terminals: Terminals,
+    questions: AtomicU64,
+    /// Requests of the agent that it has not read the answer of.
+    owed: AtomicUsize,
+}
+
+/// An agent that asks without reading the answers shall not fill our memory with them.
+const MOST_OWED: usize = 32;
+
+impl Services {
+    pub fn new(context: Arc<Context>, policy: Option<Policy>, cwd: PathBuf) -> Self {
+        let policy = policy.map(Arc::new);
+        Services {
+            guarded: policy.as_deref().map(Guarded::of).unwrap_or_default(),
+            terminals: Terminals::new(Arc::clone(&context), policy.clone(), cwd.clone()),
+            cwd,
+            context,
+            policy,
+            questions: AtomicU64::new(1),
+            owed: AtomicUsize::new(0),
+        }
+    }
+
+    pub async fn close(&self) {
+        self.terminals.close().await;
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files {
+            seen: self.cwd.clone(),
+            host: self.context.cwd.clone(),
+            policy: self.policy.as_deref(),
+            guarded: &self.guarded,
+        }
+    }
+
+    /// Takes a request on; false where too many wait for their answers.
+    fn owe(&self) -> bool {
+        self.owed.fetch_add(1, Ordering::Relaxed) < MOST_OWED
+    }
+
+    /// An answer has gone out.
+    pub fn answered(&self) {
+        let less = |owed: usize| Some(owed.saturating_sub(1));
+        let _ = self
+            .owed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    fn record(&self, event: &str, data: Value) -> Result<(), Error> {
+        self.context
+            .audit
+            .record(event, data)
+            .map_err(|fault| internal(&fault.message))
+    }
+
+    async fn read(&self, request: ReadTextFileRequest) -> Result<ReadTextFileResponse, Error> {
+        self.record("fs.read", json!({ "path": request.path }))?;
+        let text = self
+            .files()
+            .read(&request.path)
+            .map_err(|t| trouble(t, &request.path))?;
+        Ok(ReadTextFileResponse::new(part(
+            text,
+            request.line,
+            request.limit,
+        )))
+    }
+
+    async fn write(&self, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
+        self.record(
+            "fs.write",
+            json!({ "path": request.path, "bytes": request.content.len() }),
+        )?;
+        let written = self
+            .files()
+            .write(&request.path, request.content.as_bytes());
+        written.map_err(|t| trouble(t, &request.path))?;
+        Ok(WriteTextFileResponse::new())
+    }
+
+    async fn permission(
+        &self,
+        request: RequestPermissionRequest,
+        desk: &Desk,
+        shared: &Shared,
+    ) -> RequestPermissionOutcome {
+        let number = self.questions.fetch_add(1, Ordering::Relaxed);
+        let fields = &request.tool_call.fields;
+        // A request may leave out what the call was announced as; rules look at that.
+        let id = request.tool_call.tool_call_id.to_string();
+        let (known, known_kind) = shared.announced(&id).unwrap_or((id, None));
+        let tool = fields.title.clone().unwrap_or(known);
+        let asked = Asked {
+            id: format!("permission-{number}"),
+            message: format!("The agent asks for permission: {tool}"),
+            choices: request
+                .options
+                .iter()
+                .map(|option| Choice {
+                    id: option.option_id.to_string(),
+                    label: option.name.clone(),
+                    kind: name_of(&option.kind),
+                })
+                .collect(),
+            kind: fields.kind.as_ref().and_then(name_of).or(known_kind),
+            tool,
+        };
+        let Some(events) = shared.events() else {
+            // Between turns nobody is asked.
+            return RequestPermissionOutcome::Cancelled;
+        };
+        match desk.ask(asked, &events).await {
+            Ok(Answer::Choice(id)) => {
+                RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id))
+            }
+            Ok(Answer::Content(_) | Answer::Declined | Answer::Cancelled) | Err(_) => {
+                RequestPermissionOutcome::Cancelled
+            }
+        }
+    }
+}
+
+/// The name of a unit variant on the wire.
+fn name_of(kind: &impl serde::Serialize) -> Option<String> {
+    match serde_json::to_value(kind) {
+        Ok(Value::String(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// Lines from `line` on (counted from 1), at most `limit`.
+fn part(text: String, line: Option<u32>, limit: Option<u32>) -> String {
+    if line.is_none() && limit.is_none() {
+        return text;
+    }
+    let skip = line.unwrap_or(1).saturating_sub(1) as usize;
+    let lines = text.split_inclusive('\n').skip(skip);
+    match limit {
+        Some(limit) => lines.take(limit as usize).collect(),
+        None => lines.collect(),
+    }
+}
+
+fn internal(what: &str) -> Error {
+    Error::new(-32603, what)
+}
+
+fn trouble(trouble: Trouble, path: &Path) -> Error {
+    match trouble {
+        Trouble::Missing => {
+            Error::new(-32002, format!("{}: there is no such file", path.display()))
+        }
+        Trouble::Params(what) => Error::new(-32602, format!("{}: {what}", path.display())),
+        Trouble::Other(what) => internal(&format!("{}: {what}", path.display())),
+    }
+}
+
+/// Adds our answers to the library's connection. Each runs beside it: a terminal may take
+/// hours, and other messages must go on.
+pub fn serve(
+    builder: Builder<Client>,
+    services: Arc<Services>,
+    desk: Desk,
+    shared: Arc<Shared>,
+) -> Builder<Client, impl HandleDispatchFrom<agent_client_protocol::Agent>> {
+    macro_rules! answer {
+        ($builder:expr, $request:ty, $method:expr) => {{
+            let services = Arc::clone(&services);
+            $builder.on_receive_request(
+                async move |request: $request, responder, agent| {
+                    let services = Arc::clone(&services);
+                    if !services.owe() {
+                        let error = internal("too many requests wait for their answers: read them");
+                        return responder.respond_with_error(error);
+                    }
+                    agent.spawn(async move {
+                        let method = $method;
+                        let answered = method(&services, request).await;
+                        let _ = responder.respond_with_result(answered);
+                        Ok(())
+                    })
+                },
+                on_receive_request!(),
+            )
+        }};
+    }
+    let builder = answer!(builder, ReadTextFileRequest, async |s: &Services, r| s
+        .read(r)
+        .await);
+    let builder = answer!(builder, WriteTextFileRequest, async |s: &Services, r| s
+        .write(r)
+        .await);
+    let builder = answer!(
+        builder,
+        CreateTerminalRequest,
+        async |s: &Services, r: CreateTerminalRequest| {
+            s.record(
+                "terminal.create",
+                json!({ "command": r.command, "args": r.args }),
+            )?;
+            let id = s
+                .terminals
+                .create(r)
+                .await
+                .map_err(|what| internal(&what))?;
+            Ok(CreateTerminalResponse::new(id))
+        }
+    );
+    let builder = answer!(
+        builder,
+        TerminalOutputRequest,
+        async |s: &Services, r: TerminalOutputRequest| {
+            let (text, truncated, exit) = s
+                .terminals
+                .output(&r.terminal_id.to_string())
+                .ok_or_else(no_terminal)?;
+            Ok(TerminalOutputResponse::new(text, truncated).exit_status(exit.map(status)))
+        }
+    );
+    let builder = answer!(
+        builder,
+        WaitForTerminalExitRequest,
+        async |s: &Services, r: WaitForTerminalExitRequest| {
+            let ended = s
+                .terminals
+                .wait(&r.terminal_id.to_string())
+                .await
+                .ok_or_else(no_terminal)?;
+            Ok(WaitForTerminalExitResponse::new(status(ended)))
+        }
+    );
+    let builder = answer!(
+        builder,
+        KillTerminalRequest,
+        async |s: &Services, r: KillTerminalRequest| {
+            match s.terminals.kill(&r.terminal_id.to_string()).await {
+                true => Ok(KillTerminalResponse::new()),
+                false => Err(no_terminal()),
+            }
+        }
+    );
+    let builder = answer!(
+        builder,
+        ReleaseTerminalRequest,
+        async |s: &Services, r: ReleaseTerminalRequest| {
+            match s.terminals.release(&r.terminal_id.to_string()).await {
+                true => Ok(ReleaseTerminalResponse::new()),
+                false => Err(no_terminal()),
+            }
+        }
+    );
+    builder.on_receive_request(
+        async move |request: RequestPermissionRequest, responder, agent| {
+            let (services, desk, shared) =
+                (Arc::clone(&services), desk.clone(), Arc::clone(&shared));
+            agent.spawn(async move {
+                let outcome = services.permission(request, &desk, &shared).await;
+                let _ = responder.respond(RequestPermissionResponse::new(outcome));
+                Ok(())
+            })
+        },
+        on_receive_request!(),
+    )
+}
+
+fn no_terminal() -> Error {
+    Error::new(-32602, "there is no terminal of that id")
+}
+
+fn status((code, signal): (Option<i32>, Option<i32>)) -> TerminalExitStatus {
+    TerminalExitStatus::new()
+        .exit_code(code.and_then(|c| u32::try_from(c).ok()))
+        .signal(signal.map(|s| s.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn a_part_of_a_file_is_counted_from_one() {
+        let text = || "a\nb\nc".to_owned();
+        assert_eq!(part(text(), None, None), "a\nb\nc");
+        assert_eq!(part(text(), Some(2), None), "b\nc");
+        assert_eq!(part(text(), Some(1), Some(2)), "a\nb\n");
+        assert_eq!(part(text(), None, Some(0)), "");
+        assert_eq!(part(text(), Some(9), Some(2)), "");
+    }
+}

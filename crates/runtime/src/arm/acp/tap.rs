@@ -1,0 +1,448 @@
+//! The wire between the agent and the protocol library: every line passes here, in order.
+//! Updates are translated at once; the rest goes on. What is no message is kept from both.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::channel::mpsc;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::super::{LAST_WORD, closed_input};
+use super::asked::Asked;
+use super::services::Services;
+use super::updates::{Chunk, Params, Tools};
+use crate::arm::Events;
+use crate::event::StreamEvent;
+use crate::fault::{Code, Fault};
+use crate::mask::Masks;
+use crate::observe::Observer;
+use agentproto_sandbox::spawn::{Lines, Piece};
+
+/// So much of an odd line is quoted.
+const QUOTED: usize = 200;
+/// So many odd lines are told one by one.
+const TOLD: u32 = 5;
+
+/// Announced tool calls that are remembered, for questions about them.
+const MOST_ANNOUNCED: usize = 10_000;
+
+/// A tool call's name and kind.
+pub type Announced = (String, Option<String>);
+
+#[derive(Deserialize)]
+struct Envelope<'l> {
+    #[serde(borrow, default)]
+    method: Option<Cow<'l, str>>,
+    #[serde(borrow, default)]
+    id: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'l RawValue>,
+}
+
+/// What the arm and the tap share.
+pub struct Shared {
+    /// The session whose updates count, and where they go; `None` between turns.
+    turn: Mutex<Option<Arc<(String, Events)>>>,
+    /// The prompt that the agent works on.
+    pub asked: Asked,
+    /// Why nothing more can come; the reason stands once it is set.
+    over: watch::Sender<Option<Over>>,
+    first_odd: Mutex<Option<String>>,
+    /// Name and kind of the tool calls that were announced, by id.
+    announced: Mutex<HashMap<String, Announced>>,
+    observer: Arc<dyn Observer>,
+    masks: Masks,
+}
+
+#[derive(Clone, Debug)]
+pub enum Over {
+    /// The agent closed its output.
+    Ended,
+    Broken(Fault),
+}
+
+impl Shared {
+    pub fn new(observer: Arc<dyn Observer>, masks: Masks) -> Arc<Self> {
+        Arc::new(Shared {
+            turn: Mutex::new(None),
+            asked: Asked::default(),
+            over: watch::channel(None).0,
+            first_odd: Mutex::new(None),
+            announced: Mutex::default(),
+            observer,
+            masks,
+        })
+    }
+
+    pub fn begin_turn(&self, session: &str, events: Events) {
+        *self.turn() = Some(Arc::new((session.to_owned(), events)));
+    }
+
+    pub fn end_turn(&self) {
+        *self.turn() = None;
+    }
+
+    /// Where events of the turn go, for what comes beside the updates.
+    pub fn events(&self) -> Option<Events> {
+        self.turn().as_ref().map(|turn| turn.1.clone())
+    }
+
+    /// Waits until nothing more can come.
+    pub async fn over(&self) -> Over {
+        let mut over = self.over.subscribe();
+        match over.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(over)) => over.clone(),
+            _ => Over::Ended,
+        }
+    }
+
+    /// Nothing more can come: whoever waits need not.
+    fn end(&self, over: Over) {
+        self.over.send_if_modified(|known| {
+            let first = known.is_none();
+            if first {
+                *known = Some(over);
+            }
+            first
+        });
+        self.asked.end();
+    }
+
+    /// What a tool call was announced as.
+    pub fn announced(&self, id: &str) -> Option<Announced> {
+        let known = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.get(id).cloned()
+    }
+
+    fn announce(&self, id: &str, name: &str, kind: Option<&str>) {
+        let mut known = self
+            .announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_ANNOUNCED {
+            known.clear();
+        }
+        let announced = (name.to_owned(), kind.map(str::to_owned));
+        known.insert(id.to_owned(), announced);
+    }
+
+    /// The first line that was no message: often the reason for silence.
+    pub fn first_odd(&self) -> Option<String> {
+        self.first_odd
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn turn(&self) -> std::sync::MutexGuard<'_, Option<Arc<(String, Events)>>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the agent until it ends. Lines for the library go to `onward`.
+pub async fn read(
+    mut lines: Lines,
+    shared: Arc<Shared>,
+    onward: mpsc::UnboundedSender<std::io::Result<String>>,
+) {
+    let mut reader = Reader::new(Arc::clone(&shared));
+    let over = loop {
+        let Some(piece) = lines.next().await else {
+            break Over::Ended;
+        };
+        match reader.take(piece).await {
+            Ok(Some(line)) => {
+                if onward.unbounded_send(Ok(line)).is_err() {
+                    break Over::Ended;
+                }
+            }
+            Ok(None) => {}
+            Err(fault) => break Over::Broken(fault),
+        }
+    };
+    reader.finish();
+    shared.end(over);
+    // What is still to come has no reader; it is drained all the same.
+    while lines.next().await.is_some() {}
+}
+
+struct Reader {
+    shared: Arc<Shared>,
+    tools: Tools,
+    odd: u32,
+    /// Updates for a session that is not ours.
+    strange: u32,
+}
+
+impl Reader {
+    fn new(shared: Arc<Shared>) -> Self {
+        Reader {
+            shared,
+            tools: Tools::default(),
+            odd: 0,
+            strange: 0,
+        }
+    }
+
+    /// A line for the library; `None` where it was dealt with.
+    async fn take(&mut self, piece: Piece) -> Result<Option<String>, Fault> {
+        let bytes = match piece {
+            Piece::Line { bytes, .. } => bytes,
+            Piece::TooLong { length, .. } => {
+                return Err(broken(format!(
+                    "the agent sent a line of {length} bytes, more than the runner takes"
+                )));
+            }
+            Piece::Gap { lines, .. } => {
+                return Err(broken(format!(
+                    "{lines} lines of the agent were lost: whoever reads the events was too slow"
+                )));
+            }
+        };
+        let bytes = bytes
+            .strip_suffix(b"\r")
+            .map(<[u8]>::to_vec)
+            .unwrap_or(bytes);
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        let Ok(line) = String::from_utf8(bytes) else {
+            self.odd("a line that is not UTF-8");
+            return Ok(None);
+        };
+        if let Some(chunk) = Chunk::read(&line) {
+            self.chunk(chunk).await?;
+            return Ok(None);
+        }
+        let Ok(envelope) = serde_json::from_str::<Envelope>(&line) else {
+            self.odd(&line);
+            return Ok(None);
+        };
+        match (&envelope.method, envelope.id, envelope.params) {
+            (Some(method), None, Some(params)) if method == "session/update" => {
+                self.update(params.get()).await?;
+                Ok(None)
+            }
+            (None, id, _) if self.shared.asked.is_answer(id, &line) => Ok(None),
+            _ => Ok(Some(line)),
+        }
+    }
+
+    async fn update(&mut self, params: &str) -> Result<(), Fault> {
+        let params: Params = match serde_json::from_str(params) {
+            Ok(params) => params,
+            Err(error) => {
+                self.odd(&format!("session/update that cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        let Some(turn) = self.turn_of(&params.session) else {
+            return Ok(());
+        };
+        match self.tools.translate(&params.update) {
+            Ok(events) => {
+                for event in events.into_iter().flatten() {
+                    if let StreamEvent::ToolCall { id, name, kind, .. } = &event {
+                        self.shared.announce(id, name, kind.as_deref());
+                    }
+                    turn.1.emit(event).await?;
+                }
+            }
+            Err(why) => self.odd(&format!("session/update: {why}")),
+        }
+        Ok(())
+    }
+
+    async fn chunk(&mut self, chunk: Chunk<'_>) -> Result<(), Fault> {
+        if let Some(turn) = self.turn_of(chunk.session()) {
+            turn.1.emit(chunk.into_event()).await?;
+        }
+        Ok(())
+    }
+
+    /// The turn that an update belongs to.
+    fn turn_of(&mut self, session: &str) -> Option<Arc<(String, Events)>> {
+        // Outside of a turn: a replay, or something that came too late.
+        let turn = self.shared.turn().clone()?;
+        if turn.0 == session {
+            return Some(turn);
+        }
+        self.strange = self.strange.saturating_add(1);
+        if self.strange <= TOLD {
+            self.shared.observer.warning(
+                "session_unknown",
+                "the agent sent an update for another session; it was dropped (ACP, prompt turn)",
+            );
+        }
+        None
+    }
+
+    /// Something that is no message, told a few times and then counted.
+    fn odd(&mut self, what: &str) {
+        self.odd = self.odd.saturating_add(1);
+        if self.odd > TOLD {
+            return;
+        }
+        // Half a secret would not be known as one: masked first, cut afterwards.
+        let cut = cut(&self.shared.masks.mask(what));
+        let mut first = self
+            .shared
+            .first_odd
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| cut.clone());
+        drop(first);
+        self.shared.observer.warning(
+            "protocol_garbage",
+            &format!("the agent wrote something to standard output that is no ACP message (ACP, transports): {cut}"),
+        );
+    }
+
+    fn finish(&self) {
+        if self.odd > TOLD {
+            let text = format!("{} lines of the agent were no ACP messages", self.odd);
+            self.shared.observer.warning("protocol_garbage", &text);
+        }
+        if self.strange > TOLD {
+            let text = format!("{} updates were for another session", self.strange);
+            self.shared.observer.warning("session_unknown", &text);
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(QUOTED);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let cut = text.get(..end).unwrap_or_default();
+    match end < text.len() {
+        true => format!("{cut}…"),
+        false => cut.to_owned(),
+    }
+}
+
+fn broken(what: String) -> Fault {
+    Fault::new(Code::ProtocolViolation, what)
+        .hint("report it to the agent's author; the session cannot go on")
+}
+
+/// Writes what the library says, line by line, until it has nothing more to say.
+pub async fn write(
+    mut stdin: pipe::Sender,
+    mut lines: mpsc::UnboundedReceiver<String>,
+    shared: Arc<Shared>,
+    services: Arc<Services>,
+) {
+    use futures::StreamExt;
+    while let Some(mut line) = lines.next().await {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            // Mostly it has ended, and its last words tell more.
+            if timeout(LAST_WORD, shared.over()).await.is_err() {
+                shared.end(Over::Broken(closed_input()));
+            }
+            return;
+        }
+        let answer = serde_json::from_str::<Envelope>(&line).is_ok_and(|e| e.method.is_none());
+        if answer {
+            services.answered();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Stage;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<(String, String)>>);
+
+    impl Observer for Heard {
+        fn stage(&self, _: Stage, _: &str) {}
+        fn progress(&self, _: Stage, _: &str) {}
+        fn warning(&self, code: &str, message: &str) {
+            let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            heard.push((code.to_owned(), message.to_owned()));
+        }
+    }
+
+    impl Heard {
+        fn of(&self, code: &str) -> Vec<String> {
+            let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let fitting = heard.iter().filter(|(known, _)| known == code);
+            fitting.map(|(_, message)| message.clone()).collect()
+        }
+    }
+
+    fn reader(masks: Masks) -> (Reader, Arc<Heard>) {
+        let heard = Arc::new(Heard::default());
+        (Reader::new(Shared::new(heard.clone(), masks)), heard)
+    }
+
+    fn line(text: &str) -> Piece {
+        Piece::Line {
+            bytes: text.as_bytes().to_vec(),
+            ended: true,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_at_the_cut_is_masked_whole() {
+        let masks = Masks::default();
+        masks.add("hunter22-very-long");
+        for lead in (QUOTED - 20)..=QUOTED {
+            let (mut reader, heard) = reader(masks.clone());
+            let text = format!("{}hunter22-very-long{}", "x".repeat(lead), "y".repeat(50));
+            assert!(matches!(reader.take(line(&text)).await, Ok(None)));
+            let told = heard.of("protocol_garbage");
+            assert_eq!(told.len(), 1);
+            for text in told.iter().chain(reader.shared.first_odd().iter()) {
+                assert!(!text.contains("xh"), "{lead}: {text}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn updates_for_another_session_are_told_a_few_times_and_counted() {
+        let (mut reader, heard) = reader(Masks::default());
+        let home = tempfile::tempdir().expect("a directory");
+        let home = crate::home::Home::new(home.path());
+        let audit = crate::audit::Audit::open(&home, "x", Masks::default());
+        let (sink, mut events) = tokio::sync::mpsc::channel(8);
+        let sink = Events::new(sink, Arc::new(audit.expect("a log")));
+        reader.shared.begin_turn("ours", sink);
+        let update = |session: &str| {
+            let update = serde_json::json!({
+                "sessionUpdate": "agent_message_chunk",
+                "content": { "type": "text", "text": "x" }
+            });
+            let params = serde_json::json!({ "sessionId": session, "update": update });
+            let message = serde_json::json!({
+                "jsonrpc": "2.0", "method": "session/update", "params": params
+            });
+            line(&message.to_string())
+        };
+        for _ in 0..100 {
+            assert!(matches!(reader.take(update("theirs")).await, Ok(None)));
+        }
+        assert!(matches!(reader.take(update("ours")).await, Ok(None)));
+        assert!(events.try_recv().is_ok() && events.try_recv().is_err());
+        let told = TOLD as usize;
+        assert_eq!(heard.of("session_unknown").len(), told);
+        reader.finish();
+        let all = heard.of("session_unknown");
+        assert_eq!(all.len(), told + 1);
+        assert!(all.last().is_some_and(|text| text.starts_with("100 ")));
+    }
+}

@@ -1,0 +1,244 @@
+//! Terminals for the agent: commands under the same sandbox as itself.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use agent_client_protocol::v1::schema::CreateTerminalRequest;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use crate::context::Context;
+use agentproto_sandbox::Policy;
+use agentproto_sandbox::spawn::{Bounds, Options, Piece};
+
+/// Output that is kept where the agent names no limit, and at most.
+const KEPT: usize = 1 << 20;
+/// Terminals at a time.
+const MOST: usize = 64;
+
+type Ended = (Option<i32>, Option<i32>);
+
+pub struct Terminals {
+    context: Arc<Context>,
+    /// The agent's own: a command of it gets nothing more.
+    policy: Option<Arc<Policy>>,
+    /// The session's directory, as the agent sees it.
+    cwd: PathBuf,
+    next: AtomicU64,
+    free: Arc<Semaphore>,
+    open: Mutex<HashMap<String, Terminal>>,
+}
+
+#[derive(Clone)]
+struct Terminal {
+    output: Arc<Mutex<Output>>,
+    ended: watch::Receiver<Option<Ended>>,
+    kill: mpsc::Sender<()>,
+    _slot: Arc<OwnedSemaphorePermit>,
+}
+
+struct Output {
+    text: Vec<u8>,
+    limit: usize,
+    truncated: bool,
+}
+
+impl Output {
+    /// The newest output is kept, from a character's beginning on.
+    fn push(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+        let over = self.text.len().saturating_sub(self.limit);
+        if over > 0 {
+            let boundary = |b: &u8| (*b as i8) >= -0x40;
+            let rest = self.text.get(over..).unwrap_or_default();
+            let skip = rest.iter().position(boundary).unwrap_or(rest.len());
+            self.text.drain(..over + skip);
+            self.truncated = true;
+        }
+    }
+}
+
+impl Terminals {
+    pub fn new(context: Arc<Context>, policy: Option<Arc<Policy>>, cwd: PathBuf) -> Self {
+        Terminals {
+            context,
+            policy,
+            cwd,
+            next: AtomicU64::new(1),
+            free: Arc::new(Semaphore::new(MOST)),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Starts a command; its id. AIP-36 `limits.timeout_ms` bounds it.
+    pub async fn create(&self, request: CreateTerminalRequest) -> Result<String, String> {
+        let slot = Arc::clone(&self.free).try_acquire_owned();
+        let slot = slot.map_err(|_| format!("{MOST} terminals are open: release some"))?;
+        let cwd = request.cwd.clone().unwrap_or_else(|| self.cwd.clone());
+        let below = cwd
+            .strip_prefix(&self.cwd)
+            .map_err(|_| "the terminal's directory lies outside of the session's".to_owned())?;
+        let plain = |c: std::path::Component| matches!(c, std::path::Component::Normal(_));
+        if !below.components().all(plain) {
+            return Err("the terminal's directory is no plain path".to_owned());
+        }
+        let argv: Vec<OsString> = [&request.command]
+            .into_iter()
+            .chain(&request.args)
+            .map(OsString::from)
+            .collect();
+        let env: Vec<_> = request
+            .env
+            .iter()
+            .map(|v| (OsString::from(&v.name), OsString::from(&v.value)))
+            .collect();
+        let context = &self.context;
+        let launch = match &self.policy {
+            Some(policy) => context.prepare_within(policy, &argv, &env, &cwd),
+            None => context.prepare_open(&argv, &env, &cwd),
+        };
+        let launch = launch.map_err(|fault| fault.message)?;
+        let limit = request
+            .output_byte_limit
+            .map_or(KEPT, |l| usize::try_from(l).unwrap_or(KEPT).min(KEPT));
+        let output = Arc::new(Mutex::new(Output {
+            text: Vec::new(),
+            limit,
+            truncated: false,
+        }));
+        let errors = Arc::clone(&output);
+        let options = Options {
+            bounds: Bounds {
+                line: KEPT,
+                waiting: 4 * KEPT,
+            },
+            stderr: Box::new(move |bytes| {
+                errors
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(bytes);
+            }),
+            ..Options::default()
+        };
+        let mut started = context
+            .launch(launch, options)
+            .await
+            .map_err(|fault| fault.message)?;
+        let (say, ended) = watch::channel(None);
+        let (kill, mut killed) = mpsc::channel(1);
+        let into = Arc::clone(&output);
+        tokio::spawn(async move {
+            let child = started.child();
+            child.stdin = None;
+            let lines = child.stdout.take();
+            let reading = tokio::spawn(async move {
+                let Some(mut lines) = lines else { return };
+                while let Some(piece) = lines.next().await {
+                    let mut into = into.lock().unwrap_or_else(PoisonError::into_inner);
+                    match piece {
+                        Piece::Line { bytes, ended } => {
+                            into.push(&bytes);
+                            if ended {
+                                into.push(b"\n");
+                            }
+                        }
+                        Piece::TooLong { start, .. } => into.push(&start),
+                        Piece::Gap { .. } => into.truncated = true,
+                    }
+                }
+            });
+            let exit = tokio::select! {
+                exit = started.wait() => exit,
+                // Also where the terminals themselves are gone.
+                _ = killed.recv() => started.child().kill().await,
+            };
+            let _ = reading.await;
+            started.child().stderr.finish().await;
+            say.send_replace(Some((exit.status.code(), exit.status.signal())));
+        });
+        let id = format!("terminal-{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let terminal = Terminal {
+            output,
+            ended,
+            kill,
+            _slot: Arc::new(slot),
+        };
+        self.locked(|open| open.insert(id.clone(), terminal));
+        Ok(id)
+    }
+
+    /// Output so far, whether its beginning was cut off, and the end of the command.
+    pub fn output(&self, id: &str) -> Option<(String, bool, Option<Ended>)> {
+        let terminal = self.get(id)?;
+        let ended = *terminal.ended.borrow();
+        let output = terminal
+            .output
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Some((
+            String::from_utf8_lossy(&output.text).into_owned(),
+            output.truncated,
+            ended,
+        ))
+    }
+
+    pub async fn wait(&self, id: &str) -> Option<Ended> {
+        let mut terminal = self.get(id)?;
+        let ended = terminal.ended.wait_for(Option::is_some).await;
+        ended.ok().and_then(|ended| *ended)
+    }
+
+    /// Ends the command; the terminal stays.
+    pub async fn kill(&self, id: &str) -> bool {
+        let Some(mut terminal) = self.get(id) else {
+            return false;
+        };
+        let _ = terminal.kill.try_send(());
+        let _ = terminal.ended.wait_for(Option::is_some).await;
+        true
+    }
+
+    /// Ends the command, and forgets the terminal.
+    pub async fn release(&self, id: &str) -> bool {
+        let known = self.kill(id).await;
+        self.locked(|open| open.remove(id));
+        known
+    }
+
+    pub async fn close(&self) {
+        let ids = self.locked(|open| open.keys().cloned().collect::<Vec<_>>());
+        for id in ids {
+            self.release(&id).await;
+        }
+    }
+
+    fn get(&self, id: &str) -> Option<Terminal> {
+        self.locked(|open| open.get(id).cloned())
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&mut HashMap<String, Terminal>) -> T) -> T {
+        work(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_output_is_kept_from_a_character_on() {
+        let mut output = Output {
+            text: Vec::new(),
+            limit: 4,
+            truncated: false,
+        };
+        output.push("ab".as_bytes());
+        assert!(!output.truncated);
+        output.push("äöc".as_bytes());
+        assert_eq!(std::str::from_utf8(&output.text), Ok("öc"));
+        assert!(output.truncated);
+    }
+}

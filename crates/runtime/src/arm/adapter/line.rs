@@ -1,0 +1,245 @@
+//! The lines between the runner and an adapter: orders in, events of the taxonomy out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::desk::Answer;
+use super::super::json;
+use crate::event::{Choice, StopReason};
+
+/// What an adapter is told.
+#[derive(Debug, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Order<'a> {
+    Connect {
+        /// The working directory as the adapter sees it.
+        cwd: &'a str,
+        /// The agent's own command line: `bin`, `bin_args` and what mode and options add.
+        command: &'a [String],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resume: Option<&'a str>,
+        /// The frontmatter of the manifest.
+        definition: &'a Value,
+    },
+    Send {
+        turn_id: &'a str,
+        message: &'a str,
+    },
+    Cancel {
+        turn_id: &'a str,
+    },
+    Answer {
+        id: &'a str,
+        #[serde(flatten)]
+        answer: Given<'a>,
+    },
+    Close,
+}
+
+/// The answer to an `agent-prompt`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "answer", rename_all = "lowercase")]
+pub enum Given<'a> {
+    Choice { choice: &'a str },
+    Content { content: &'a Value },
+    Declined,
+    Cancelled,
+}
+
+impl<'a> From<&'a Answer> for Given<'a> {
+    fn from(answer: &'a Answer) -> Self {
+        match answer {
+            Answer::Choice(choice) => Given::Choice { choice },
+            Answer::Content(content) => Given::Content { content },
+            Answer::Declined => Given::Declined,
+            Answer::Cancelled => Given::Cancelled,
+        }
+    }
+}
+
+/// What an adapter says: one of these, whole, or it is refused.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+pub enum Said {
+    Connected {
+        #[serde(default)]
+        session_id: Option<String>,
+    },
+    TextDelta {
+        text: String,
+    },
+    Thought {
+        text: String,
+    },
+    ToolCall {
+        id: String,
+        name: String,
+        #[serde(default)]
+        kind: Option<String>,
+        args: Value,
+    },
+    ToolResult {
+        id: String,
+        ok: bool,
+        content: Value,
+    },
+    AgentPrompt {
+        id: String,
+        message: String,
+        options: Vec<Choice>,
+    },
+    TurnEnd {
+        reason: StopReason,
+        /// Where the agent has one only now.
+        #[serde(default)]
+        session_id: Option<String>,
+    },
+    Error {
+        message: String,
+        #[serde(default)]
+        code: Option<String>,
+        #[serde(default)]
+        kind: Option<String>,
+        #[serde(default)]
+        hint: Option<String>,
+        #[serde(default)]
+        details: Value,
+    },
+}
+
+/// A line with the turn it is about.
+#[derive(Debug, PartialEq)]
+pub struct Line {
+    pub said: Said,
+    pub turn: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct About {
+    #[serde(default)]
+    turn_id: Option<String>,
+}
+
+impl Line {
+    pub fn parse(line: &[u8]) -> Result<Line, String> {
+        let said = json::read(line).map_err(|e| why(&e))?;
+        let about: About = json::read(line).map_err(|e| why(&e))?;
+        Ok(Line {
+            said,
+            turn: about.turn_id,
+        })
+    }
+}
+
+/// Places within one line say nothing to a reader.
+fn why(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.find(" at line ") {
+        Some(at) => text.get(..at).unwrap_or_default().to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn refused(line: Value) -> String {
+        Line::parse(line.to_string().as_bytes()).expect_err("refused")
+    }
+
+    #[test]
+    fn whole_events_are_taken() {
+        for line in [
+            json!({"type": "connected"}),
+            json!({"type": "text-delta", "text": ""}),
+            json!({"type": "tool-call", "id": "1", "name": "n", "args": null}),
+            json!({"type": "tool-result", "id": "1", "ok": true, "content": []}),
+            json!({"type": "agent-prompt", "id": "1", "message": "m", "options": [{"id": "a", "label": "A"}]}),
+            json!({"type": "turn-end", "reason": "max_tokens", "turnId": "t"}),
+            json!({"type": "error", "message": "m", "kind": "cancelled", "more": 1}),
+        ] {
+            Line::parse(line.to_string().as_bytes()).expect("taken");
+        }
+    }
+
+    #[test]
+    fn others_are_refused_with_the_reason() {
+        for (line, said) in [
+            (
+                json!({"type": "usage", "tokens": 3}),
+                "unknown variant `usage`",
+            ),
+            (json!({"text": "a"}), "missing field `type`"),
+            (json!({"type": "text-delta"}), "missing field `text`"),
+            (json!({"type": "text-delta", "text": 3}), "invalid type"),
+            (
+                json!({"type": "tool-call", "id": "1", "name": "n"}),
+                "missing field `args`",
+            ),
+            (
+                json!({"type": "tool-result", "id": "1", "ok": "yes", "content": 1}),
+                "invalid type",
+            ),
+            (
+                json!({"type": "turn-end", "reason": "done"}),
+                "unknown variant `done`",
+            ),
+            (
+                json!({"type": "text-delta", "text": "a", "turnId": 3}),
+                "invalid type",
+            ),
+            (json!(["text-delta"]), ""),
+        ] {
+            let why = refused(line.clone());
+            assert!(why.contains(said), "{line}: {why}");
+        }
+        assert!(Line::parse(b"\xff").is_err() && Line::parse(b"").is_err());
+    }
+
+    #[test]
+    fn half_a_character_does_not_end_a_turn() {
+        let line = Line::parse(br#"{"type":"text-delta","text":"\ud83d"}"#).expect("taken");
+        let text = "\u{fffd}".to_owned();
+        assert_eq!(line.said, Said::TextDelta { text });
+    }
+
+    #[test]
+    fn orders_as_written() {
+        let text = |order: &Order| serde_json::to_value(order).expect("JSON");
+        let command = ["a".to_owned()];
+        let connect = Order::Connect {
+            cwd: "/w",
+            command: &command,
+            resume: None,
+            definition: &json!({"id": "x"}),
+        };
+        assert_eq!(
+            text(&connect),
+            json!({"op": "connect", "cwd": "/w", "command": ["a"], "definition": {"id": "x"}})
+        );
+        let send = Order::Send {
+            turn_id: "t",
+            message: "m",
+        };
+        assert_eq!(
+            text(&send),
+            json!({"op": "send", "turnId": "t", "message": "m"})
+        );
+        let answer = Order::Answer {
+            id: "q",
+            answer: Given::Choice { choice: "yes" },
+        };
+        assert_eq!(
+            text(&answer),
+            json!({"op": "answer", "id": "q", "answer": "choice", "choice": "yes"})
+        );
+        assert_eq!(text(&Order::Close), json!({"op": "close"}));
+    }
+}

@@ -1,0 +1,499 @@
+//! Agents that print their turns as JSON lines: one process per turn, the prompt on its
+//! standard input, the next turn by the program's own resume flag.
+
+mod claude;
+mod gemini;
+
+use std::ffi::OsString;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::input::Input;
+use super::process::{Process, Spawned};
+use super::slot::Cancel;
+use super::{Arm, Doing, Events, Negotiated, Open, Spec, cut, in_its_words, json, quote};
+use crate::bundle::Bundle;
+use crate::context::Context;
+use crate::event::{StopReason, StreamEvent};
+use crate::fault::{Code, Fault};
+use agentproto_sandbox::spawn::{Bounds, Exit, Lines, Piece};
+
+/// After its last line a program may still write its session down.
+const AFTER_RESULT: Duration = Duration::from_secs(2);
+/// A longer session id is none.
+const LONGEST_ID: usize = 200;
+
+/// So many warnings of the agent are passed on in a turn, and so long each.
+const WARNINGS: u32 = 5;
+const LONGEST_WARNING: usize = 4000;
+
+/// Whose lines they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Claude,
+    Gemini,
+}
+
+impl Style {
+    /// `metadata.agentproto.codec`.
+    pub fn from_manifest(bundle: &Bundle) -> Result<Option<Style>, Fault> {
+        let Some(node) = bundle.root().at(&["metadata", "agentproto", "codec"]) else {
+            return Ok(None);
+        };
+        match node.as_str() {
+            Some("claude-stream-json") => Ok(Some(Style::Claude)),
+            Some("gemini-stream-json") => Ok(Some(Style::Gemini)),
+            _ => Err(bundle.invalid(
+                node,
+                "`codec` is `claude-stream-json` or `gemini-stream-json`",
+            )),
+        }
+    }
+
+    fn codec(self) -> Box<dyn Codec> {
+        match self {
+            Style::Claude => Box::<claude::Claude>::default(),
+            Style::Gemini => Box::<gemini::Gemini>::default(),
+        }
+    }
+
+    /// What makes the program print lines, as far as the manifest does not say it.
+    fn flags(self, argv: &[OsString]) -> Vec<OsString> {
+        let said = |names: &[&str]| {
+            argv.iter().filter_map(|word| word.to_str()).any(|word| {
+                let name = word.split_once('=').map_or(word, |(name, _)| name);
+                names.contains(&name)
+            })
+        };
+        let mut flags: Vec<&str> = Vec::new();
+        if self == Style::Claude && !said(&["-p", "--print"]) {
+            flags.push("--print");
+        }
+        if !said(&["-o", "--output-format"]) {
+            flags.extend(["--output-format", "stream-json"]);
+        }
+        if self == Style::Claude && !said(&["--verbose"]) {
+            flags.push("--verbose");
+        }
+        flags.into_iter().map(OsString::from).collect()
+    }
+}
+
+/// Lines of one turn into events.
+trait Codec: Send {
+    fn line(&mut self, line: &Value, out: &mut Vec<StreamEvent>) -> Heard;
+}
+
+/// What a line was, beside its events.
+enum Heard {
+    Known,
+    /// The codec does not know such lines.
+    Unknown,
+    Session(String),
+    Warning(String),
+    End {
+        session: Option<String>,
+        end: Result<StopReason, Fault>,
+    },
+}
+
+/// A session of the agent.
+#[derive(Clone)]
+struct Known {
+    id: String,
+    /// A turn of it came to its end, or the caller named it.
+    sure: bool,
+}
+
+pub struct Print {
+    context: Arc<Context>,
+    spec: Spec,
+    style: Style,
+    session: Mutex<Option<Known>>,
+    current: Mutex<Option<Arc<Process>>>,
+    /// A process whose turn is over, on its way out.
+    ending: tokio::sync::Mutex<Option<JoinHandle<Exit>>>,
+    cancel: Cancel,
+    warned: AtomicBool,
+    /// Warnings of the agent in this turn.
+    warnings: AtomicU32,
+}
+
+impl Print {
+    pub fn new(context: Arc<Context>, spec: Spec, style: Style) -> Print {
+        Print {
+            context,
+            spec,
+            style,
+            session: Mutex::new(None),
+            current: Mutex::new(None),
+            ending: tokio::sync::Mutex::new(None),
+            cancel: Cancel::default(),
+            warned: AtomicBool::new(false),
+            warnings: AtomicU32::new(0),
+        }
+    }
+
+    /// The session of a turn that was cancelled may never have been written down: where the
+    /// agent does not know it, a new one begins.
+    async fn play(&self, message: &str, events: &Events) -> Result<StopReason, Fault> {
+        let unsure = locked(&self.session)
+            .as_ref()
+            .is_some_and(|known| !known.sure);
+        match self.attempt(message, events).await {
+            Attempt::Unheard(fault) if unsure => {
+                locked(&self.session).take();
+                let what = format!(
+                    "the session of the cancelled turn is gone, and a new one begins: {fault}"
+                );
+                self.context.observer.warning("session_unknown", &what);
+                match self.attempt(message, events).await {
+                    Attempt::Unheard(fault) => Err(fault),
+                    Attempt::Ended(end) => end,
+                }
+            }
+            Attempt::Unheard(fault) => Err(fault),
+            Attempt::Ended(end) => end,
+        }
+    }
+
+    async fn attempt(&self, message: &str, events: &Events) -> Attempt {
+        self.quiet().await;
+        if self.cancel.is_set() {
+            return Attempt::Ended(Ok(StopReason::Cancelled));
+        }
+        let command = self.command();
+        let spawned = Process::start(Arc::clone(&self.context), &command, Bounds::default());
+        let Spawned { process, wire, .. } = match spawned.await {
+            Ok(spawned) => spawned,
+            Err(fault) => return Attempt::Ended(Err(fault)),
+        };
+        let process = Arc::new(process);
+        *locked(&self.current) = Some(Arc::clone(&process));
+        let input = Input::new(wire.stdin);
+        let (feed, prompt) = (input.clone(), message.as_bytes().to_vec());
+        // A program that answers before it has read everything must not be waited for.
+        tokio::spawn(async move {
+            let _ = feed.bytes(prompt).await;
+            feed.close().await;
+        });
+        let mut lines = wire.stdout;
+        let heard = tokio::select! {
+            biased;
+            () = self.cancel.wait() => None,
+            heard = self.hear(&mut lines, events) => Some(heard),
+        };
+        self.count_warnings();
+        input.close().await;
+        match heard {
+            Some(Ended::Lost { heard }) => {
+                locked(&self.current).take();
+                let fault = process.lost("in the turn").await;
+                match heard {
+                    true => Attempt::Ended(Err(fault)),
+                    false => Attempt::Unheard(fault),
+                }
+            }
+            Some(Ended::End(end)) => {
+                self.end_later(async move {
+                    let rest = async { while lines.next().await.is_some() {} };
+                    let _ = tokio::time::timeout(AFTER_RESULT, rest).await;
+                    process.stop().await
+                })
+                .await;
+                Attempt::Ended(end)
+            }
+            None => {
+                process.signal(libc::SIGINT).await;
+                self.end_later(async move { process.stop().await }).await;
+                Attempt::Ended(Ok(StopReason::Cancelled))
+            }
+        }
+    }
+
+    async fn hear(&self, lines: &mut Lines, events: &Events) -> Ended {
+        let mut codec = self.style.codec();
+        let mut out = Vec::new();
+        let mut any = false;
+        while let Some(piece) = lines.next().await {
+            let bytes = match piece {
+                Piece::Line { bytes, .. } => bytes,
+                Piece::TooLong { start, length } => {
+                    return violation(format!(
+                        "the agent printed a line of {length} bytes, more than the runner takes; it begins `{}`",
+                        quote(&self.context, &start)
+                    ));
+                }
+                Piece::Gap { lines, bytes } => {
+                    return violation(format!(
+                        "the agent printed faster than its events were taken: {lines} lines ({bytes} bytes) are lost"
+                    ));
+                }
+            };
+            let bytes = bytes.trim_ascii();
+            if bytes.is_empty() {
+                continue;
+            }
+            let heard = match json::read::<Value>(bytes) {
+                Ok(line) => codec.line(&line, &mut out),
+                Err(_) => Heard::Unknown,
+            };
+            any |= !matches!(heard, Heard::Unknown);
+            for event in out.drain(..) {
+                if let Err(fault) = events.emit(event).await {
+                    return Ended::End(Err(fault));
+                }
+            }
+            match heard {
+                Heard::Known => {}
+                Heard::Unknown => self.odd(bytes),
+                Heard::Session(id) => self.remember(id, false),
+                Heard::Warning(text) => self.pass_on(&text),
+                Heard::End { session, end } => {
+                    let known = session.or_else(|| self.session_id());
+                    if let Some(id) = known {
+                        self.remember(id, true);
+                    }
+                    return Ended::End(end.map_err(|fault| in_its_words(&self.context, fault)));
+                }
+            }
+        }
+        Ended::Lost { heard: any }
+    }
+
+    /// The agent's command line; the prompt is never in it.
+    fn command(&self) -> Spec {
+        let mut spec = self.spec.clone();
+        spec.argv.extend(self.style.flags(&self.spec.argv));
+        if let Some(id) = self.session_id() {
+            spec.argv.extend(["--resume".into(), id.into()]);
+        }
+        spec
+    }
+
+    /// Nothing of a former turn runs any more.
+    async fn quiet(&self) -> Option<Exit> {
+        let ending = self.ending.lock().await.take();
+        let ended = match ending {
+            Some(ending) => ending.await.ok(),
+            None => None,
+        };
+        let left = locked(&self.current).take();
+        match left {
+            Some(process) => Some(process.stop().await),
+            None => ended,
+        }
+    }
+
+    async fn end_later(&self, end: impl Future<Output = Exit> + Send + 'static) {
+        let mut ending = self.ending.lock().await;
+        locked(&self.current).take();
+        *ending = Some(tokio::spawn(end));
+    }
+
+    fn remember(&self, id: String, sure: bool) {
+        if !is_id(&id) {
+            return self.odd(id.as_bytes());
+        }
+        let mut session = locked(&self.session);
+        let known = session
+            .as_ref()
+            .is_some_and(|known| known.sure && known.id == id);
+        *session = Some(Known {
+            id,
+            sure: sure || known,
+        });
+    }
+
+    /// A warning of the agent: a few are told, the rest is counted.
+    fn pass_on(&self, text: &str) {
+        if self.warnings.fetch_add(1, Ordering::Relaxed) < WARNINGS {
+            let text = cut(&self.context.masks.mask(text), LONGEST_WARNING);
+            self.context.observer.warning("agent_warning", &text);
+        }
+    }
+
+    fn count_warnings(&self) {
+        let all = self.warnings.swap(0, Ordering::Relaxed);
+        if all > WARNINGS {
+            let text = format!("the agent gave {all} warnings in this turn");
+            self.context.observer.warning("agent_warning", &text);
+        }
+    }
+
+    /// One warning, however much is odd.
+    fn odd(&self, what: &[u8]) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            let what = format!(
+                "the agent printed something that its codec does not know, and it was left out: `{}`",
+                quote(&self.context, what)
+            );
+            self.context.observer.warning("protocol_garbage", &what);
+        }
+    }
+}
+
+enum Ended {
+    End(Result<StopReason, Fault>),
+    /// `heard`: the agent had said something that its codec knows.
+    Lost {
+        heard: bool,
+    },
+}
+
+enum Attempt {
+    Ended(Result<StopReason, Fault>),
+    /// The agent went before it said anything.
+    Unheard(Fault),
+}
+
+fn violation(what: String) -> Ended {
+    Ended::End(Err(Fault::new(Code::ProtocolViolation, what)))
+}
+
+/// It goes into an argv, where it must not look like a flag.
+fn is_id(id: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('-') && id.bytes().all(fits)
+}
+
+fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Print {
+    fn drop(&mut self) {
+        if let Some(ending) = self.ending.get_mut().take() {
+            ending.abort();
+        }
+    }
+}
+
+impl Arm for Print {
+    /// There is nobody to agree with before a turn; only whether it could start is known.
+    fn handshake(&self) -> Doing<'_, Negotiated> {
+        Box::pin(async move {
+            let command = self.command();
+            self.context.prepare(&command.argv, &command.env)?;
+            Ok(Negotiated {
+                resumable: Some(true),
+                ..Negotiated::default()
+            })
+        })
+    }
+
+    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
+        Box::pin(async move {
+            match &open.resume {
+                None => Ok(super::provisional_id()),
+                Some(id) if is_id(id) => {
+                    self.remember(id.clone(), true);
+                    Ok(id.clone())
+                }
+                Some(_) => Err(Fault::new(
+                    Code::SessionUnknown,
+                    "the session id to resume has characters that no session id of this agent has",
+                )
+                .hint("give the `session_id` of an earlier run")),
+            }
+        })
+    }
+
+    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
+        Box::pin(async move {
+            let ended = self.play(message, &events).await;
+            self.cancel.reset();
+            ended
+        })
+    }
+
+    fn cancel(&self) -> Doing<'_, ()> {
+        Box::pin(async move {
+            self.cancel.set();
+            Ok(())
+        })
+    }
+
+    fn close(&self) -> Doing<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
+        Box::pin(self.quiet())
+    }
+
+    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async move {
+            let process = locked(&self.current).clone()?;
+            super::words(&process).await
+        })
+    }
+
+    fn session_id(&self) -> Option<String> {
+        locked(&self.session).as_ref().map(|known| known.id.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_added_where_they_are_missing() {
+        let flags = |style: Style, words: &[&str]| {
+            let argv: Vec<OsString> = words.iter().map(OsString::from).collect();
+            style.flags(&argv)
+        };
+        assert_eq!(
+            flags(Style::Claude, &["claude"]),
+            ["--print", "--output-format", "stream-json", "--verbose"]
+        );
+        assert_eq!(
+            flags(
+                Style::Claude,
+                &["claude", "-p", "--output-format=stream-json"]
+            ),
+            ["--verbose"]
+        );
+        assert_eq!(
+            flags(Style::Gemini, &["gemini"]),
+            ["--output-format", "stream-json"]
+        );
+        assert!(flags(Style::Gemini, &["gemini", "-o", "stream-json"]).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_json_is_survived(lines in proptest::collection::vec(json::any_value(), 1..6)) {
+            for style in [Style::Claude, Style::Gemini] {
+                let mut codec = style.codec();
+                let mut out = Vec::new();
+                for line in &lines {
+                    codec.line(line, &mut out);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_id_is_no_flag() {
+        assert!(is_id("3fa0-b.c_1"));
+        for bad in [
+            "",
+            "-x",
+            "--yolo",
+            "a b",
+            "a=b",
+            "a/b",
+            "é",
+            &"x".repeat(201),
+        ] {
+            assert!(!is_id(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Where questions of the agent are decided: permissions and elicitations (A45-SEC-03).
+
+use std::collections::HashMap;
+use std::str::Chars;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::Events;
+use crate::event::{Choice, StreamEvent};
+use crate::fault::Fault;
+
+/// Who decides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Permissions {
+    /// The caller, through `Desk::answer`.
+    Ask,
+    Allow,
+    #[default]
+    Deny,
+    /// The first rule that fits; none means deny.
+    Rules(Vec<Rule>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// A pattern on the tool's name (ACP title): `*` fits any text, `?` one character.
+    pub tool: String,
+    /// The tool's kind, where only one is meant.
+    pub kind: Option<String>,
+    pub decision: Decision,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Ask,
+    Allow,
+    Deny,
+}
+
+/// What the agent is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// One of the choices, by its id.
+    Choice(String),
+    /// Content for a form.
+    Content(Value),
+    /// No.
+    Declined,
+    /// The turn was cancelled meanwhile, or nobody will answer.
+    Cancelled,
+}
+
+/// A question as an arm puts it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub id: String,
+    pub message: String,
+    pub choices: Vec<Choice>,
+    /// What rules look at.
+    pub tool: String,
+    pub kind: Option<String>,
+}
+
+/// Decides, and lets the caller decide where it wants to.
+#[derive(Clone)]
+pub struct Desk {
+    permissions: Arc<Permissions>,
+    pending: Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>,
+}
+
+impl Desk {
+    pub fn new(permissions: Permissions) -> Self {
+        Desk {
+            permissions: Arc::new(permissions),
+            pending: Arc::default(),
+        }
+    }
+
+    /// Shows the question as `agent-prompt`, and waits for the decision; never for ever: a
+    /// cancelled turn answers it.
+    pub async fn ask(&self, asked: Asked, events: &Events) -> Result<Answer, Fault> {
+        self.show(asked, events).await?.answer().await
+    }
+
+    /// The first half of `ask`, for who has to go on reading meanwhile.
+    pub async fn show(&self, asked: Asked, events: &Events) -> Result<Shown, Fault> {
+        let decision = self.decide(&asked);
+        let waiting = (decision == Decision::Ask).then(|| self.wait_for(&asked.id));
+        events
+            .emit(StreamEvent::AgentPrompt {
+                id: asked.id.clone(),
+                message: asked.message.clone(),
+                options: asked.choices.clone(),
+            })
+            .await?;
+        Ok(Shown {
+            id: asked.id,
+            choices: asked.choices,
+            decision,
+            waiting,
+            events: events.clone(),
+        })
+    }
+
+    /// The caller's answer; false where nothing of that id is open.
+    pub fn answer(&self, id: &str, answer: Answer) -> bool {
+        let sender = self.locked(|pending| pending.remove(id));
+        sender.is_some_and(|sender| sender.send(answer).is_ok())
+    }
+
+    /// Whether a question waits for the caller.
+    pub fn is_open(&self, id: &str) -> bool {
+        self.locked(|pending| pending.contains_key(id))
+    }
+
+    /// Answers everything that is open with `Cancelled`.
+    pub fn cancel_all(&self) {
+        let all = self.locked(std::mem::take);
+        for sender in all.into_values() {
+            let _ = sender.send(Answer::Cancelled);
+        }
+    }
+
+    fn decide(&self, asked: &Asked) -> Decision {
+        match &*self.permissions {
+            Permissions::Ask => Decision::Ask,
+            Permissions::Allow => Decision::Allow,
+            Permissions::Deny => Decision::Deny,
+            Permissions::Rules(rules) => {
+                let fits = |rule: &&Rule| {
+                    wildcard(&rule.tool, &asked.tool)
+                        && (rule.kind.is_none() || rule.kind == asked.kind)
+                };
+                rules
+                    .iter()
+                    .find(fits)
+                    .map_or(Decision::Deny, |rule| rule.decision)
+            }
+        }
+    }
+
+    fn wait_for(&self, id: &str) -> oneshot::Receiver<Answer> {
+        let (sender, receiver) = oneshot::channel();
+        self.locked(|pending| pending.insert(id.to_owned(), sender));
+        receiver
+    }
+
+    fn locked<T>(
+        &self,
+        work: impl FnOnce(&mut HashMap<String, oneshot::Sender<Answer>>) -> T,
+    ) -> T {
+        work(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A question that was shown; dropping it answers nothing.
+pub struct Shown {
+    id: String,
+    choices: Vec<Choice>,
+    decision: Decision,
+    waiting: Option<oneshot::Receiver<Answer>>,
+    events: Events,
+}
+
+impl Shown {
+    pub async fn answer(self) -> Result<Answer, Fault> {
+        let id = self.id;
+        let answer = match (self.decision, self.waiting) {
+            (Decision::Allow, _) => pick(&self.choices, &["allow_once", "allow_always"]),
+            (Decision::Deny, _) => pick(&self.choices, &["reject_once", "reject_always"]),
+            (Decision::Ask, Some(waiting)) => waiting.await.unwrap_or(Answer::Cancelled),
+            (Decision::Ask, None) => Answer::Cancelled,
+        };
+        let told = match &answer {
+            Answer::Choice(choice) => json!({ "id": id, "choice": choice }),
+            Answer::Content(_) => json!({ "id": id, "choice": "content" }),
+            Answer::Declined => json!({ "id": id, "choice": "declined" }),
+            Answer::Cancelled => json!({ "id": id, "choice": "cancelled" }),
+        };
+        self.events.record("agent.prompt.answer", told)?;
+        Ok(answer)
+    }
+}
+
+/// The first choice of one of these kinds; where the agent offers none, it is told no.
+fn pick(choices: &[Choice], kinds: &[&str]) -> Answer {
+    let of = |kind: &&str| choices.iter().find(|c| c.kind.as_deref() == Some(kind));
+    match kinds.iter().find_map(of) {
+        Some(choice) => Answer::Choice(choice.id.clone()),
+        None => Answer::Declined,
+    }
+}
+
+/// A title is no path: `*` fits slashes, too. Only the last `*` is ever tried again, so that
+/// the time is bounded by the product of the lengths.
+fn wildcard(pattern: &str, text: &str) -> bool {
+    let (mut pattern, mut text) = (pattern.chars(), text.chars());
+    let mut star: Option<(Chars, Chars)> = None;
+    loop {
+        let (mut wanted, mut rest) = (pattern.clone(), text.clone());
+        match (wanted.next(), rest.next()) {
+            (Some('*'), _) => {
+                star = Some((wanted.clone(), text.clone()));
+                pattern = wanted;
+                continue;
+            }
+            (None, None) => return true,
+            (Some(_), None) => return false,
+            (Some(want), Some(have)) if want == '?' || want == have => {
+                (pattern, text) = (wanted, rest);
+                continue;
+            }
+            _ => {}
+        }
+        let Some((after, from)) = &mut star else {
+            return false;
+        };
+        from.next();
+        (pattern, text) = (after.clone(), from.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards() {
+        for (pattern, text) in [
+            ("*", ""),
+            ("*", "Edit src/main.rs"),
+            ("Edit*", "Edit src/main.rs"),
+            ("Edit*.rs", "Edit src/a.rs/main.rs"),
+            ("*main*", "Edit src/main.rs"),
+            ("Edit ?", "Edit \u{e9}"),
+            ("a*b*c", "a/b/b/c"),
+            ("[x]", "[x]"),
+            ("", ""),
+        ] {
+            assert!(wildcard(pattern, text), "{pattern} fits {text}");
+        }
+        for (pattern, text) in [
+            ("Edit*", "Read src/main.rs"),
+            ("Edit", "Edit src/main.rs"),
+            ("*.rs", "Edit main.rs.bak"),
+            ("Edit ?", "Edit "),
+            ("a*b*c", "a/c/b"),
+            ("", "x"),
+            ("[x]", "x"),
+        ] {
+            assert!(!wildcard(pattern, text), "{pattern} does not fit {text}");
+        }
+        let stars = "*a".repeat(50);
+        assert!(!wildcard(&format!("{stars}b"), &"a".repeat(20_000)));
+    }
+
+    #[test]
+    fn a_rule_looks_at_the_whole_title() {
+        let rule = |tool: &str, decision| Rule {
+            tool: tool.into(),
+            kind: None,
+            decision,
+        };
+        let desk = Desk::new(Permissions::Rules(vec![
+            rule("Edit*", Decision::Deny),
+            rule("*", Decision::Allow),
+        ]));
+        let decided = |tool: &str| {
+            desk.decide(&Asked {
+                id: "1".into(),
+                message: tool.into(),
+                choices: Vec::new(),
+                tool: tool.into(),
+                kind: None,
+            })
+        };
+        assert_eq!(decided("Edit src/main.rs"), Decision::Deny);
+        assert_eq!(decided("Read src/main.rs"), Decision::Allow);
+    }
+}

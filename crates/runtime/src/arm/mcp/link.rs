@@ -1,0 +1,385 @@
+//! The line between rmcp and the agent's pipes: bounded, tapped, and in order. Notifications
+//! of a turn are translated here, before the answer behind them reaches rmcp, which handles
+//! each notification in a task of its own and would mix them up.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rmcp::RoleClient;
+use rmcp::model::GetMeta;
+use rmcp::model::{ClientRequest, JsonRpcMessage, NumberOrString, ProgressToken, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::super::input::Input;
+use super::super::json;
+use super::super::slot::{End, Slot};
+use super::translate::Translator;
+use super::turn::session_in;
+use crate::context::Context;
+use crate::event::StreamEvent;
+use crate::fault::{Code, Fault};
+use agentproto_sandbox::spawn::{Lines, Piece};
+
+/// Messages that wait for rmcp; what comes beyond waits in the bounded line buffer.
+const WAITING: usize = 64;
+/// Requests of the agent whose answers are not written yet; an agent that asks on and does not
+/// read would make us hold them all.
+const MOST_REQUESTS: usize = 64;
+
+/// What the reader, the handler and the turn share.
+pub struct Shared {
+    pub slot: Arc<Slot>,
+    pub context: Arc<Context>,
+    pub event_method: Option<String>,
+    /// Text of this turn was streamed already.
+    pub streamed: AtomicBool,
+    /// Calls and progress tokens up to these belong to turns that are over.
+    past_call: AtomicI64,
+    past_token: AtomicI64,
+    last: Mutex<(i64, i64)>,
+    /// Requests of the agent that may still come.
+    room: Semaphore,
+    /// The session's id as the events tell it, for a turn that has no result.
+    session: Mutex<Option<String>>,
+    /// The beginning of the last answer, for an error about it.
+    answer: Mutex<String>,
+    /// The first line that was no message.
+    odd: OnceLock<String>,
+}
+
+impl Shared {
+    pub fn new(context: Arc<Context>, event_method: Option<String>) -> Self {
+        Shared {
+            slot: Arc::default(),
+            context,
+            event_method,
+            streamed: AtomicBool::new(false),
+            past_call: AtomicI64::new(i64::MIN),
+            past_token: AtomicI64::new(i64::MIN),
+            last: Mutex::new((i64::MIN, i64::MIN)),
+            room: Semaphore::new(MOST_REQUESTS),
+            session: Mutex::new(None),
+            answer: Mutex::default(),
+            odd: OnceLock::new(),
+        }
+    }
+
+    /// The session's id, where an event told it.
+    pub fn session(&self) -> Option<String> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.clone()
+    }
+
+    pub fn last_answer(&self) -> String {
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        answer.clone()
+    }
+
+    pub fn forget_session(&self) {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        *session = None;
+    }
+
+    /// What still comes for the calls so far is too late.
+    pub fn turn_over(&self) {
+        let (call, token) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.past_call.store(call, Ordering::Relaxed);
+        self.past_token.store(token, Ordering::Relaxed);
+    }
+
+    fn called(&self, call: &RequestId, token: Option<ProgressToken>) {
+        let number = |n: &NumberOrString| match n {
+            NumberOrString::Number(n) => *n,
+            NumberOrString::String(_) => i64::MIN,
+        };
+        let token = token.map_or(i64::MIN, |token| number(&token.0));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (number(call), token);
+    }
+
+    /// One warning, however much the agent prints.
+    fn garbage(&self, line: &[u8]) {
+        if self.odd.get().is_some() {
+            return;
+        }
+        let quoted = self.odd.get_or_init(|| self.quote(line));
+        let what = format!(
+            "the agent printed a line that is no MCP message, and it was left out: `{quoted}`; standard output belongs to the protocol"
+        );
+        self.context.observer.warning("protocol_garbage", &what);
+    }
+
+    /// The first line that was no message of MCP.
+    pub fn first_odd(&self) -> Option<&str> {
+        self.odd.get().map(String::as_str)
+    }
+
+    fn quote(&self, line: &[u8]) -> String {
+        super::super::quote(&self.context, line)
+    }
+}
+
+/// rmcp's side. A clone reads on where the former stopped.
+#[derive(Clone)]
+pub struct Link {
+    shared: Arc<Shared>,
+    input: Input,
+    messages: Arc<tokio::sync::Mutex<mpsc::Receiver<RxJsonRpcMessage<RoleClient>>>>,
+}
+
+impl Link {
+    /// Starts to read.
+    pub fn new(shared: Arc<Shared>, input: Input, lines: Lines) -> Self {
+        let (to, messages) = mpsc::channel(WAITING);
+        let reader = Reader {
+            shared: Arc::clone(&shared),
+            input: input.clone(),
+            to,
+            translator: Translator::default(),
+        };
+        tokio::spawn(reader.read(lines));
+        Link {
+            shared,
+            input,
+            messages: Arc::new(tokio::sync::Mutex::new(messages)),
+        }
+    }
+}
+
+impl Transport<RoleClient> for Link {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = &item
+            && let ClientRequest::CallToolRequest(_) = &request.request
+        {
+            let token = request.request.get_meta().get_progress_token();
+            self.shared.called(&request.id, token);
+        }
+        let answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let (input, shared) = (self.input.clone(), Arc::clone(&self.shared));
+        async move {
+            let written = input.line(serde_json::to_vec(&item)?).await;
+            if answer {
+                shared.room.add_permits(1);
+            }
+            if written.is_err() && !input.is_closed() {
+                shared.slot.deaf().await;
+            }
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.messages.lock().await.recv().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.input.close().await;
+        Ok(())
+    }
+}
+
+struct Reader {
+    shared: Arc<Shared>,
+    input: Input,
+    to: mpsc::Sender<RxJsonRpcMessage<RoleClient>>,
+    translator: Translator,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'l> {
+    #[serde(borrow, default)]
+    method: Option<std::borrow::Cow<'l, str>>,
+    #[serde(borrow, default)]
+    id: Option<&'l RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'l RawValue>,
+}
+
+impl Reader {
+    async fn read(mut self, mut lines: Lines) {
+        while let Some(piece) = lines.next().await {
+            match piece {
+                Piece::Line { bytes, .. } => self.line(&bytes).await,
+                Piece::TooLong { start, length } => self.violated(format!(
+                    "the agent sent a line of {length} bytes, more than the runner takes; it begins `{}`",
+                    self.shared.quote(&start)
+                )),
+                Piece::Gap { lines, bytes } => self.violated(format!(
+                    "the agent sent faster than its events were taken: {lines} lines ({bytes} bytes) are lost"
+                )),
+            }
+        }
+        self.shared.slot.lose();
+    }
+
+    async fn line(&mut self, line: &[u8]) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        // An escape that no string can hold shows only where it is read, so it is mended first.
+        let line = &*json::mend(line);
+        let Ok(envelope) = serde_json::from_slice::<Envelope>(line) else {
+            return self.shared.garbage(line);
+        };
+        if let (Some(method), None) = (envelope.method.as_deref(), envelope.id)
+            && let Some(kind) = self.kind(method)
+        {
+            let params = envelope.params.map_or("null", RawValue::get);
+            let params = serde_json::from_str(params).unwrap_or(Value::Null);
+            return self.notification(kind, &params).await;
+        }
+        match serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(line) {
+            Ok(message) => {
+                if matches!(message, JsonRpcMessage::Request(_)) && !self.has_room() {
+                    return;
+                }
+                if matches!(
+                    message,
+                    JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+                ) {
+                    let quoted = self.shared.quote(line);
+                    *self
+                        .shared
+                        .answer
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = quoted;
+                }
+                // Nobody receives any more when the client was closed.
+                let _ = self.to.send(message).await;
+            }
+            Err(error) => self.unreadable(line, &envelope, &error.to_string()).await,
+        }
+    }
+
+    /// Takes the place of one more request; there are not many.
+    fn has_room(&self) -> bool {
+        match self.shared.room.try_acquire() {
+            Ok(permit) => {
+                permit.forget();
+                true
+            }
+            Err(_) => {
+                self.violated(format!(
+                    "the agent sent more than {MOST_REQUESTS} requests without reading the answers"
+                ));
+                false
+            }
+        }
+    }
+
+    /// Which notifications are translated here.
+    fn kind(&self, method: &str) -> Option<Kind> {
+        if Some(method) == self.shared.event_method.as_deref() {
+            return Some(Kind::Event);
+        }
+        match method {
+            "notifications/progress" => Some(Kind::Progress),
+            "notifications/message" => Some(Kind::Log),
+            _ => None,
+        }
+    }
+
+    async fn notification(&mut self, kind: Kind, params: &Value) {
+        let number = |value: Option<&Value>| value.and_then(Value::as_i64).unwrap_or(i64::MAX);
+        let meta = params.get("_meta").and_then(|meta| meta.get("requestId"));
+        let call = meta.or_else(|| params.get("requestId"));
+        let late = match kind {
+            Kind::Progress => {
+                number(params.get("progressToken"))
+                    <= self.shared.past_token.load(Ordering::Relaxed)
+            }
+            Kind::Log | Kind::Event => {
+                number(call) <= self.shared.past_call.load(Ordering::Relaxed)
+            }
+        };
+        let Some(going) = self.shared.slot.going().filter(|_| !late) else {
+            return;
+        };
+        let event = match kind {
+            Kind::Progress => {
+                let message = params.get("message").and_then(Value::as_str);
+                message
+                    .filter(|text| !text.is_empty())
+                    .map(|text| StreamEvent::TextDelta {
+                        text: text.to_owned(),
+                    })
+            }
+            Kind::Log => self.translator.log(params),
+            Kind::Event => {
+                if let Some(id) = session_in(params) {
+                    *self
+                        .shared
+                        .session
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = Some(id);
+                }
+                self.translator.event(params)
+            }
+        };
+        let Some(event) = event else { return };
+        if matches!(event, StreamEvent::TextDelta { .. }) {
+            self.shared.streamed.store(true, Ordering::Relaxed);
+        }
+        going.emit(event).await;
+    }
+
+    /// JSON that is no message of MCP. A request gets an answer, so that the agent does not
+    /// wait; an answer that cannot be read ends the turn that waits for it.
+    async fn unreadable(&self, line: &[u8], envelope: &Envelope<'_>, why: &str) {
+        match (&envelope.method, envelope.id) {
+            (Some(_), Some(id)) => {
+                let answer = format!(
+                    r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32600,"message":"the request could not be read"}}}}"#,
+                    id.get()
+                );
+                self.shared.garbage(line);
+                if !self.has_room() {
+                    return;
+                }
+                let (input, shared) = (self.input.clone(), Arc::clone(&self.shared));
+                // An agent that does not read must not keep us from reading.
+                tokio::spawn(async move {
+                    let _ = input.line(answer.into_bytes()).await;
+                    shared.room.add_permits(1);
+                });
+            }
+            (None, Some(_)) => self.violated(format!(
+                "the agent's answer is no JSON-RPC 2.0 response ({why}): `{}`",
+                self.shared.quote(line)
+            )),
+            _ => self.shared.garbage(line),
+        }
+    }
+
+    /// Something that a turn may have needed is lost: it fails, and says why.
+    fn violated(&self, what: String) {
+        match self.shared.slot.going() {
+            Some(going) => {
+                going.finish(End::Fault(Fault::new(Code::ProtocolViolation, what)));
+            }
+            None => self
+                .shared
+                .context
+                .observer
+                .warning("protocol_violation", &what),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Progress,
+    Log,
+    Event,
+}

@@ -1,0 +1,424 @@
+//! npm packages that implement AgentCliClient (A45-CONF-05, A45-SEC-07): hosted in a Node
+//! process under the bundle's sandbox, behind a bridge that speaks as executable adapters do.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::adapter::Executable;
+use super::desk::Desk;
+use super::{Arm, Doing, Events, Negotiated, Open, Spec};
+use crate::bundle::Bundle;
+use crate::context::Context;
+use crate::event::StopReason;
+use crate::fault::{Code, Fault};
+use crate::interact::{Kind, Question};
+use crate::observe::Stage;
+use agentproto_manifest::{Disk, Node, RefRole, Workspace};
+use agentproto_sandbox::spawn::{Exit, Options};
+
+const BRIDGE: &str = include_str!("bridge.mjs");
+/// For a slow network.
+const LONGEST_INSTALL: Duration = Duration::from_secs(600);
+
+/// Where the package comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Package {
+    /// A directory of the bundle: `metadata.agentproto.adapter_path`.
+    Bundled(PathBuf),
+    /// One exact version, installed once into our own state.
+    Pinned { name: String, version: String },
+}
+
+impl Package {
+    pub fn from_manifest(bundle: &Bundle) -> Result<Package, Fault> {
+        let own = |key: &str| bundle.root().at(&["metadata", "agentproto", key]);
+        if let Some(node) = own("adapter_path") {
+            return bundled(bundle, node);
+        }
+        let text = bundle.text("adapter")?;
+        let node = bundle.root().get("adapter").unwrap_or(bundle.root());
+        let (name, mut version) = split(text);
+        if !is_name(name) {
+            let what = format!("`{name}` is not the name of an npm package");
+            return Err(bundle.invalid(node, &what));
+        }
+        if let Some(said) = own("adapter_version") {
+            let Some(text) = said.as_str() else {
+                return Err(bundle.invalid(said, "`adapter_version` must be a text"));
+            };
+            version = Some(text.to_owned());
+        }
+        let version = version.or_else(|| pinned_by_runner(bundle, name));
+        match version {
+            Some(version) if semver::Version::parse(&version).is_ok() => Ok(Package::Pinned {
+                name: name.to_owned(),
+                version,
+            }),
+            Some(version) => {
+                let what = format!(
+                    "`{version}` is no exact version of `{name}`: ranges and tags change under your feet (AIP-45, Security)"
+                );
+                Err(bundle.invalid(node, &what).hint(pin_hint(name)))
+            }
+            None => {
+                let what = format!(
+                    "no version of the adapter `{name}` is pinned, and the runner would execute whatever is newest (AIP-45, Security)"
+                );
+                Err(bundle.invalid(node, &what).hint(pin_hint(name)))
+            }
+        }
+    }
+}
+
+fn pin_hint(name: &str) -> String {
+    format!(
+        "set `metadata.agentproto.adapter_version: 1.2.3`, or name `{name}@1.2.3` under `runner.needs.npm`"
+    )
+}
+
+fn bundled(bundle: &Bundle, node: &Node) -> Result<Package, Fault> {
+    let Some(text) = node.as_str() else {
+        return Err(bundle.invalid(node, "`adapter_path` must be a text"));
+    };
+    let within = Path::new(text)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let dir = bundle.dir.join(text);
+    if !within || !dir.join("package.json").is_file() {
+        let what = format!("`adapter_path` is `{text}`, and no package of this bundle lies there");
+        return Err(bundle
+            .invalid(node, &what)
+            .hint("it is a directory below the manifest with a `package.json` in it"));
+    }
+    let dir = dir
+        .components()
+        .filter(|c| *c != Component::CurDir)
+        .collect();
+    Ok(Package::Bundled(dir))
+}
+
+/// `@scope/name@1.2.3` → name and version.
+fn split(text: &str) -> (&str, Option<String>) {
+    let at = text.rfind('@').filter(|at| *at > 0);
+    match at.and_then(|at| text.split_at_checked(at)) {
+        Some((name, version)) => (name, Some(version.trim_start_matches('@').to_owned())),
+        None => (text, None),
+    }
+}
+
+/// What npm takes for a name: nothing that could leave our directory, or fetch from elsewhere.
+fn is_name(name: &str) -> bool {
+    let part = |text: &str| {
+        let fits = |b: u8| {
+            b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.' | b'_' | b'~')
+        };
+        !text.is_empty() && !text.starts_with(['.', '_', '-']) && text.bytes().all(fits)
+    };
+    let whole = match name.strip_prefix('@') {
+        Some(scoped) => scoped
+            .split_once('/')
+            .is_some_and(|(scope, name)| part(scope) && part(name)),
+        None => part(name) && name != "node_modules",
+    };
+    whole && name.len() <= 214
+}
+
+/// `runner.needs.npm`, inline or in the RUNNER.md.
+fn pinned_by_runner(bundle: &Bundle, name: &str) -> Option<String> {
+    let named = |runner: &Node| {
+        let mut listed = runner.at(&["needs", "npm"])?.strings();
+        listed.find_map(|(text, _)| match split(text) {
+            (known, Some(version)) if known == name => Some(version),
+            _ => None,
+        })
+    };
+    let runner = bundle.root().get("runner")?;
+    match runner.as_str() {
+        None => named(runner),
+        Some(reference) => {
+            let workspace = Workspace::new(&Disk, "/");
+            let found = workspace.resolve(&bundle.manifest, RefRole::Runner, reference);
+            named(found.document()?.root.as_ref()?)
+        }
+    }
+}
+
+pub struct NodeAdapter {
+    context: Arc<Context>,
+    package: Package,
+    spec: Spec,
+    desk: Desk,
+    hosted: OnceLock<Executable>,
+}
+
+impl NodeAdapter {
+    pub fn new(context: Arc<Context>, package: Package, spec: Spec, desk: Desk) -> NodeAdapter {
+        NodeAdapter {
+            context,
+            package,
+            spec,
+            desk,
+            hosted: OnceLock::new(),
+        }
+    }
+
+    /// The package installed and the bridge beside it; nothing runs yet.
+    async fn hosting(&self) -> Result<&Executable, Fault> {
+        if let Some(hosted) = self.hosted.get() {
+            return Ok(hosted);
+        }
+        let around = self.context.surroundings(&self.spec.env);
+        let node = around.find("node".as_ref()).map_err(|_| missing("node"))?;
+        let (package, prefix) = match &self.package {
+            Package::Bundled(dir) => (dir.clone(), self.context.home.dir("npm/bridge")?),
+            Package::Pinned { name, version } => {
+                let prefix = self.installed(name, version).await?;
+                (prefix.join("node_modules").join(name), prefix)
+            }
+        };
+        let bridge = self.bridge(&prefix, &node)?;
+        let argv = vec![bridge.into_os_string(), package.into_os_string()];
+        let hosted = Executable::new(
+            Arc::clone(&self.context),
+            argv,
+            self.spec.clone(),
+            self.desk.clone(),
+        );
+        Ok(self.hosted.get_or_init(|| hosted))
+    }
+
+    /// The bridge as a program of its own, beside the package: a sandbox shows a script with
+    /// its interpreter and the package around it.
+    fn bridge(&self, prefix: &Path, node: &Path) -> Result<PathBuf, Fault> {
+        let home = &self.context.home;
+        let _alone = home.lock("npm")?;
+        let below = |path: &Path| path.strip_prefix(home.root()).map(Path::to_owned).ok();
+        let path = prefix.join("bridge.mjs");
+        let text = format!("#!{}\n{BRIDGE}", node.display());
+        let manifest = prefix.join("package.json");
+        if !manifest.is_file()
+            && let Some(below) = below(&manifest)
+        {
+            home.write(below, b"{ \"private\": true }\n")?;
+        }
+        let is = std::fs::read(&path).is_ok_and(|known| known == text.as_bytes());
+        if !is && let Some(below) = below(&path) {
+            home.write(below, text.as_bytes())?;
+        }
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&path, mode).map_err(|e| {
+            let what = format!("`{}` cannot be made a program: {e}", path.display());
+            Fault::new(Code::StateUnwritable, what)
+        })?;
+        Ok(path)
+    }
+
+    /// The directory into which the package was installed, now or before.
+    async fn installed(&self, name: &str, version: &str) -> Result<PathBuf, Fault> {
+        let context = &self.context;
+        let below = PathBuf::from("npm").join(format!("{name}@{version}"));
+        let prefix = context.home.path(&below);
+        if version_in(&prefix, name).as_deref() == Some(version) {
+            return Ok(prefix);
+        }
+        let around = context.surroundings(&[]);
+        around.find("npm".as_ref()).map_err(|_| missing("npm"))?;
+        self.confirm(name, version).await?;
+        let fresh = format!("npm/.new-{}-{}", std::process::id(), crate::home::unique());
+        let fresh = context.home.dir(fresh)?;
+        let done = self.install(name, version, &fresh).await.and_then(|()| {
+            let _alone = context.home.lock("npm")?;
+            if version_in(&prefix, name).as_deref() == Some(version) {
+                return Ok(());
+            }
+            let _ = std::fs::remove_dir_all(&prefix);
+            if let Some(parent) = below.parent() {
+                context.home.dir(parent)?;
+            }
+            std::fs::rename(&fresh, &prefix).map_err(|e| {
+                let what = format!("`{}` cannot be put in place: {e}", prefix.display());
+                Fault::new(Code::StateUnwritable, what)
+            })
+        });
+        let _ = std::fs::remove_dir_all(&fresh);
+        done.map(|()| prefix)
+    }
+
+    async fn install(&self, name: &str, version: &str, into: &Path) -> Result<(), Fault> {
+        let context = &self.context;
+        let package = format!("{name}@{version}");
+        context.observer.progress(Stage::Install, &package);
+        context
+            .audit
+            .record("adapter.install", json!({ "package": package }))?;
+        let flags = [
+            "npm",
+            "install",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+        ];
+        let argv: Vec<OsString> = flags
+            .into_iter()
+            .map(OsString::from)
+            .chain([
+                "--prefix".into(),
+                into.into(),
+                "--".into(),
+                package.clone().into(),
+            ])
+            .collect();
+        let options = Options {
+            timeout: Some(LONGEST_INSTALL),
+            ..Options::default()
+        };
+        let env = crate::install::manager_environment(context);
+        let finished = context.run_host(&argv, &env, into, options).await?;
+        let failed = |why: String| {
+            let why = context.masks.mask(&why).into_owned();
+            let what = format!("the adapter `{package}` could not be installed: {why}");
+            Fault::new(Code::AdapterUnavailable, what)
+                .hint("check the name, the version and the network; npm says more when run by hand")
+        };
+        if finished.exit.timed_out {
+            return Err(failed("npm did not end within ten minutes".to_owned()));
+        }
+        if !finished.exit.status.success() {
+            let lines: Vec<&str> = finished.stderr.trim().lines().collect();
+            let tail = lines
+                .get(lines.len().saturating_sub(4)..)
+                .unwrap_or_default();
+            return Err(failed(format!(
+                "npm {}: {}",
+                finished.exit.status,
+                tail.join(" / ")
+            )));
+        }
+        match version_in(into, name) {
+            Some(found) if found == version => Ok(()),
+            Some(found) => Err(failed(format!("npm installed version {found}"))),
+            None => Err(failed("npm installed no such package".to_owned())),
+        }
+    }
+
+    /// Code of others is fetched only when somebody agrees.
+    async fn confirm(&self, name: &str, version: &str) -> Result<(), Fault> {
+        let context = &self.context;
+        if context.yes {
+            return Ok(());
+        }
+        let package = format!("{name}@{version}");
+        if context.interact.is_headless() {
+            let what = format!(
+                "the adapter `{package}` has to be installed, and nobody is there to confirm it"
+            );
+            return Err(Fault::new(Code::AdapterUnavailable, what).hint("`--yes` confirms it"));
+        }
+        let question = Question {
+            message: format!("The adapter `{package}` is not there. Install it from npm?"),
+            kind: Kind::Boolean,
+            default: Some("true".to_owned()),
+        };
+        match context.interact.ask(&question).await?.as_str() {
+            "true" => Ok(()),
+            _ => Err(Fault::new(
+                Code::Declined,
+                format!("the installation of `{package}` was declined"),
+            )),
+        }
+    }
+
+    fn hosted(&self) -> Result<&Executable, Fault> {
+        let missing = || Fault::new(Code::SessionClosed, "the adapter was not started");
+        self.hosted.get().ok_or_else(missing)
+    }
+}
+
+/// The version of a package below a prefix.
+fn version_in(prefix: &Path, name: &str) -> Option<String> {
+    let manifest = prefix.join("node_modules").join(name).join("package.json");
+    let manifest: Value = serde_json::from_slice(&std::fs::read(manifest).ok()?).ok()?;
+    Some(manifest.get("version")?.as_str()?.to_owned())
+}
+
+fn missing(program: &str) -> Fault {
+    let what =
+        format!("this agent speaks through an npm adapter, and `{program}` is not installed");
+    Fault::new(Code::AdapterUnavailable, what)
+        .hint("install Node.js 18 or newer with npm, and see that both are in PATH")
+}
+
+impl Arm for NodeAdapter {
+    fn prepare(&self) -> Doing<'_, ()> {
+        Box::pin(async move { self.hosting().await.map(|_| ()) })
+    }
+
+    fn handshake(&self) -> Doing<'_, Negotiated> {
+        Box::pin(async move { self.hosting().await?.handshake().await })
+    }
+
+    fn open<'a>(&'a self, open: &'a Open) -> Doing<'a, String> {
+        Box::pin(async move { self.hosted()?.open(open).await })
+    }
+
+    fn turn<'a>(&'a self, message: &'a str, events: Events) -> Doing<'a, StopReason> {
+        Box::pin(async move { self.hosted()?.turn(message, events).await })
+    }
+
+    fn cancel(&self) -> Doing<'_, ()> {
+        Box::pin(async move { self.hosted()?.cancel().await })
+    }
+
+    fn close(&self) -> Doing<'_, ()> {
+        Box::pin(async move { self.hosted()?.close().await })
+    }
+
+    fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
+        Box::pin(async move { self.hosted.get()?.stop().await })
+    }
+
+    fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async move { self.hosted.get()?.last_words().await })
+    }
+
+    fn session_id(&self) -> Option<String> {
+        self.hosted.get()?.session_id()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_versions() {
+        assert_eq!(split("@a/b@1.2.3"), ("@a/b", Some("1.2.3".into())));
+        assert_eq!(split("@a/b"), ("@a/b", None));
+        assert_eq!(split("b@^1"), ("b", Some("^1".into())));
+        for good in ["a", "@a/b", "@a/adapter-x.y_z"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in [
+            "",
+            "@a",
+            "@a/",
+            "../x",
+            "@../x",
+            "@a/../b",
+            "@a/b/c",
+            "-g",
+            "file:x",
+            "A",
+            "@a/-b",
+            "node_modules",
+        ] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+}

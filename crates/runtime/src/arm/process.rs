@@ -1,0 +1,159 @@
+//! The agent's process, as an arm holds it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::net::unix::pipe;
+use tokio::sync::Mutex;
+
+use super::Spec;
+use crate::auth;
+use crate::command::Started;
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::observe::Observer;
+use agentproto_sandbox::Policy;
+use agentproto_sandbox::spawn::{Bounds, Exit, Lines, Listener, Options};
+
+/// So much of the agent's last words goes into an error.
+const LAST_WORDS: usize = 2000;
+/// So much of one line on standard error is told to who watches.
+const LONGEST_LINE: usize = 8 << 10;
+
+/// A started agent. Dropping it kills the agent and all that it started.
+pub struct Process {
+    started: Mutex<Started>,
+    context: Arc<Context>,
+}
+
+/// A process with its ends.
+pub struct Spawned {
+    pub process: Process,
+    pub wire: Wire,
+    /// The working directory as the agent sees it (A45-SBX-04).
+    pub cwd: PathBuf,
+    /// What it may do with files; `None` without a sandbox.
+    pub policy: Option<Policy>,
+}
+
+/// The agent's input and output. Its output is drained whatever the reader does.
+pub struct Wire {
+    pub stdin: pipe::Sender,
+    pub stdout: Lines,
+}
+
+impl Process {
+    /// Starts the agent under its policy. `limits.timeout_ms` is for commands that it runs,
+    /// not for its session.
+    pub async fn start(
+        context: Arc<Context>,
+        spec: &Spec,
+        bounds: Bounds,
+    ) -> Result<Spawned, Fault> {
+        let mut launch = context.prepare(&spec.argv, &spec.env)?;
+        launch.without_timeout();
+        let (policy, cwd) = (launch.policy.take(), launch.cwd.clone());
+        let options = Options {
+            bounds,
+            stderr: listener(Arc::clone(&context.observer)),
+            ..Options::default()
+        };
+        let mut started = context.launch(launch, options).await?;
+        let child = started.child();
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Fault::new(Code::SpawnFailed, "the agent has no pipes"));
+        };
+        let process = Process {
+            started: Mutex::new(started),
+            context,
+        };
+        Ok(Spawned {
+            process,
+            wire: Wire { stdin, stdout },
+            cwd,
+            policy,
+        })
+    }
+
+    /// The end of the agent as a fault: waits for it, and kills where it only closed its
+    /// output.
+    pub async fn lost(&self, doing: &str) -> Fault {
+        let mut started = self.started.lock().await;
+        let exit = started.stop().await;
+        let child = started.child();
+        child.stderr.finish().await;
+        let tail = self.tail(&child.stderr.text());
+        // A29-AUTH-11: an agent may say by its exit code that its login has run out.
+        if let Some(expired) = auth::expired(&self.context, exit.status, &tail) {
+            return expired;
+        }
+        let how = describe(&exit);
+        let what = match tail.is_empty() {
+            true => format!("the agent {how} {doing}, and wrote nothing to standard error"),
+            false => format!("the agent {how} {doing}; its last words: {tail}"),
+        };
+        Fault::new(Code::AgentExited, what)
+            .hint("run the agent by hand with the same arguments; `--sandbox off` tells whether the sandbox is in its way")
+            .details(json!({
+                "exit_code": exit.status.code(),
+                "signal": exit.status.signal(),
+                "stderr": tail,
+            }))
+    }
+
+    /// The last words of the agent so far.
+    pub async fn last_words(&self) -> String {
+        let mut started = self.started.lock().await;
+        let text = started.child().stderr.text();
+        self.tail(&text)
+    }
+
+    /// To the agent's process group; one that has gone does not hear it.
+    pub async fn signal(&self, number: i32) {
+        let _ = self.started.lock().await.child().signal(number, false);
+    }
+
+    pub async fn stop(&self) -> Exit {
+        self.started.lock().await.stop().await
+    }
+
+    fn tail(&self, text: &str) -> String {
+        let masked = self.context.masks.mask(text.trim_end());
+        let mut from = masked.len().saturating_sub(LAST_WORDS);
+        while !masked.is_char_boundary(from) {
+            from += 1;
+        }
+        masked.get(from..).unwrap_or_default().to_owned()
+    }
+}
+
+/// Tells the observer of standard error line by line. Of a line without end only the first
+/// part is told, so that memory stays bounded.
+fn listener(observer: Arc<dyn Observer>) -> Listener {
+    let mut line: Vec<u8> = Vec::new();
+    Box::new(move |bytes| {
+        for byte in bytes {
+            match byte {
+                b'\n' => {
+                    let text = String::from_utf8_lossy(&line);
+                    let cut = if line.len() > LONGEST_LINE { "…" } else { "" };
+                    observer.stderr(&format!("{}{cut}", text.trim_end_matches('\r')));
+                    line.clear();
+                }
+                byte if line.len() <= LONGEST_LINE => line.push(*byte),
+                _ => {}
+            }
+        }
+    })
+}
+
+/// `exited with status 3`, `was ended by signal 9`.
+pub fn describe(exit: &Exit) -> String {
+    match (exit.status.code(), exit.status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

@@ -1,0 +1,200 @@
+//! The turn that is going on, between the task that reads the agent and the call that waits
+//! for the end of the turn.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::{Events, LAST_WORD, closed_input};
+use crate::event::{StopReason, StreamEvent};
+use crate::fault::Fault;
+
+/// Whether the turn is to end early.
+pub struct Cancel(watch::Sender<bool>);
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Cancel(watch::Sender::new(false))
+    }
+}
+
+impl Cancel {
+    /// Called at the end of a turn, not at its beginning: a caller may cancel a turn that it
+    /// has sent before the turn runs.
+    pub fn reset(&self) {
+        self.0.send_replace(false);
+    }
+
+    pub fn set(&self) {
+        self.0.send_replace(true);
+    }
+
+    pub fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub async fn wait(&self) {
+        let mut told = self.0.subscribe();
+        if told.wait_for(|told| *told).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// How the reader saw the turn end.
+#[derive(Clone, Debug)]
+pub enum End {
+    Reason(StopReason),
+    Fault(Fault),
+    /// The agent's output has ended.
+    Lost,
+}
+
+/// Room for one turn at a time.
+pub struct Slot {
+    going: Mutex<Option<Arc<Going>>>,
+    /// The agent's output has ended. Set and looked at while `going` is held.
+    lost: watch::Sender<bool>,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot {
+            going: Mutex::default(),
+            lost: watch::Sender::new(false),
+        }
+    }
+}
+
+impl Slot {
+    /// Opens a turn; the handshake is one without events. It goes on until it is dropped.
+    pub fn begin(self: &Arc<Self>, events: Option<Events>) -> Turn {
+        let going = Arc::new(Going {
+            events,
+            end: watch::Sender::new(None),
+            over: watch::Sender::new(false),
+        });
+        let mut held = self.locked();
+        if *self.lost.borrow() {
+            going.finish(End::Lost);
+        }
+        *held = Some(Arc::clone(&going));
+        drop(held);
+        Turn {
+            slot: Arc::clone(self),
+            going,
+        }
+    }
+
+    /// The turn that is going on.
+    pub fn going(&self) -> Option<Arc<Going>> {
+        self.locked().clone()
+    }
+
+    /// The agent's output has ended: so has this turn, and every later one.
+    pub fn lose(&self) {
+        let held = self.locked();
+        self.lost.send_replace(true);
+        if let Some(going) = &*held {
+            going.finish(End::Lost);
+        }
+    }
+
+    /// Waits until the agent's output has ended, in a turn or between turns.
+    pub async fn lost(&self) {
+        let mut lost = self.lost.subscribe();
+        let _ = lost.wait_for(|lost| *lost).await;
+    }
+
+    /// The agent did not take what it was told: the turn ends with it, or at once.
+    pub async fn deaf(&self) {
+        if timeout(LAST_WORD, self.lost()).await.is_ok() {
+            return;
+        }
+        if let Some(going) = self.going() {
+            going.finish(End::Fault(closed_input()));
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Option<Arc<Going>>> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A turn as the reader sees it.
+pub struct Going {
+    events: Option<Events>,
+    end: watch::Sender<Option<End>>,
+    over: watch::Sender<bool>,
+}
+
+impl Going {
+    /// Where questions are put; none in a handshake.
+    pub fn events(&self) -> Option<&Events> {
+        self.events.as_ref()
+    }
+
+    /// Waits while the consumer is slow, but not longer than the turn lasts; what comes after
+    /// its end is dropped. What cannot be recorded ends the turn.
+    pub async fn emit(&self, event: StreamEvent) {
+        let Some(events) = &self.events else { return };
+        if self.end.borrow().is_some() {
+            return;
+        }
+        let mut over = self.over.subscribe();
+        let emitted = tokio::select! {
+            biased;
+            emitted = events.emit(event) => emitted,
+            _ = over.wait_for(|over| *over) => Ok(()),
+        };
+        if let Err(fault) = emitted {
+            self.finish(End::Fault(fault));
+        }
+    }
+
+    /// Waits until nobody listens to the turn any more.
+    pub async fn left(&self) {
+        let mut over = self.over.subscribe();
+        let _ = over.wait_for(|over| *over).await;
+    }
+
+    /// The first end counts; false for a later one.
+    pub fn finish(&self, end: End) -> bool {
+        self.end.send_if_modified(|known| {
+            let first = known.is_none();
+            if first {
+                *known = Some(end);
+            }
+            first
+        })
+    }
+
+    pub fn end(&self) -> Option<End> {
+        self.end.borrow().clone()
+    }
+
+    pub async fn ended(&self) -> End {
+        let mut end = self.end.subscribe();
+        let seen = end.wait_for(Option::is_some).await;
+        seen.ok().and_then(|end| end.clone()).unwrap_or(End::Lost)
+    }
+}
+
+/// Keeps a turn open; the reader stops writing to it when this is dropped.
+pub struct Turn {
+    slot: Arc<Slot>,
+    pub going: Arc<Going>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.going.over.send_replace(true);
+        let mut held = self.slot.locked();
+        if let Some(going) = &*held
+            && Arc::ptr_eq(going, &self.going)
+        {
+            *held = None;
+        }
+    }
+}

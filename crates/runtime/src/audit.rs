@@ -1,0 +1,582 @@
+//! The AIP-7 audit log: one line per event, each bound to the one before by its hash. A
+//! pointer to the newest line stands beside it, so that a cut-off end is noticed too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::fault::{Code, Fault};
+use crate::home::{Home, make_dir};
+use crate::mask::Masks;
+
+pub const SCHEMA: &str = "agentgovernance/v1";
+/// What stands before the first line.
+const GENESIS: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+/// No line of ours is longer; a longer one is not read whole into memory.
+const LONGEST_LINE: u64 = 8 << 20;
+/// An agent decides what stands in `data`: beyond these it is named, not kept, or its line
+/// could not be read again.
+const MOST_DATA: usize = 64 << 10;
+const DEEPEST: usize = 32;
+
+/// What the pointer to the newest line takes.
+const HEAD_WIDTH: usize = 127;
+
+/// Writes events. Several processes may write to one log: each append holds its lock.
+pub struct Audit {
+    path: PathBuf,
+    actor: String,
+    entity: String,
+    masks: Masks,
+    log: Arc<Mutex<Option<Log>>>,
+}
+
+/// A log that this process has open, and the path of it.
+type Open = (PathBuf, Weak<Mutex<Option<Log>>>);
+
+/// Many sessions of one host write to one log: it is open once, and what its last line was need
+/// not be read again.
+static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
+
+fn shared(path: &Path) -> Arc<Mutex<Option<Log>>> {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|(_, log)| log.strong_count() > 0);
+    let mut known = open.iter().filter(|(known, _)| known == path);
+    if let Some(log) = known.find_map(|(_, log)| log.upgrade())
+        && is_at(&log, path)
+    {
+        return log;
+    }
+    let log = Arc::new(Mutex::new(None));
+    open.retain(|(known, _)| known != path);
+    open.push((path.to_owned(), Arc::downgrade(&log)));
+    log
+}
+
+/// Whether the open file is still the one of that path: a log may be moved away.
+fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(log) = &*log else {
+        return true;
+    };
+    let place = |data: std::fs::Metadata| (data.dev(), data.ino());
+    let (Ok(ours), Ok(there)) = (log.file.metadata(), std::fs::metadata(path)) else {
+        return false;
+    };
+    place(ours) == place(there)
+}
+
+struct Log {
+    file: File,
+    head: File,
+    /// Where our last line ended, and what it was; another writer makes it stale.
+    known: Option<(u64, Tip)>,
+}
+
+impl Log {
+    fn open(path: &Path) -> io::Result<Log> {
+        let open = |path: &Path| {
+            make_dir(path.parent().unwrap_or(Path::new(".")))?;
+            OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .read(true)
+                .write(true)
+                .mode(0o600)
+                .open(path)
+        };
+        Ok(Log {
+            file: open(path)?,
+            head: open(&head_path(path))?,
+            known: None,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tip {
+    seq: u64,
+    hash: String,
+}
+
+/// Where the log of a home is.
+pub fn default_path(home: &Home) -> PathBuf {
+    home.path("audit/audit-log.jsonl")
+}
+
+fn head_path(log: &Path) -> PathBuf {
+    log.with_extension("head.json")
+}
+
+impl Audit {
+    /// The log of a home, which is opened when there is something to write. `entity` is what the
+    /// events are about.
+    pub fn open(home: &Home, entity: &str, masks: Masks) -> Result<Self, Fault> {
+        let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+        // SAFETY: no arguments, cannot fail.
+        let number = unsafe { libc::geteuid() };
+        Ok(Audit {
+            actor: format!("user:{}", user.unwrap_or_else(|_| number.to_string())),
+            entity: entity.to_owned(),
+            masks,
+            log: shared(&default_path(home)),
+            path: default_path(home),
+        })
+    }
+
+    /// Appends one event; `data` is an object.
+    pub fn record(&self, event: &str, data: Value) -> Result<(), Fault> {
+        let mut data = data;
+        self.masks.mask_value(&mut data);
+        bound(&mut data);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = match &mut *log {
+            Some(log) => log,
+            none => none.insert(Log::open(&self.path).map_err(|e| unwritable(&self.path, &e))?),
+        };
+        let locked = Locked::new(&log.file).map_err(|e| unwritable(&self.path, &e))?;
+        let appended = self.append(log, event, data);
+        drop(locked);
+        appended.map_err(|e| unwritable(&self.path, &e))
+    }
+
+    fn append(&self, log: &mut Log, event: &str, data: Value) -> io::Result<()> {
+        let end = log.file.seek(SeekFrom::End(0))?;
+        let before = match log.known.take() {
+            Some((at, tip)) if at == end => Some(tip),
+            _ => last_line(&mut log.file, end)?,
+        };
+        let (seq, prev) = match before {
+            Some(tip) => (tip.seq + 1, tip.hash),
+            None => (0, GENESIS.to_owned()),
+        };
+        let mut entry = Map::new();
+        entry.insert("schema".into(), SCHEMA.into());
+        entry.insert("type".into(), "audit-event".into());
+        entry.insert("seq".into(), seq.into());
+        entry.insert("ts".into(), now().into());
+        entry.insert("actor".into(), self.actor.as_str().into());
+        entry.insert("entity".into(), self.masks.mask(&self.entity).into());
+        entry.insert("event".into(), event.into());
+        entry.insert("data".into(), data);
+        entry.insert("prev".into(), prev.into());
+        let hash = hash_of(&entry);
+        entry.insert("hash".into(), hash.as_str().into());
+        let mut line = serde_json::to_vec(&entry)?;
+        line.push(b'\n');
+        if let Err(error) = log.file.write_all_at(&line, end) {
+            // Half a line would break the chain for good.
+            let _ = log.file.set_len(end);
+            return Err(error);
+        }
+        // Of one length, and so written over in place.
+        let head = json!({ "seq": seq, "hash": hash }).to_string();
+        let head = format!("{head:<HEAD_WIDTH$}\n");
+        log.head.write_all_at(head.as_bytes(), 0)?;
+        log.known = Some((end + line.len() as u64, Tip { seq, hash }));
+        Ok(())
+    }
+}
+
+/// The lock of a file, for one append.
+struct Locked(i32);
+
+impl Locked {
+    fn new(file: &File) -> io::Result<Self> {
+        let fd = file.as_raw_fd();
+        loop {
+            // SAFETY: a descriptor that outlives the lock.
+            if unsafe { libc::flock(fd, libc::LOCK_EX) } == 0 {
+                return Ok(Locked(fd));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::flock(self.0, libc::LOCK_UN) };
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Fault {
+    let what = format!(
+        "the audit log `{}` cannot be written: {error}",
+        path.display()
+    );
+    Fault::new(Code::StateUnwritable, what)
+        .hint("nothing runs without its audit (AIP-7): make room, or set AGENTPROTO_HOME")
+}
+
+/// Puts size and hash in the place of what is too deep or too long, the longest first.
+fn bound(data: &mut Value) {
+    flatten(data, DEEPEST);
+    let mut total = data.to_string().len();
+    if let Value::Object(members) = data
+        && total > MOST_DATA
+    {
+        let mut sizes: Vec<(usize, String)> = members
+            .iter()
+            .map(|(key, value)| (value.to_string().len(), key.clone()))
+            .collect();
+        sizes.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+        for (size, key) in sizes {
+            if total <= MOST_DATA {
+                break;
+            }
+            if let Some(value) = members.get_mut(&key) {
+                *value = digest(value);
+                total = total.saturating_sub(size) + value.to_string().len();
+            }
+        }
+    }
+    if total > MOST_DATA {
+        *data = digest(data);
+    }
+}
+
+fn flatten(value: &mut Value, levels: usize) {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => *value = digest(value),
+        Value::Array(items) => items.iter_mut().for_each(|item| flatten(item, levels - 1)),
+        Value::Object(map) => map.values_mut().for_each(|item| flatten(item, levels - 1)),
+        _ => {}
+    }
+}
+
+/// What is left of a value that is not kept.
+fn digest(value: &Value) -> Value {
+    let text = value.to_string();
+    let hash = format!("{:x}", Sha256::digest(text.as_bytes()));
+    json!({ "bytes": text.len(), "sha256": hash })
+}
+
+/// Over the entry without its hash, keys in order of their names.
+fn hash_of(entry: &Map<String, Value>) -> String {
+    let mut hasher = Sha256::new();
+    let mut text = String::with_capacity(512);
+    canonical_object(entry, &mut text);
+    hasher.update(text);
+    format!("sha256:{:x}", hasher.finalize())
+}
+
+fn canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(map) => canonical_object(map, text),
+        Value::Array(items) => {
+            text.push('[');
+            for (n, item) in items.iter().enumerate() {
+                if n > 0 {
+                    text.push(',');
+                }
+                canonical(item, text);
+            }
+            text.push(']');
+        }
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+fn canonical_object(map: &Map<String, Value>, text: &mut String) {
+    let mut members: Vec<(&String, &Value)> = map.iter().collect();
+    members.sort_by_key(|(key, _)| *key);
+    text.push('{');
+    for (n, (key, value)) in members.into_iter().enumerate() {
+        if n > 0 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(key.as_str()).to_string());
+        text.push(':');
+        canonical(value, text);
+    }
+    text.push('}');
+}
+
+fn last_line(file: &mut File, end: u64) -> io::Result<Option<Tip>> {
+    if end == 0 {
+        return Ok(None);
+    }
+    let mut from = end;
+    // Nearly always it is short.
+    let mut size = 4 << 10;
+    let mut bytes = Vec::new();
+    let line = loop {
+        let step = from.min(size);
+        size = (size * 4).min(64 << 10);
+        from -= step;
+        file.seek(SeekFrom::Start(from))?;
+        let mut chunk = vec![0; step as usize];
+        file.read_exact(&mut chunk)?;
+        chunk.extend_from_slice(&bytes);
+        bytes = chunk;
+        let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        if let Some(at) = memchr::memrchr(b'\n', body) {
+            break body.get(at + 1..).unwrap_or_default();
+        }
+        if from == 0 || end - from > LONGEST_LINE {
+            break body;
+        }
+    };
+    match tip_of(line) {
+        Some(tip) => Ok(Some(tip)),
+        None => Err(io::Error::other(
+            "its last line is no audit event; `agentproto audit verify` says more",
+        )),
+    }
+}
+
+fn tip_of(line: &[u8]) -> Option<Tip> {
+    let entry: Value = serde_json::from_slice(line).ok()?;
+    Some(Tip {
+        seq: entry.get("seq")?.as_u64()?,
+        hash: entry.get("hash")?.as_str()?.to_owned(),
+    })
+}
+
+/// Now, as RFC 3339 in UTC with milliseconds.
+pub fn now() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    rfc3339(since.unwrap_or_default())
+}
+
+/// By the civil-from-days rule: no library for one format.
+pub fn rfc3339(since: std::time::Duration) -> String {
+    let seconds = since.as_secs();
+    let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 {
+        month_index + 3
+    } else {
+        month_index - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60,
+        since.subsec_millis()
+    )
+}
+
+/// What a look at a whole log gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    pub events: u64,
+    /// Hash of the newest event; none in an empty log.
+    pub head: Option<String>,
+}
+
+/// Checks every line of a log against the one before it, and the end against its pointer.
+pub fn verify(path: &Path) -> Result<Verified, Fault> {
+    let broken = |line: u64, what: String| {
+        Fault::new(
+            Code::AuditBroken,
+            format!("{}:{line}: {what}", path.display()),
+        )
+        .hint("the log was changed after it was written: keep it as evidence, and start a new one")
+        .details(json!({ "line": line }))
+    };
+    let unread = |e: io::Error| {
+        let code = match e.kind() {
+            io::ErrorKind::NotFound => Code::TargetUnknown,
+            _ => Code::AuditBroken,
+        };
+        Fault::new(code, format!("{}: {e}", path.display()))
+    };
+    let mut reader = BufReader::new(File::open(path).map_err(unread)?);
+    let mut tip: Option<Tip> = None;
+    let mut number = 0;
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut reader)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line);
+        if read.map_err(unread)? == 0 {
+            break;
+        }
+        number += 1;
+        let Some(text) = line.strip_suffix(b"\n") else {
+            return Err(broken(number, "the line does not end".into()));
+        };
+        let Ok(Value::Object(mut entry)) = serde_json::from_slice(text) else {
+            return Err(broken(number, "the line is no JSON object".into()));
+        };
+        let said = match entry.remove("hash") {
+            Some(Value::String(hash)) => hash,
+            _ => return Err(broken(number, "the event has no `hash`".into())),
+        };
+        let (seq, prev) = match &tip {
+            Some(tip) => (tip.seq + 1, tip.hash.as_str()),
+            None => (0, GENESIS),
+        };
+        if entry.get("seq").and_then(Value::as_u64) != Some(seq) {
+            return Err(broken(
+                number,
+                format!("`seq` should be {seq}: events are missing or repeated"),
+            ));
+        }
+        if entry.get("prev").and_then(Value::as_str) != Some(prev) {
+            return Err(broken(
+                number,
+                "`prev` is not the hash of the event before".into(),
+            ));
+        }
+        if hash_of(&entry) != said {
+            return Err(broken(number, "the event does not match its `hash`".into()));
+        }
+        tip = Some(Tip { seq, hash: said });
+    }
+    let head = std::fs::read(head_path(path)).ok();
+    if let Some(pointed) = head.as_deref().filter(|h| !h.is_empty()).map(tip_of)
+        && pointed != tip
+    {
+        return Err(broken(
+            number + 1,
+            "events are missing at the end: the pointer beside the log names another one".into(),
+        ));
+    }
+    Ok(Verified {
+        events: number,
+        head: tip.map(|t| t.hash),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn log() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path());
+        let masks = Masks::default();
+        masks.add("hunter22");
+        for round in 0..2 {
+            let audit = Audit::open(&home, "local:x/AGENT-CLI.md", masks.clone()).expect("opened");
+            for step in 0..3 {
+                let data = json!({"round": round, "step": step, "b": {"z": 1, "a": "hunter22"}});
+                audit.record("test.step", data).expect("written");
+            }
+        }
+        let path = default_path(&home);
+        (dir, path)
+    }
+
+    #[test]
+    fn a_chain_over_several_writers_verifies_and_holds_no_secret() {
+        let (_dir, path) = log();
+        assert_eq!(verify(&path).expect("whole").events, 6);
+        let text = std::fs::read_to_string(&path).expect("readable");
+        assert!(!text.contains("hunter22") && text.contains("[secret]"));
+    }
+
+    #[test]
+    fn every_change_is_noticed_at_its_line() {
+        let (_dir, path) = log();
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let lines: Vec<&str> = text.lines().collect();
+        let changed = |lines: &[String]| {
+            std::fs::write(
+                &path,
+                lines.iter().map(|l| format!("{l}\n")).collect::<String>(),
+            )
+            .expect("written");
+            verify(&path).expect_err("noticed").details["line"].clone()
+        };
+        let all: Vec<String> = lines.iter().map(|l| l.to_string()).collect();
+        let mut altered = all.clone();
+        altered[2] = altered[2].replace("\"step\":2", "\"step\":9");
+        assert_eq!(changed(&altered), 3);
+        let mut missing = all.clone();
+        missing.remove(1);
+        assert_eq!(changed(&missing), 2);
+        let mut swapped = all.clone();
+        swapped.swap(3, 4);
+        assert_eq!(changed(&swapped), 4);
+        assert_eq!(changed(&all[..5]), 6);
+        let mut repeated = all.clone();
+        repeated.push(all[5].clone());
+        assert_eq!(changed(&repeated), 7);
+    }
+
+    #[test]
+    fn what_an_agent_sends_cannot_break_the_log() {
+        let (dir, path) = log();
+        let home = Home::new(dir.path());
+        let audit = Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        let deep = (0..126).fold(json!(1), |inner, _| json!([inner]));
+        let long = "x".repeat(9 << 20);
+        for args in [deep, json!({ "text": long })] {
+            let data = json!({ "id": "t1", "name": "Edit", "args": args });
+            audit.record("tool.call", data).expect("written");
+        }
+        let id = "y".repeat(MOST_DATA);
+        audit
+            .record("tool.result", json!({ "id": id, "ok": true }))
+            .expect("written");
+        let small = json!({ "id": "t2", "args": { "list": [[["kept"]]] } });
+        audit.record("tool.call", small.clone()).expect("written");
+        drop(audit);
+        let audit = Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        audit.record("next.run", json!({})).expect("still writable");
+        assert_eq!(verify(&path).expect("whole").events, 11);
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let entries: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert!(text.len() < 2 * MOST_DATA);
+        assert_eq!(entries[7]["data"]["name"], "Edit");
+        // {"text":"…"} is eleven bytes and its text.
+        assert_eq!(entries[7]["data"]["args"]["bytes"], (9 << 20) + 11);
+        assert_eq!(entries[8]["data"]["ok"], true);
+        assert_eq!(entries[9]["data"], small);
+    }
+
+    #[test]
+    fn dates() {
+        let at = |s| rfc3339(Duration::from_millis(s));
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_400_123), "2000-02-29T00:00:00.123Z");
+        assert_eq!(at(1_767_225_599_000), "2025-12-31T23:59:59.000Z");
+    }
+
+    #[test]
+    fn a_log_that_was_moved_away_is_begun_anew() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path());
+        let open = || Audit::open(&home, "local:x", Masks::default()).expect("opened");
+        let path = default_path(&home);
+        let before = open();
+        before.record("test.one", json!({})).expect("written");
+        // Somebody holds it still, and somebody else rotates it.
+        let aside = path.with_extension("old");
+        std::fs::rename(&path, &aside).expect("moved");
+        let after = open();
+        after.record("test.two", json!({})).expect("written");
+        let text = |path: &Path| std::fs::read_to_string(path).expect("there");
+        assert!(text(&path).contains("test.two") && !text(&path).contains("test.one"));
+        assert!(text(&aside).contains("test.one") && !text(&aside).contains("test.two"));
+        assert_eq!(verify(&path).expect("whole").events, 1);
+        drop(before);
+    }
+}

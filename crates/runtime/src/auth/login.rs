@@ -1,0 +1,187 @@
+//! `login.cmd`, its completion check, and `refresh.cmd`.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use super::callback::Callback;
+use super::state::{self, State};
+use super::{login_hint, required};
+use crate::command::Finished;
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::observe::Stage;
+use crate::setup::step::{self, Check};
+use crate::setup::template;
+use crate::setup::tool::{self, Tool};
+use agentproto_manifest::views::Auth;
+use agentproto_sandbox::spawn::Stdio;
+
+/// Where a command finds the address of its callback.
+pub const CALLBACK_VARIABLE: &str = "AGENTPROTO_CALLBACK_URL";
+/// Commands that nobody sits in front of.
+const UNATTENDED: Duration = Duration::from_secs(120);
+const CALLBACK_OPEN_FOR: Duration = Duration::from_secs(600);
+/// How long a finished login may take to show.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether the completion check says that somebody is logged in; `None` without one
+/// (A29-AUTH-07).
+pub async fn completed(ctx: &Context, tool: &Tool, auth: Auth<'_>) -> Result<Option<bool>, Fault> {
+    let check = auth.node().at(&["login", "completes_when"]);
+    match step::check(&ctx.bundle, check, 15_000)? {
+        Some(check) => Ok(Some(holds(ctx, tool, &check).await?)),
+        None => Ok(None),
+    }
+}
+
+async fn holds(ctx: &Context, tool: &Tool, check: &Check<'_>) -> Result<bool, Fault> {
+    let ready = template::line(check.line, &[]);
+    let ready = ready.map_err(|why| invalid(ctx, "login", &why))?;
+    let finished = tool.run(ready, Some(check.timeout), Stdio::Pipes).await?;
+    let code = finished.exit.status.code().map(i64::from);
+    Ok(!finished.exit.timed_out && code == Some(check.exit_code))
+}
+
+fn invalid(ctx: &Context, key: &str, why: &str) -> Fault {
+    let root = ctx.bundle.root();
+    let node = root.at(&["auth", key]).unwrap_or(root);
+    ctx.bundle.invalid(node, &format!("`auth.{key}`: {why}"))
+}
+
+/// Runs the login and waits until it shows. The state is authed afterwards.
+pub async fn login(
+    ctx: &Context,
+    bin: &Path,
+    env: Vec<(OsString, OsString)>,
+    patience: Duration,
+) -> Result<(), Fault> {
+    let Some(auth) = ctx.bundle.common().auth() else {
+        return Ok(());
+    };
+    let Some((login, cmd)) = auth.login().and_then(|login| Some((login, login.cmd()?))) else {
+        return Err(required(ctx, "the bundle has no `auth.login.cmd` to run"));
+    };
+    let interactive = login.interactive().unwrap_or(false);
+    if interactive && ctx.interact.is_headless() {
+        return Err(required(
+            ctx,
+            "the login needs a person at a terminal (AIP-29 § Auth)",
+        ));
+    }
+    let _lock = state::lock(ctx).await?;
+    ctx.observer.progress(Stage::Auth, &format!("login: {cmd}"));
+    ctx.audit.record("auth.login", json!({ "cmd": cmd }))?;
+    let mut tool = Tool::new(ctx, bin);
+    tool.env = env;
+    let ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "login", &why))?;
+    let finished = if login.requires_callback_url() == Some(true) {
+        with_callback(ctx, &tool, ready).await?
+    } else {
+        let (stdio, limit) = match interactive {
+            true => (Stdio::Inherit, None),
+            false => (Stdio::Pipes, Some(UNATTENDED)),
+        };
+        tool.run(ready, limit, stdio).await?
+    };
+    if !tool::is_success(&finished) {
+        let why = format!("`{cmd}` failed: {}", tool::ending(ctx, &finished));
+        return Err(failed(ctx, &why, "upstream_error"));
+    }
+    let until = tokio::time::Instant::now() + patience;
+    let mut pause = Duration::from_millis(100);
+    while completed(ctx, &tool, auth).await? == Some(false) {
+        if tokio::time::Instant::now() + pause > until {
+            let why = format!("`{cmd}` ended, but `completes_when` does not see a login");
+            return Err(failed(ctx, &why, "upstream_error"));
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+    let mut kept = state::read(ctx)?;
+    kept.refreshed = Some(state::now());
+    kept.enter(ctx, State::Authed, "login completed")
+}
+
+/// A29-DEFCLI-06.
+fn failed(ctx: &Context, why: &str, reason: &str) -> Fault {
+    let mut fault = required(ctx, why);
+    if let Some(details) = fault.details.as_object_mut() {
+        details.insert("reason".to_owned(), reason.into());
+    }
+    fault
+}
+
+/// The command learns the address by environment; what comes back reaches it as one line on
+/// its input. A29-AUTH-06, A29-SEC-06.
+async fn with_callback(
+    ctx: &Context,
+    tool: &Tool,
+    ready: template::Ready,
+) -> Result<Finished, Fault> {
+    let callback = Callback::open(None, None, &[]).await?;
+    let url = callback.url();
+    let mut ready = ready;
+    ready.env.push((CALLBACK_VARIABLE.into(), url.into()));
+    let shown = ctx.clone();
+    let show = move |text: &str| shown.interact.show(&shown.masks.mask(text));
+    let mut started = tool.start(ready, CALLBACK_OPEN_FOR, show).await?;
+    let input = started.take_input();
+    let waiting = async {
+        let query = callback.wait(CALLBACK_OPEN_FOR).await;
+        if let (Ok(query), Some(mut input)) = (query, input) {
+            let pairs = query.iter().map(|(name, value)| {
+                ctx.masks.add(value);
+                format!("{}={}", template::percent(name), template::percent(value))
+            });
+            let line = pairs.collect::<Vec<_>>().join("&") + "\n";
+            let _ = input.write_all(line.as_bytes()).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        finished = started.finish() => Ok(finished),
+        () = waiting => Err(Fault::new(Code::AuthRequired, "the callback was given up")),
+    }
+}
+
+/// Runs `refresh.cmd` (A29-AUTH-09, A29-DEFCLI-08). A failure that is no expiry leaves the
+/// login as it is.
+pub async fn refresh(
+    ctx: &Context,
+    bin: &Path,
+    env: Vec<(OsString, OsString)>,
+) -> Result<(), Fault> {
+    let auth = ctx.bundle.common().auth();
+    let Some(cmd) = auth.and_then(|auth| auth.refresh()?.cmd()) else {
+        return Err(Fault::new(
+            Code::OptionInvalid,
+            "the bundle has no `auth.refresh.cmd` to run",
+        ));
+    };
+    ctx.observer
+        .progress(Stage::Auth, &format!("refresh: {cmd}"));
+    let mut tool = Tool::new(ctx, bin);
+    tool.env = env;
+    let ready = template::line(cmd, &[]).map_err(|why| invalid(ctx, "refresh", &why))?;
+    let finished = tool.run(ready, Some(UNATTENDED), Stdio::Pipes).await?;
+    let success = tool::is_success(&finished);
+    ctx.audit
+        .record("auth.refresh", json!({ "cmd": cmd, "ok": success }))?;
+    if success {
+        let mut kept = state::read(ctx)?;
+        kept.refreshed = Some(state::now());
+        return kept.enter(ctx, State::Authed, "refreshed");
+    }
+    let why = tool::ending(ctx, &finished);
+    if let Some(fault) = super::expired(ctx, finished.exit.status, &why) {
+        return Err(fault);
+    }
+    let what = format!("`{cmd}` failed: {why}");
+    Err(Fault::new(Code::SecretUnavailable, what)
+        .hint(login_hint(ctx))
+        .details(json!({ "reason": "upstream_error" })))
+}

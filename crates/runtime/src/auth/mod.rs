@@ -1,0 +1,396 @@
+//! Login as a state (AIP-29 § Login state machine): unknown, unauthed, authed. Secrets reach
+//! a child by its environment alone (A45-AUTH-03).
+
+pub mod callback;
+pub mod duration;
+mod login;
+pub mod state;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+pub use self::login::CALLBACK_VARIABLE;
+use self::login::PATIENCE;
+use self::state::State;
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::interact::{Kind, Question};
+use crate::observe::Stage;
+use crate::secrets::inventory::Inventory;
+use crate::secrets::resolve::{self, resolve};
+use crate::secrets::{self, oauth};
+use crate::setup;
+use crate::setup::tool::Tool;
+use agentproto_manifest::Doctype;
+use agentproto_manifest::views::Auth;
+
+/// Reserved by AIP-29 for `auth_required` (A29-OUT-08).
+const RESERVED: i32 = 4;
+
+/// Makes sure of a login and resolves the secrets; the variables for the child. The caller
+/// has checked the version: what was unknown is unauthed from here on (A29-LOGIN-02).
+pub async fn ensure(ctx: &Context, bin: &Path) -> Result<Vec<(OsString, OsString)>, Fault> {
+    // A29-OPT-04.
+    let Some(auth) = ctx.bundle.common().auth() else {
+        return Ok(Vec::new());
+    };
+    ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    let secrets = environment(ctx, "agent").await?;
+    let env = with_setup(ctx, &secrets)?;
+    let has_login = auth.login().is_some_and(|login| login.cmd().is_some());
+    let mut kept = state::read(ctx)?;
+    if kept.state == State::Unknown {
+        kept.enter(ctx, State::Unauthed, "the version check passed")?;
+    }
+    let names: Vec<&str> = names(auth).collect();
+    // One of the variables is enough: bundles list alternatives.
+    let by_variable = names
+        .iter()
+        .any(|name| secrets.iter().any(|(n, _)| n == name));
+    let needs_nothing = names.is_empty() && !has_login;
+    if !by_variable && !needs_nothing && kept.state != State::Authed {
+        let mut tool = Tool::new(ctx, bin);
+        tool.env.clone_from(&env);
+        match login::completed(ctx, &tool, auth).await? {
+            Some(true) => kept.enter(ctx, State::Authed, "the completion check passed")?,
+            _ => attempt(ctx, bin, auth, &env).await?,
+        }
+    }
+    keep_fresh(ctx, bin, auth, &env).await?;
+    Ok(secrets)
+}
+
+/// Unauthed: whoever is there is asked; else the caller hears of it at once (A29-LOGIN-05).
+async fn attempt(
+    ctx: &Context,
+    bin: &Path,
+    auth: Auth<'_>,
+    env: &[(OsString, OsString)],
+) -> Result<(), Fault> {
+    let Some(cmd) = auth.login().and_then(|login| login.cmd()) else {
+        return Err(required(ctx, "no credentials"));
+    };
+    let interactive = auth.login().and_then(|l| l.interactive()) == Some(true);
+    let wanted = if ctx.interact.is_headless() {
+        ctx.yes && !interactive
+    } else if ctx.yes {
+        true
+    } else {
+        let question = Question {
+            message: format!("You are not logged in. Run `{cmd}` now?"),
+            kind: Kind::Boolean,
+            default: Some("true".to_owned()),
+        };
+        ctx.interact.ask(&question).await? == "true"
+    };
+    match wanted {
+        true => login::login(ctx, bin, env.to_vec(), PATIENCE).await,
+        false => Err(required(ctx, "not logged in")),
+    }
+}
+
+/// A29-LOGIN-07: a refresh puts off the return to unauthed.
+async fn keep_fresh(
+    ctx: &Context,
+    bin: &Path,
+    auth: Auth<'_>,
+    env: &[(OsString, OsString)],
+) -> Result<(), Fault> {
+    let Some(every) = cadence(ctx, auth)? else {
+        return Ok(());
+    };
+    let mut kept = state::read(ctx)?;
+    if kept.refreshed.is_none() {
+        // The count begins with the first run that is logged in.
+        kept.refreshed = Some(state::now());
+        return kept.write(ctx);
+    }
+    if !kept.is_due(every) {
+        return Ok(());
+    }
+    let _lock = state::lock(ctx).await?;
+    if !state::read(ctx)?.is_due(every) {
+        return Ok(());
+    }
+    match login::refresh(ctx, bin, env.to_vec()).await {
+        Err(fault) if fault.code == Code::SecretUnavailable => {
+            ctx.observer.warning("refresh_failed", &fault.message);
+            Ok(())
+        }
+        refreshed => refreshed,
+    }
+}
+
+fn cadence(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Fault> {
+    let Some((refresh, every)) = auth.refresh().and_then(|r| Some((r, r.every()?))) else {
+        return Ok(None);
+    };
+    match duration::parse(every) {
+        Some(every) => Ok(Some(every)),
+        None => {
+            let what =
+                format!("`{every}` is no ISO-8601 duration, such as `PT24H` (AIP-29 § Auth)");
+            Err(ctx.bundle.invalid(refresh.node(), &what))
+        }
+    }
+}
+
+/// Variables of `auth.state.env`.
+fn names(auth: Auth<'_>) -> impl Iterator<Item = &str> {
+    auth.state().into_iter().flat_map(|state| state.env())
+}
+
+/// Every variable that the bundle's secrets may arrive as.
+fn all_names(auth: Auth<'_>, inventory: &Inventory) -> Vec<String> {
+    let mut out: Vec<String> = names(auth).map(str::to_owned).collect();
+    let exposed = inventory.entries.iter().flat_map(|entry| &entry.variables);
+    out.extend(exposed.map(|(name, _)| name.clone()));
+    out.retain(|name| setup::template::is_variable(name));
+    let mut seen = Vec::new();
+    out.retain(|name| match seen.contains(name) {
+        true => false,
+        false => {
+            seen.push(name.clone());
+            true
+        }
+    });
+    out
+}
+
+/// Secrets that can be had, as variables; each is masked and written down. `to` says who
+/// gets them.
+pub async fn environment(ctx: &Context, to: &str) -> Result<Vec<(OsString, OsString)>, Fault> {
+    let Some(auth) = ctx.bundle.common().auth() else {
+        return Ok(Vec::new());
+    };
+    secrets::keyring::unlock(ctx).await?;
+    let inventory = Inventory::of(&ctx.bundle)?;
+    if let Some(why) = &inventory.unread {
+        ctx.observer.warning("secrets_unread", why);
+    }
+    for entry in &inventory.entries {
+        for kind in &entry.unserved {
+            let what = format!(
+                "`{}` is exposed as `{kind}`, which is not served",
+                entry.slug
+            );
+            ctx.observer.warning("exposure_unserved", &what);
+        }
+    }
+    let mut out = Vec::new();
+    for name in all_names(auth, &inventory) {
+        if let Some(resolved) = resolve(ctx, &inventory, &name, to).await? {
+            out.push((resolved.name.into(), resolved.value));
+        }
+    }
+    Ok(out)
+}
+
+/// Commands get what setup persisted, too.
+fn with_setup(
+    ctx: &Context,
+    secrets: &[(OsString, OsString)],
+) -> Result<Vec<(OsString, OsString)>, Fault> {
+    let mut env = setup::variables(ctx)?;
+    env.extend(secrets.iter().cloned());
+    Ok(env)
+}
+
+/// Logs in, whatever the state was (A29-LOGIN-08): by the bundle's command, or where it has
+/// none, by OAuth for each secret that says where.
+pub async fn login(ctx: &Context, bin: &Path, patience: Option<Duration>) -> Result<(), Fault> {
+    ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    secrets::keyring::unlock(ctx).await?;
+    let has_command = ctx.bundle.root().at(&["auth", "login", "cmd"]).is_some();
+    let inventory = Inventory::of(&ctx.bundle)?;
+    let mut by_oauth = inventory
+        .entries
+        .iter()
+        .filter(|entry| entry.oauth.is_some());
+    if let (false, Some(first)) = (has_command, by_oauth.next()) {
+        if ctx.interact.is_headless() {
+            return Err(required(ctx, "the login needs a person with a browser"));
+        }
+        for entry in [first].into_iter().chain(by_oauth) {
+            if let Some(endpoints) = &entry.oauth {
+                let tokens = oauth::login(ctx, endpoints).await;
+                let tokens = tokens.map_err(|why| required(ctx, &why))?;
+                secrets::keep_slug(ctx, &entry.slug, tokens, true)?;
+            }
+        }
+        return Ok(());
+    }
+    let env = with_setup(ctx, &environment(ctx, "login").await?)?;
+    login::login(ctx, bin, env, patience.unwrap_or(PATIENCE)).await
+}
+
+/// Refreshes now: by the bundle's command, or the tokens that are kept.
+pub async fn refresh(ctx: &Context, bin: &Path) -> Result<(), Fault> {
+    ctx.observer.stage(Stage::Auth, &ctx.bundle.identity()?);
+    secrets::keyring::unlock(ctx).await?;
+    let _lock = state::lock(ctx).await?;
+    if ctx.bundle.root().at(&["auth", "refresh", "cmd"]).is_none() {
+        let mut renewed = false;
+        for entry in &Inventory::of(&ctx.bundle)?.entries {
+            if entry.oauth.is_some()
+                && let Some(kept) = secrets::slug(ctx, &entry.slug, "refresh")?
+            {
+                oauth::renew(ctx, entry, &kept).await?;
+                renewed = true;
+            }
+        }
+        if renewed {
+            return Ok(());
+        }
+    }
+    let env = with_setup(ctx, &environment(ctx, "refresh").await?)?;
+    login::refresh(ctx, bin, env).await
+}
+
+/// Logs out as far as we know: the next run starts from unknown. Setup stays (A29-SETUP-26).
+pub fn forget(ctx: &Context) -> Result<(), Fault> {
+    state::read(ctx)?.enter(ctx, State::Unknown, "forgotten")
+}
+
+/// Whether an ended process says that the login has run out (A29-AUTH-11); the state falls
+/// back to unauthed (A29-LOGIN-04). `output` is what it said last.
+pub fn expired(ctx: &Context, status: ExitStatus, output: &str) -> Option<Fault> {
+    let auth = ctx.bundle.common().auth()?;
+    let code = status.code()?;
+    let detected = auth.expiry().and_then(|expiry| expiry.detect());
+    let detected = detected.and_then(|text| text.strip_prefix("exit_code:")?.parse::<i32>().ok());
+    let meaning = ctx.bundle.root().at(&["output", "exit_codes"]);
+    let meaning = meaning.and_then(|codes| codes.str_at(&[&code.to_string()]));
+    let is_tool = ctx.bundle.manifest.doctype == Some(Doctype::Cli);
+    let reserved = is_tool && code == RESERVED && meaning.is_none() && detected.is_none();
+    if detected != Some(code) && meaning != Some("auth_required") && !reserved {
+        return None;
+    }
+    let said = ctx.masks.mask(output.trim()).into_owned();
+    let why = match said.is_empty() {
+        true => format!("the login has expired (exit code {code})"),
+        false => format!("the login has expired (exit code {code}): {said}"),
+    };
+    let fell =
+        state::read(ctx).and_then(|mut kept| kept.enter(ctx, State::Unauthed, "expiry detected"));
+    Some(fell.err().unwrap_or_else(|| required(ctx, &why)))
+}
+
+/// What there is to know without a login.
+pub struct Status {
+    pub state: State,
+    pub since: Option<u64>,
+    pub refreshed: Option<u64>,
+    /// When the next run refreshes, in seconds since 1970.
+    pub refresh_due: Option<u64>,
+    /// What `completes_when` says now.
+    pub check: Option<bool>,
+    /// Each variable and where its value would come from.
+    pub variables: Vec<(String, Option<String>)>,
+    pub login: Option<String>,
+}
+
+impl Status {
+    pub fn json(&self) -> Value {
+        let variables = self.variables.iter();
+        let variables = variables.map(|(name, source)| json!({ "name": name, "source": source }));
+        json!({
+            "state": self.state.as_str(),
+            "since": self.since,
+            "refreshed": self.refreshed,
+            "refresh_due": self.refresh_due,
+            "check": self.check,
+            "variables": variables.collect::<Vec<_>>(),
+            "login": self.login,
+        })
+    }
+}
+
+/// Looks, and changes nothing. Without a binary the completion check is left out.
+pub async fn status(ctx: &Context, bin: Option<&Path>) -> Result<Status, Fault> {
+    let kept = state::read(ctx)?;
+    let Some(auth) = ctx.bundle.common().auth() else {
+        return Ok(Status {
+            state: State::Authed,
+            since: None,
+            refreshed: None,
+            refresh_due: None,
+            check: None,
+            variables: Vec::new(),
+            login: None,
+        });
+    };
+    secrets::keyring::unlock(ctx).await?;
+    let inventory = Inventory::of(&ctx.bundle)?;
+    let mut variables = Vec::new();
+    for name in all_names(auth, &inventory) {
+        let source = resolve::source(ctx, &inventory, &name)?;
+        variables.push((name, source));
+    }
+    let login = auth.login().and_then(|login| login.cmd());
+    let check = match bin {
+        Some(bin) if login.is_some() => {
+            let mut tool = Tool::new(ctx, bin);
+            tool.env = with_setup(ctx, &environment(ctx, "status").await?)?;
+            login::completed(ctx, &tool, auth).await?
+        }
+        _ => None,
+    };
+    let listed: Vec<&str> = names(auth).collect();
+    let mut found = variables.iter().filter(|(_, source)| source.is_some());
+    let by_variable = found.any(|(name, _)| listed.contains(&name.as_str()));
+    let needs_nothing = listed.is_empty() && login.is_none();
+    let state = match (by_variable || needs_nothing, check) {
+        (true, _) | (_, Some(true)) => State::Authed,
+        (_, Some(false)) => State::Unauthed,
+        (false, None) => kept.state,
+    };
+    let due =
+        cadence(ctx, auth)?.and_then(|every| Some(kept.refreshed?.saturating_add(every.as_secs())));
+    Ok(Status {
+        state,
+        since: (kept.state == state).then_some(kept.since),
+        refreshed: kept.refreshed,
+        refresh_due: due,
+        check,
+        variables,
+        login: login.map(str::to_owned),
+    })
+}
+
+/// `auth_required`, with the variables and the command that would help.
+fn required(ctx: &Context, why: &str) -> Fault {
+    let auth = ctx.bundle.common().auth();
+    let names: Vec<&str> = auth.into_iter().flat_map(names).collect();
+    let login = auth.and_then(|auth| auth.login()?.cmd());
+    let missing = match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("; `{one}` is set nowhere"),
+        several => format!("; none of `{}` is set", several.join("`, `")),
+    };
+    let what = match login {
+        Some(cmd) => format!("{why}{missing}; the login is `{cmd}` (AIP-29 § Auth)"),
+        None => format!("{why}{missing} (AIP-29 § Auth)"),
+    };
+    Fault::new(Code::AuthRequired, ctx.masks.mask(&what))
+        .hint(login_hint(ctx))
+        .details(json!({ "env": names, "login": login }))
+}
+
+fn login_hint(ctx: &Context) -> String {
+    let target = ctx.bundle.dir.display();
+    let auth = ctx.bundle.common().auth();
+    let first = auth.and_then(|auth| names(auth).next());
+    let set = first.map(|name| format!("set {name}, or run `agentproto auth set {target} {name}`"));
+    let login = auth.and_then(|auth| auth.login()?.cmd());
+    let login = login.map(|_| format!("run `agentproto auth login {target}`"));
+    match (login, set) {
+        (Some(login), Some(set)) => format!("{login}; or {set}"),
+        (Some(only), None) | (None, Some(only)) => only,
+        (None, None) => "the manifest names no way to log in".to_owned(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Bundles that this binary carries, unpacked where they are wanted.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::fault::{Code, Fault};
+use crate::home::{Home, write_with_mode};
+use agentproto_mock_agents as mock;
+
+/// Names of the bundles.
+pub fn names() -> Vec<&'static str> {
+    mock::bundles().iter().map(|bundle| bundle.name).collect()
+}
+
+/// The directory of a bundle, its files written; `None` where there is none of the name.
+pub fn unpack(name: &str, home: &Home) -> Result<Option<PathBuf>, Fault> {
+    let Some(bundle) = mock::bundles().iter().find(|bundle| bundle.name == name) else {
+        return Ok(None);
+    };
+    let dir = home
+        .dir(format!("built-in/{}", env!("CARGO_PKG_VERSION")))?
+        .join(name);
+    for (path, bytes, executable) in bundle.files {
+        let file = dir.join(path);
+        let mode = if *executable { 0o700 } else { 0o600 };
+        // Another version of the same number may have written it.
+        if is_there(&file, bytes, mode) {
+            continue;
+        }
+        write_with_mode(&file, bytes, mode).map_err(|e| {
+            let what = format!(
+                "the bundled agent cannot be unpacked to `{}`: {e}",
+                file.display()
+            );
+            Fault::new(Code::StateUnwritable, what)
+                .hint("set AGENTPROTO_HOME to a directory of your own")
+        })?;
+    }
+    Ok(Some(dir))
+}
+
+fn is_there(file: &Path, bytes: &[u8], mode: u32) -> bool {
+    let usable = |found: std::fs::Metadata| found.permissions().mode() & mode == mode;
+    std::fs::metadata(file).is_ok_and(usable)
+        && std::fs::read(file).is_ok_and(|known| known == bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_lost_its_mode_or_text_is_written_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path());
+        assert_eq!(unpack("nobody", &home).expect("no fault"), None);
+        for bundle in mock::bundles() {
+            let at = unpack(bundle.name, &home)
+                .expect("unpacked")
+                .expect("there");
+            for (path, bytes, executable) in bundle.files {
+                let file = at.join(path);
+                let mode = if *executable { 0o700 } else { 0o600 };
+                let whole = |when: &str| {
+                    unpack(bundle.name, &home).expect("unpacked");
+                    let found = std::fs::metadata(&file).expect("there").permissions();
+                    assert_eq!(found.mode() & 0o777, mode, "{path} {when}");
+                    assert_eq!(std::fs::read(&file).expect("read"), *bytes, "{path} {when}");
+                };
+                whole("at first");
+                let none = PermissionsExt::from_mode(mode & 0o400);
+                std::fs::set_permissions(&file, none).expect("set");
+                whole("without its mode");
+                std::fs::write(&file, "other").expect("written");
+                whole("with another text");
+            }
+        }
+    }
+
+    #[test]
+    fn an_executable_is_one_as_soon_as_it_is_there() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("program");
+        write_with_mode(&file, b"#!", 0o700).expect("written");
+        assert!(is_there(&file, b"#!", 0o700));
+        write_with_mode(&file, b"#!", 0o600).expect("written");
+        assert!(!is_there(&file, b"#!", 0o700) && is_there(&file, b"#!", 0o600));
+    }
+}

@@ -1,0 +1,348 @@
+//! What the operator chose (AIP-9): mode, options, continuation; checked against the manifest
+//! and turned into patches, in the order bin_args → mode → options (A45-MODE-04).
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::bundle::Bundle;
+use crate::fault::{Code, Fault};
+use agentproto_manifest::views::{AgentCli, AgentOption, View};
+use agentproto_manifest::{Disk, Node, Workspace, to_json};
+use agentproto_sandbox::policy::Place;
+
+/// What a caller asks for, before the manifest was looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    pub mode: Option<String>,
+    pub options: Vec<(String, Given)>,
+    pub continuation: Option<String>,
+}
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// From a command line: read as the option's type says.
+    Text(String),
+    /// From JSON or YAML: of its own type, and no other is taken.
+    Typed(Json),
+}
+
+impl Wanted {
+    /// The `runtime.config` of an OPERATOR.md.
+    pub fn from_operator(path: &Path) -> Result<Self, Fault> {
+        let unread = |why: String| {
+            Fault::new(
+                Code::ManifestUnreadable,
+                format!("{}: {why}", path.display()),
+            )
+        };
+        let path = std::path::absolute(path).map_err(|e| unread(e.to_string()))?;
+        let doc = Workspace::new(&Disk, "/")
+            .load(&path)
+            .map_err(|e| unread(e.to_string()))?;
+        let invalid = |node: &Node, what: &str| {
+            let at = Place::new(&doc, node.span);
+            Fault::new(Code::ManifestInvalid, format!("{at}: {what}"))
+        };
+        if let Some(problem) = doc.problems.first() {
+            let at = Place::new(&doc, problem.span);
+            return Err(Fault::new(
+                Code::ManifestInvalid,
+                format!("{at}: {}", problem.message),
+            ));
+        }
+        let Some(View::Operator(operator)) = doc.view() else {
+            return Err(Fault::new(
+                Code::ManifestInvalid,
+                format!("{}: this is no OPERATOR.md (AIP-9)", path.display()),
+            ));
+        };
+        let Some(config) = operator.runtime().and_then(|runtime| runtime.config()) else {
+            return Ok(Wanted::default());
+        };
+        let text = |key: &str| match config.node().get(key) {
+            Some(node) => match node.as_str() {
+                Some(text) => Ok(Some(text.to_owned())),
+                None => Err(invalid(
+                    node,
+                    &format!("`runtime.config.{key}` must be a text"),
+                )),
+            },
+            None => Ok(None),
+        };
+        let mut options = Vec::new();
+        if let Some(node) = config.options() {
+            if !node.is_map() {
+                return Err(invalid(node, "`runtime.config.options` must be a mapping"));
+            }
+            for entry in node.entries() {
+                options.push((entry.key.to_string(), Given::Typed(to_json(&entry.value))));
+            }
+        }
+        Ok(Wanted {
+            mode: text("mode")?,
+            continuation: text("continuation")?,
+            options,
+        })
+    }
+
+    /// The other's choices where it has some: a command line beats an OPERATOR.md.
+    pub fn beaten_by(mut self, other: Wanted) -> Wanted {
+        self.options
+            .retain(|(id, _)| !other.options.iter().any(|(o, _)| o == id));
+        self.options.extend(other.options);
+        Wanted {
+            mode: other.mode.or(self.mode),
+            continuation: other.continuation.or(self.continuation),
+            options: self.options,
+        }
+    }
+}
+
+/// How prior turns reach the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    None,
+    PinnedSession,
+    Transcript,
+    NativeResume,
+}
+
+impl Strategy {
+    pub const ALL: [Strategy; 4] = [
+        Strategy::None,
+        Strategy::PinnedSession,
+        Strategy::Transcript,
+        Strategy::NativeResume,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Strategy::None => "none",
+            Strategy::PinnedSession => "pinned-session",
+            Strategy::Transcript => "transcript",
+            Strategy::NativeResume => "native-resume",
+        }
+    }
+}
+
+/// Choices that hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    /// Appended to `bin_args`, in order.
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub strategy: Strategy,
+    /// A mode and options that patch nothing: they are the agent's own, set over the wire.
+    pub wire_mode: Option<String>,
+    pub wire_options: Vec<(String, Json)>,
+}
+
+impl Chosen {
+    /// Two turns with the same patch may share a process.
+    pub fn patch(&self) -> String {
+        format!(
+            "{:?}",
+            (&self.args, &self.env, &self.wire_mode, &self.wire_options)
+        )
+    }
+}
+
+/// Checks choices against the manifest; unknown names are hard errors (A45-MODE-06,
+/// A45-OPT-09, A45-OPT-10, A45-CONT-10).
+pub fn choose(bundle: &Bundle, agent: AgentCli, wanted: &Wanted) -> Result<Chosen, Fault> {
+    let mut chosen = Chosen {
+        args: Vec::new(),
+        env: Vec::new(),
+        strategy: strategy(bundle, agent, wanted.continuation.as_deref())?,
+        wire_mode: None,
+        wire_options: Vec::new(),
+    };
+    if let Some(id) = &wanted.mode {
+        let Some(mode) = agent.modes().find(|mode| mode.id() == Some(id)) else {
+            return Err(unknown(
+                Code::ModeUnknown,
+                "mode",
+                id,
+                agent.modes().filter_map(|m| m.id()),
+            ));
+        };
+        chosen
+            .args
+            .extend(mode.bin_args_append().map(str::to_owned));
+        chosen.env.extend(variables(mode.env(), None));
+        if mode.node().get("bin_args_append").is_none() && mode.env().is_none() {
+            chosen.wire_mode = Some(id.clone());
+        }
+    }
+    for (id, _) in &wanted.options {
+        if !agent.options().any(|option| option.id() == Some(id)) {
+            return Err(unknown(
+                Code::OptionUnknown,
+                "option",
+                id,
+                agent.options().filter_map(|o| o.id()),
+            ));
+        }
+    }
+    // In the order of the manifest: the same choices always give the same command line.
+    for option in agent.options() {
+        let Some(id) = option.id() else { continue };
+        let given = wanted.options.iter().rev().find(|(wanted, _)| wanted == id);
+        let Some((_, given)) = given else { continue };
+        let value = checked(option, id, given)?;
+        if option
+            .default()
+            .is_some_and(|default| to_json(default) == value)
+        {
+            continue;
+        }
+        patch(option, id, value, &mut chosen);
+    }
+    Ok(chosen)
+}
+
+fn patch(option: AgentOption, id: &str, value: Json, chosen: &mut Chosen) {
+    let text = match &value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let filled = option
+        .bin_args_template()
+        .map(|word| word.replace("{value}", &text));
+    chosen.args.extend(filled);
+    if value == Json::Bool(true) {
+        chosen
+            .args
+            .extend(option.bin_args_append_when_true().map(str::to_owned));
+    }
+    chosen.env.extend(variables(option.env(), Some(&text)));
+    let has = |key: &str| option.node().has(key);
+    if !has("bin_args_template") && !has("bin_args_append_when_true") && !has("env") {
+        chosen.wire_options.push((id.to_owned(), value));
+    }
+}
+
+fn variables(env: Option<&Node>, value: Option<&str>) -> Vec<(String, String)> {
+    let entries = env.map_or(&[][..], Node::entries);
+    let pair = |entry: &agentproto_manifest::Entry| {
+        let text = match to_json(&entry.value) {
+            Json::String(text) => text,
+            other => other.to_string(),
+        };
+        let text = match value {
+            Some(value) => text.replace("{value}", value),
+            None => text,
+        };
+        (entry.key.to_string(), text)
+    };
+    entries.iter().map(pair).collect()
+}
+
+/// The value in the option's own type, within its bounds.
+fn checked(option: AgentOption, id: &str, given: &Given) -> Result<Json, Fault> {
+    let wrong = |what: String| {
+        let fault = Fault::new(
+            Code::OptionInvalid,
+            format!("the option `{id}` {what} (AIP-45, Options)"),
+        );
+        match option.description() {
+            Some(text) => fault.hint(text.to_owned()),
+            None => fault,
+        }
+    };
+    let kind = option.kind().unwrap_or("string");
+    let value = match (given, kind) {
+        (Given::Text(text), "boolean") => match text.as_str() {
+            "true" => Json::Bool(true),
+            "false" => Json::Bool(false),
+            _ => return Err(wrong(format!("is true or false, not `{text}`"))),
+        },
+        (Given::Text(text), "integer") => match text.parse::<i64>() {
+            Ok(number) => number.into(),
+            Err(_) => return Err(wrong(format!("is a whole number, not `{text}`"))),
+        },
+        (Given::Text(text), _) => text.as_str().into(),
+        (Given::Typed(value), _) => value.clone(),
+    };
+    match (kind, &value) {
+        ("boolean", Json::Bool(_)) => {}
+        ("integer", Json::Number(number)) => {
+            let Some(number) = number.as_i64() else {
+                return Err(wrong(format!("is a whole number, not {value}")));
+            };
+            if option.min().is_some_and(|min| number < min)
+                || option.max().is_some_and(|max| number > max)
+            {
+                let edge = |edge: Option<i64>| edge.map_or("any".to_owned(), |e| e.to_string());
+                return Err(wrong(format!(
+                    "lies between {} and {}, so {number} is out of bounds",
+                    edge(option.min()),
+                    edge(option.max())
+                )));
+            }
+        }
+        ("enum", Json::String(text)) => {
+            if !option.values().any(|known| known == text) {
+                let known: Vec<&str> = option.values().collect();
+                return Err(wrong(format!(
+                    "is one of {}, not `{text}`",
+                    known.join(", ")
+                )));
+            }
+        }
+        ("string", Json::String(_)) => {}
+        _ => return Err(wrong(format!("is of type {kind}, and {value} is not"))),
+    }
+    if value.as_str().is_some_and(|text| text.contains('\0')) {
+        return Err(wrong("cannot hold a zero byte".to_owned()));
+    }
+    Ok(value)
+}
+
+fn strategy(bundle: &Bundle, agent: AgentCli, wanted: Option<&str>) -> Result<Strategy, Fault> {
+    let declared = agent.continuation();
+    let supported: Vec<&str> = declared.map_or_else(|| vec!["none"], |c| c.supported().collect());
+    let id = wanted.or_else(|| declared?.default()).unwrap_or("none");
+    if !supported.contains(&id) {
+        return Err(Fault::new(
+            Code::ContinuationUnsupported,
+            format!(
+                "the continuation `{id}` is not among those that the agent supports: {} (AIP-45, Continuation)",
+                supported.join(", ")
+            ),
+        ));
+    }
+    let known = Strategy::ALL.into_iter().find(|s| s.as_str() == id);
+    let Some(strategy) = known else {
+        return Err(Fault::new(
+            Code::ContinuationUnsupported,
+            format!("the continuation `{id}` is unknown to this runner"),
+        ));
+    };
+    let resumable = agent.capabilities().and_then(|c| c.resumable()) == Some(true);
+    if strategy == Strategy::NativeResume && !resumable {
+        let node = declared.map_or(bundle.root(), |c| c.node());
+        return Err(bundle.fault(
+            Code::CapabilityMismatch,
+            node,
+            "native-resume needs `capabilities.resumable: true` (AIP-45, Continuation)",
+        ));
+    }
+    Ok(strategy)
+}
+
+fn unknown<'k>(code: Code, what: &str, id: &str, known: impl Iterator<Item = &'k str>) -> Fault {
+    let known: Vec<&str> = known.collect();
+    let near = known
+        .iter()
+        .filter(|k| strsim::jaro_winkler(k, id) > 0.8)
+        .max_by(|a, b| strsim::jaro_winkler(a, id).total_cmp(&strsim::jaro_winkler(b, id)));
+    let fault = Fault::new(code, format!("the agent has no {what} `{id}`"));
+    match (near, known.is_empty()) {
+        (Some(near), _) => fault.hint(format!("did you mean `{near}`?")),
+        (None, false) => fault.hint(format!("it has {}", known.join(", "))),
+        (None, true) => fault.hint(format!("its manifest declares no {what}s")),
+    }
+}

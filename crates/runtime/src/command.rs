@@ -1,0 +1,453 @@
+//! Commands of a bundle, each under its sandbox: version checks, setup steps, logins, and the
+//! agent itself.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::context::{Context, Sandboxing};
+use crate::fault::{Code, Fault};
+use agentproto_sandbox::confined::{self, Confined, Prepared, StartError};
+use agentproto_sandbox::egress::audit::Entry;
+use agentproto_sandbox::egress::{AuditSink, SystemResolver};
+use agentproto_sandbox::plan::{Plan, Raw, unconfined};
+use agentproto_sandbox::policy::{self, Exec, Policy, Target};
+use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Options, Piece, Stdio};
+use agentproto_sandbox::{Standing, backend};
+
+/// What a command may print before the rest is dropped.
+const MOST_OUTPUT: usize = 1 << 20;
+
+/// A line of a manifest that is to be executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Plain words: executed as they are.
+    Words(Vec<String>),
+    /// It uses the shell's language: pipes, variables, several commands.
+    Shell(String),
+}
+
+impl Line {
+    /// Splits a line as a shell would, where nothing but words and quotes is in it.
+    pub fn parse(text: &str) -> Result<Line, String> {
+        if uses_shell(text) {
+            return Ok(Line::Shell(text.to_owned()));
+        }
+        match shell_words::split(text) {
+            Ok(words) if words.is_empty() => Err("the command is empty".to_owned()),
+            Ok(words) => Ok(Line::Words(words)),
+            Err(_) => Err("a quote in the command does not close".to_owned()),
+        }
+    }
+}
+
+/// Whether anything outside of quotes means something to a shell but not to us.
+fn uses_shell(text: &str) -> bool {
+    let mut quote = None;
+    let mut chars = text.chars();
+    let mut at_start = true;
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (None | Some('"'), '\\') => {
+                chars.next();
+            }
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), _) => {}
+            (_, '$' | '`') => return true,
+            (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '[' | '#' | '\n') => {
+                return true;
+            }
+            (None, '~') if at_start => return true,
+            _ => {}
+        }
+        at_start = quote.is_none() && c.is_whitespace();
+    }
+    false
+}
+
+/// A command with what it gets.
+pub struct Command {
+    /// The program as named, then its arguments.
+    pub argv: Vec<OsString>,
+    /// Wins over what the policy passes and sets.
+    pub env: Vec<(OsString, OsString)>,
+    pub timeout: Option<Duration>,
+    pub stdio: Stdio,
+}
+
+impl Command {
+    pub fn new(argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Command {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            timeout: None,
+            stdio: Stdio::Pipes,
+        }
+    }
+
+    /// A line of the manifest; the shell runs what uses its language.
+    pub fn line(line: Line) -> Self {
+        match line {
+            Line::Words(words) => Command::new(words),
+            Line::Shell(text) => Command::new(["/bin/sh", "-c", &text]),
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Finished {
+    pub exit: Exit,
+    /// The beginning of its output, at most a mebibyte.
+    pub stdout: Vec<u8>,
+    /// The end of its errors.
+    pub stderr: String,
+}
+
+/// Something that stands ready to be started.
+pub struct Launch {
+    what: What,
+    /// The working directory as the child sees it.
+    pub cwd: PathBuf,
+    /// What the child may do with files; `None` without a sandbox.
+    pub policy: Option<Policy>,
+}
+
+impl Launch {
+    /// It may run as long as it likes.
+    pub fn without_timeout(&mut self) {
+        if let What::Confined(prepared) = &mut self.what {
+            prepared.without_timeout();
+        }
+    }
+}
+
+enum What {
+    Confined(Box<Prepared>),
+    Open(Box<Plan>),
+}
+
+/// A started command; its way out of the sandbox lives as long as it.
+pub enum Started {
+    Confined(Box<Confined>),
+    Open(Box<Child>),
+}
+
+impl Started {
+    pub fn child(&mut self) -> &mut Child {
+        match self {
+            Started::Confined(confined) => &mut confined.child,
+            Started::Open(child) => child,
+        }
+    }
+
+    pub async fn wait(&mut self) -> Exit {
+        match self {
+            Started::Confined(confined) => confined.wait().await,
+            Started::Open(child) => child.wait().await,
+        }
+    }
+
+    /// End of input, SIGTERM, five seconds, SIGKILL (A45-LIFE-09).
+    pub async fn stop(&mut self) -> Exit {
+        match self {
+            Started::Confined(confined) => confined.stop().await,
+            Started::Open(child) => child.stop().await,
+        }
+    }
+}
+
+impl Context {
+    /// Resolves the policy for a command, and refuses what cannot be enforced. Nothing runs.
+    pub fn prepare(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+    ) -> Result<Launch, Fault> {
+        let around = self.surroundings(env);
+        let Some((name, rest)) = argv.split_first() else {
+            return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
+        };
+        let program = around.find(name)?;
+        let argv: Vec<OsString> = [program.into_os_string()]
+            .into_iter()
+            .chain(rest.iter().cloned())
+            .collect();
+        let resolved = Target::load(self.bundle.path())
+            .and_then(|target| policy::resolve(&target, &around, &argv));
+        match self.sandboxing {
+            Sandboxing::Auto => confine(resolved?, &argv),
+            Sandboxing::Off => {
+                let env = match resolved {
+                    Ok(policy) => policy.env,
+                    Err(_) => policy::basic_environment(&around),
+                };
+                Ok(open(&argv, &env, &self.cwd))
+            }
+        }
+    }
+
+    /// A command that a confined agent asks for: under the agent's own policy, which it cannot
+    /// widen by what it names. The program is looked for where the agent itself could run it.
+    pub fn prepare_within(
+        &self,
+        policy: &Policy,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+    ) -> Result<Launch, Fault> {
+        let mut policy = policy.clone();
+        let Some((name, rest)) = argv.split_first() else {
+            return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
+        };
+        if let Exec::Listed {
+            fork: false,
+            clause,
+            ..
+        } = &policy.exec
+        {
+            let what = format!("the sandbox forbids new processes: `{}`", clause.text);
+            return Err(Fault::new(Code::SpawnFailed, what));
+        }
+        let program = policy.program(name, cwd).ok_or_else(|| {
+            let what = format!(
+                "`{}` is no program that the sandbox lets run",
+                name.to_string_lossy()
+            );
+            Fault::new(Code::ProgramNotFound, what)
+        })?;
+        let argv: Vec<OsString> = [program.into_os_string()]
+            .into_iter()
+            .chain(rest.iter().cloned())
+            .collect();
+        for (name, value) in env {
+            policy.env.retain(|(known, _)| known != name);
+            policy.env.push((name.clone(), value.clone()));
+        }
+        policy.cwd = cwd.to_owned();
+        confine(policy, &argv)
+    }
+
+    /// As `prepare_within`, for an agent that runs without a sandbox.
+    pub fn prepare_open(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+    ) -> Result<Launch, Fault> {
+        let mut launch = self.prepare(argv, env)?;
+        if let What::Open(plan) = &mut launch.what {
+            plan.cwd = Raw::from(cwd);
+        }
+        Ok(launch)
+    }
+
+    /// Starts what was prepared.
+    pub async fn launch(&self, launch: Launch, options: Options) -> Result<Started, Fault> {
+        match launch.what {
+            What::Confined(prepared) => {
+                let sink = Arc::new(Egress(self.clone()));
+                confined::start(*prepared, options, Arc::new(SystemResolver), sink)
+                    .await
+                    .map(|confined| Started::Confined(Box::new(confined)))
+                    .map_err(not_started)
+            }
+            What::Open(plan) => spawn::spawn(&plan, options)
+                .await
+                .map(|child| Started::Open(Box::new(child)))
+                .map_err(|e| not_started(e.into())),
+        }
+    }
+
+    /// Runs a command of the bundle to its end.
+    pub async fn run(&self, command: Command) -> Result<Finished, Fault> {
+        let launch = self.prepare(&command.argv, &command.env)?;
+        let options = Options {
+            stdio: command.stdio,
+            timeout: command.timeout,
+            bounds: Bounds {
+                line: MOST_OUTPUT,
+                waiting: 2 * MOST_OUTPUT,
+            },
+            ..Options::default()
+        };
+        let mut started = self.launch(launch, options).await?;
+        Ok(finish(&mut started, &mut |_| {}).await)
+    }
+
+    /// Runs a program of the host that is none of the bundle's, such as a package manager:
+    /// the declared sandbox is not about it, but nothing of it outlives us either.
+    pub async fn run_host(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+        options: Options,
+    ) -> Result<Finished, Fault> {
+        self.run_host_heard(argv, env, cwd, options, &mut |_| {})
+            .await
+    }
+
+    /// As `run_host`; `heard` gets each line of standard output as it comes.
+    pub async fn run_host_heard(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+        options: Options,
+        heard: &mut (dyn FnMut(&[u8]) + Send),
+    ) -> Result<Finished, Fault> {
+        let mut started = self.start_host(argv, env, cwd, options).await?;
+        Ok(finish(&mut started, heard).await)
+    }
+
+    /// As `run_host`, for who wants to talk with it.
+    pub async fn start_host(
+        &self,
+        argv: &[OsString],
+        env: &[(OsString, OsString)],
+        cwd: &Path,
+        options: Options,
+    ) -> Result<Started, Fault> {
+        let around = self.surroundings(env);
+        let Some((name, rest)) = argv.split_first() else {
+            return Err(Fault::new(Code::SpawnFailed, "there is no command to run"));
+        };
+        let argv: Vec<OsString> = [around.find(name)?.into_os_string()]
+            .into_iter()
+            .chain(rest.iter().cloned())
+            .collect();
+        let plan = unconfined(&argv, &policy::basic_environment(&around), cwd);
+        let child = spawn::spawn(&plan, options)
+            .await
+            .map_err(|e| not_started(e.into()))?;
+        Ok(Started::Open(Box::new(child)))
+    }
+}
+
+/// Closes the input, takes what comes, and waits for the end.
+pub(super) async fn finish(
+    started: &mut Started,
+    heard: &mut (dyn FnMut(&[u8]) + Send),
+) -> Finished {
+    let child = started.child();
+    child.stdin = None;
+    let mut stdout = Vec::new();
+    if let Some(mut lines) = child.stdout.take() {
+        while let Some(piece) = lines.next().await {
+            let (bytes, ended) = match piece {
+                Piece::Line { bytes, ended } => (bytes, ended),
+                Piece::TooLong { start, .. } => (start, true),
+                Piece::Gap { .. } => continue,
+            };
+            heard(&bytes);
+            let room = MOST_OUTPUT.saturating_sub(stdout.len());
+            stdout.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+            if ended && stdout.len() < MOST_OUTPUT {
+                stdout.push(b'\n');
+            }
+        }
+    }
+    let exit = started.wait().await;
+    let child = started.child();
+    child.stderr.finish().await;
+    Finished {
+        exit,
+        stdout,
+        stderr: child.stderr.text(),
+    }
+}
+
+fn confine(policy: Policy, argv: &[OsString]) -> Result<Launch, Fault> {
+    let backend = backend::choose(None);
+    let prepared = confined::prepare(&policy, argv, &backend).map_err(not_started)?;
+    Ok(Launch {
+        what: What::Confined(Box::new(prepared)),
+        cwd: policy.cwd.clone(),
+        policy: Some(policy),
+    })
+}
+
+fn open(argv: &[OsString], env: &[(OsString, OsString)], cwd: &Path) -> Launch {
+    Launch {
+        what: What::Open(Box::new(unconfined(argv, env, cwd))),
+        cwd: cwd.to_owned(),
+        policy: None,
+    }
+}
+
+/// Why nothing was executed.
+fn not_started(error: StartError) -> Fault {
+    match &error {
+        StartError::Unenforceable(list) => {
+            let open = list.iter().filter_map(|a| match &a.standing {
+                Standing::Unenforceable { why } => {
+                    Some(json!({ "clause": a.clause.text, "why": why }))
+                }
+                Standing::Enforced { .. } => None,
+            });
+            let clauses: Vec<_> = open.collect();
+            Fault::new(Code::SandboxUnenforceable, error.to_string())
+                .hint("`agentproto sandbox explain TARGET` shows each clause; `--sandbox off` runs without, at your own risk")
+                .details(json!({ "clauses": clauses }))
+        }
+        _ => Fault::new(Code::SpawnFailed, error.to_string()),
+    }
+}
+
+/// Every decision of the egress proxy goes into the audit log.
+struct Egress(Context);
+
+impl AuditSink for Egress {
+    fn record(&self, entry: &Entry) -> std::io::Result<()> {
+        let data = serde_json::to_value(entry)?;
+        let recorded = self.0.audit.record("network.egress", data);
+        recorded.map_err(std::io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_words_need_no_shell() {
+        let words = |text: &str| match Line::parse(text) {
+            Ok(Line::Words(words)) => words,
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(words("gh --version"), ["gh", "--version"]);
+        assert_eq!(
+            words("a 'b c' \"d | e\" f\\ g"),
+            ["a", "b c", "d | e", "f g"]
+        );
+        assert_eq!(words("x a~b 'it''s $HOME'"), ["x", "a~b", "its $HOME"]);
+    }
+
+    #[test]
+    fn what_the_shell_means_goes_to_the_shell() {
+        for text in [
+            "a | b",
+            "a && b",
+            "a; b",
+            "a > f",
+            "echo $HOME",
+            "ls *",
+            "cat ~/x",
+            "\"$x\"",
+            "`id`",
+            "(a)",
+        ] {
+            assert_eq!(
+                Line::parse(text),
+                Ok(Line::Shell(text.to_owned())),
+                "{text}"
+            );
+        }
+        assert!(Line::parse("").is_err() && Line::parse("a 'b").is_err());
+    }
+}

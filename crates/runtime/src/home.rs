@@ -1,0 +1,205 @@
+//! `$AGENTPROTO_HOME`: everything that outlives a run. Directories 0700, files 0600, written
+//! whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::fault::{Code, Fault};
+
+#[derive(Clone, Debug)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Home { root: root.into() }
+    }
+
+    /// `$AGENTPROTO_HOME`, or `~/.agentproto`.
+    pub fn from_env() -> Result<Self, Fault> {
+        let named = |name| std::env::var_os(name).map(PathBuf::from);
+        let root = named("AGENTPROTO_HOME").filter(|p| !p.as_os_str().is_empty());
+        let root = root.or_else(|| Some(named("HOME")?.join(".agentproto")));
+        match root.and_then(|root| std::path::absolute(root).ok()) {
+            Some(root) => Ok(Home { root }),
+            None => Err(Fault::new(
+                Code::StateUnwritable,
+                "there is no directory for the state: neither AGENTPROTO_HOME nor HOME is set",
+            )
+            .hint("set AGENTPROTO_HOME to a directory of your own")),
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// A directory of ours, made where it is missing; nobody else looks into it.
+    pub fn dir(&self, below: impl AsRef<Path>) -> Result<PathBuf, Fault> {
+        let path = self.path(below);
+        make_dir(&path).map_err(|e| unwritable(&path, &e))?;
+        Ok(path)
+    }
+
+    /// Replaces a file by a whole new one.
+    pub fn write(&self, below: impl AsRef<Path>, bytes: &[u8]) -> Result<(), Fault> {
+        let path = self.path(below);
+        write_private(&path, bytes).map_err(|e| unwritable(&path, &e))
+    }
+
+    /// What a file holds; `None` where there is none.
+    pub fn read(&self, below: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Fault> {
+        let path = self.path(below);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(unwritable(&path, &e)),
+        }
+    }
+
+    /// Holds a named lock while the guard lives; others wait.
+    pub fn lock(&self, name: &str) -> Result<Lock, Fault> {
+        let dir = self.dir("locks")?;
+        let path = dir.join(format!("{name}.lock"));
+        let held = lock_file(&path, libc::LOCK_EX).map_err(|e| unwritable(&path, &e))?;
+        held.ok_or_else(|| unwritable(&path, &io::Error::from(io::ErrorKind::WouldBlock)))
+    }
+
+    /// As `lock`, without waiting: `None` while another process holds it.
+    pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, Fault> {
+        let dir = self.dir("locks")?;
+        let path = dir.join(format!("{name}.lock"));
+        lock_file(&path, libc::LOCK_EX | libc::LOCK_NB).map_err(|e| unwritable(&path, &e))
+    }
+}
+
+/// Released when it is dropped.
+pub struct Lock {
+    _file: File,
+}
+
+/// `None` where it is held, and the caller does not want to wait.
+fn lock_file(path: &Path, how: libc::c_int) -> io::Result<Option<Lock>> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
+    loop {
+        // SAFETY: a descriptor of ours.
+        if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
+            return Ok(Some(Lock { _file: file }));
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => return Ok(None),
+            _ => return Err(error),
+        }
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Fault {
+    let what = format!("the state in `{}` cannot be used: {error}", path.display());
+    let hint = match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => "the disk is full: make room and run again",
+        _ => "check the directory's owner and mode, or set AGENTPROTO_HOME",
+    };
+    Fault::new(Code::StateUnwritable, what).hint(hint)
+}
+
+pub fn make_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+/// Written beside, then put in place: a reader sees the old file or the new one.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, 0o600)
+}
+
+/// The mode is set before the file is in place: who is killed in between leaves no half of it.
+pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    make_dir(dir)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = dir.join(format!(".{name}.{}.{}", std::process::id(), unique()));
+    let written = (|| {
+        let mut file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(&beside)?;
+        file.write_all(bytes)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+/// A number that no other call of this process gets.
+pub fn unique() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_is_private_and_replaced_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path().join("state"));
+        assert_eq!(home.read("a/b.json").expect("readable"), None);
+        home.write("a/b.json", b"1").expect("written");
+        home.write("a/b.json", b"2").expect("written");
+        assert_eq!(
+            home.read("a/b.json").expect("readable"),
+            Some(b"2".to_vec())
+        );
+        let mode = |p: PathBuf| fs::metadata(p).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(home.path("a/b.json")), 0o600);
+        assert_eq!(mode(home.path("a")), 0o700);
+        assert_eq!(fs::read_dir(home.path("a")).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_not_given_twice() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path());
+        let held = home.try_lock("x").expect("usable");
+        assert!(held.is_some());
+        assert!(home.try_lock("x").expect("usable").is_none());
+        assert!(home.try_lock("y").expect("usable").is_some());
+        drop(held);
+        assert!(home.try_lock("x").expect("usable").is_some());
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_written_is_a_typed_fault() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("file");
+        fs::write(&file, "").expect("written");
+        let fault = Home::new(&file)
+            .write("x", b"1")
+            .expect_err("a file is no directory");
+        assert_eq!(fault.code, Code::StateUnwritable);
+    }
+}

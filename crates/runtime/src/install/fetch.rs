@@ -1,0 +1,390 @@
+//! Files from the network: https only (http to this machine alone), bounded in size, time
+//! and redirects, hashed as they come. What has the wrong digest is gone before anybody
+//! could use it (A29-INSTALL-17, A29-SEC-02).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fluent_uri::{Uri, UriRef};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::context::Context;
+use crate::observe::Stage;
+
+const MOST_REDIRECTS: usize = 10;
+/// From the first byte of the request to the last of the answer.
+const LONGEST: Duration = Duration::from_secs(20 * 60);
+/// A server that says nothing for so long says nothing more.
+const IDLE: Duration = Duration::from_secs(90);
+/// Between two words to whoever watches.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// What to fetch, and how much of it.
+pub struct Wanted {
+    pub url: String,
+    pub sha256: Option<String>,
+    pub most: u64,
+    /// Created; removed again on any failure.
+    pub to: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}")]
+    Network(String),
+    #[error("the SHA-256 of `{url}` is {found}, and the manifest says {wanted}")]
+    Digest {
+        url: String,
+        found: String,
+        wanted: String,
+    },
+    #[error("what was fetched cannot be written: {0}")]
+    Disk(#[source] io::Error),
+}
+
+/// Whether a URL may be fetched at all; `secure` where the one before was https.
+pub fn check_url(text: &str, secure: bool) -> Result<(), String> {
+    let Ok(uri) = Uri::parse(text) else {
+        return Err(format!("`{text}` is no URL"));
+    };
+    let Some(authority) = uri.authority() else {
+        return Err(format!("`{text}` names no host"));
+    };
+    if authority.userinfo().is_some() {
+        return Err("a URL with a user or a password in it is not fetched".to_owned());
+    }
+    let host = authority.host();
+    match uri.scheme().as_str() {
+        "https" if !host.is_empty() => Ok(()),
+        "http" if secure => Err(format!(
+            "a redirect from https to http://{host} is not followed"
+        )),
+        "http" if is_loopback(host) => Ok(()),
+        "http" => Err(format!(
+            "http://{host} can be changed by anybody on the way: only https is fetched"
+        )),
+        other => Err(format!("`{other}:` is not fetched, only https")),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|a| a.is_loopback())
+}
+
+/// Fetches a file; whoever watches hears how far it is.
+pub async fn fetch(ctx: &Context, wanted: Wanted) -> Result<(), FetchError> {
+    let proxy = Proxies::of(ctx);
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let guard = CancelOnDrop(Arc::clone(&cancelled));
+    let url = wanted.url.clone();
+    let to = wanted.to.clone();
+    let (say, mut told) = mpsc::unbounded_channel();
+    let (done, outcome) = tokio::sync::oneshot::channel();
+    // A thread of its own: nobody has to wait for it when the caller has gone.
+    let started = std::thread::Builder::new()
+        .name("fetch".to_owned())
+        .spawn(move || {
+            let job = Job {
+                wanted: &wanted,
+                proxy: &proxy,
+                cancelled: &cancelled,
+                say: &say,
+            };
+            let result = job.run();
+            if result.is_err() {
+                let _ = std::fs::remove_file(&wanted.to);
+            }
+            let _ = done.send(result);
+        });
+    started.map_err(FetchError::Disk)?;
+    loop {
+        match tokio::time::timeout(IDLE, told.recv()).await {
+            Ok(Some((bytes, total))) => {
+                ctx.observer.progress(Stage::Install, &amount(bytes, total));
+            }
+            Ok(None) => break,
+            Err(_) => {
+                let _ = std::fs::remove_file(&to);
+                let seconds = IDLE.as_secs();
+                return Err(FetchError::Network(format!(
+                    "`{url}` gave nothing for {seconds} s"
+                )));
+            }
+        }
+    }
+    let result = outcome.await;
+    drop(guard);
+    result.unwrap_or_else(|_| Err(FetchError::Network(format!("`{url}` was not fetched"))))
+}
+
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn amount(bytes: u64, total: Option<u64>) -> String {
+    let shown = |n: u64| match n {
+        0..=1023 => format!("{n} bytes"),
+        1024..=1_048_575 => format!("{:.1} KiB", n as f64 / 1024.0),
+        _ => format!("{:.1} MiB", n as f64 / 1_048_576.0),
+    };
+    match total {
+        Some(total) if total > bytes => format!("{} of {}", shown(bytes), shown(total)),
+        _ => format!("{} fetched", shown(bytes)),
+    }
+}
+
+struct Job<'a> {
+    wanted: &'a Wanted,
+    proxy: &'a Proxies,
+    cancelled: &'a AtomicBool,
+    say: &'a mpsc::UnboundedSender<(u64, Option<u64>)>,
+}
+
+impl Job<'_> {
+    fn run(&self) -> Result<(), FetchError> {
+        let deadline = Instant::now() + LONGEST;
+        let mut url = self.wanted.url.clone();
+        let mut secure = false;
+        for _ in 0..=MOST_REDIRECTS {
+            check_url(&url, secure).map_err(FetchError::Refused)?;
+            secure = url.starts_with("https:");
+            let mut response = self.ask(&url, deadline)?;
+            let status = response.status();
+            if !status.is_redirection() {
+                if !status.is_success() {
+                    return Err(FetchError::Network(format!(
+                        "`{}` answered {status}",
+                        self.wanted.url
+                    )));
+                }
+                let total = response.body().content_length();
+                return self.save(response.body_mut().as_reader(), total);
+            }
+            let location = response.headers().get("location");
+            let next = location.and_then(|l| l.to_str().ok());
+            url = next.and_then(|next| resolve(&url, next)).ok_or_else(|| {
+                FetchError::Network(format!(
+                    "`{}` answered {status} without a place to go to",
+                    self.wanted.url
+                ))
+            })?;
+        }
+        Err(FetchError::Network(format!(
+            "`{}` redirects more than {MOST_REDIRECTS} times",
+            self.wanted.url
+        )))
+    }
+
+    fn ask(
+        &self,
+        url: &str,
+        deadline: Instant,
+    ) -> Result<ureq::http::Response<ureq::Body>, FetchError> {
+        let network = |e: ureq::Error| {
+            FetchError::Network(format!("`{}` was not fetched: {e}", self.wanted.url))
+        };
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::PlatformVerifier)
+            .build();
+        let config = ureq::config::Config::builder()
+            .tls_config(tls)
+            .proxy(self.proxy.towards(url).map_err(network)?)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            // The digest is over the bytes as they lie on the server.
+            .accept_encoding("identity")
+            .user_agent(concat!("agentproto/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(Duration::from_secs(30)))
+            .timeout_recv_response(Some(Duration::from_secs(60)))
+            .timeout_global(Some(deadline.saturating_duration_since(Instant::now())))
+            .build();
+        let agent = ureq::Agent::new_with_config(config);
+        agent.get(url).call().map_err(network)
+    }
+
+    fn save(&self, mut body: impl Read, total: Option<u64>) -> Result<(), FetchError> {
+        let too_much = || {
+            FetchError::Refused(format!(
+                "`{}` is larger than {} MiB",
+                self.wanted.url,
+                self.wanted.most >> 20
+            ))
+        };
+        if total.is_some_and(|total| total > self.wanted.most) {
+            return Err(too_much());
+        }
+        let mut file = create(&self.wanted.to).map_err(FetchError::Disk)?;
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 64 << 10];
+        let mut read = 0;
+        let mut last_told = Instant::now();
+        loop {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(FetchError::Network("cancelled".to_owned()));
+            }
+            let n = body.read(&mut buffer).map_err(|e| {
+                FetchError::Network(format!("`{}` broke off: {e}", self.wanted.url))
+            })?;
+            if n == 0 {
+                break;
+            }
+            read += n as u64;
+            if read > self.wanted.most {
+                return Err(too_much());
+            }
+            let chunk = buffer.get(..n).unwrap_or_default();
+            hasher.update(chunk);
+            file.write_all(chunk).map_err(FetchError::Disk)?;
+            if last_told.elapsed() >= TELL_EVERY {
+                last_told = Instant::now();
+                let _ = self.say.send((read, total));
+            }
+        }
+        if total.is_some_and(|total| total != read) {
+            return Err(FetchError::Network(format!(
+                "`{}` broke off after {read} bytes",
+                self.wanted.url
+            )));
+        }
+        let _ = self.say.send((read, total));
+        let found = format!("{:x}", hasher.finalize());
+        match &self.wanted.sha256 {
+            Some(wanted) if *wanted != found => Err(FetchError::Digest {
+                url: self.wanted.url.clone(),
+                found,
+                wanted: wanted.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Where a `Location` leads.
+fn resolve(base: &str, location: &str) -> Option<String> {
+    let base = Uri::parse(base).ok()?;
+    let base = base.strip_fragment();
+    let target = UriRef::parse(location).ok()?;
+    Some(target.resolve_against(&base).ok()?.to_string())
+}
+
+/// The caller's proxies, as programs agree on them.
+struct Proxies {
+    https: Option<String>,
+    none: Vec<String>,
+}
+
+impl Proxies {
+    fn of(ctx: &Context) -> Proxies {
+        let variable = |names: &[&str]| {
+            names.iter().find_map(|name| {
+                let value = ctx.variable(name)?.to_str()?;
+                (!value.is_empty()).then(|| value.to_owned())
+            })
+        };
+        let none = variable(&["no_proxy", "NO_PROXY"]).unwrap_or_default();
+        Proxies {
+            https: variable(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+            none: none
+                .split(',')
+                .map(|host| host.trim().trim_start_matches('.').to_ascii_lowercase())
+                .filter(|host| !host.is_empty())
+                .collect(),
+        }
+    }
+
+    fn towards(&self, url: &str) -> Result<Option<ureq::Proxy>, ureq::Error> {
+        let uri = Uri::parse(url).ok();
+        let host = uri.and_then(|u| Some(u.authority()?.host().to_ascii_lowercase()));
+        let host = host.unwrap_or_default();
+        let direct = |none: &String| {
+            none == "*"
+                || host == *none
+                || host
+                    .strip_suffix(none.as_str())
+                    .is_some_and(|rest| rest.ends_with('.'))
+        };
+        match &self.https {
+            Some(proxy) if !is_loopback(&host) && !self.none.iter().any(direct) => {
+                ureq::Proxy::new(proxy).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_https_and_this_machine() {
+        for url in [
+            "https://example.com/a",
+            "http://127.0.0.1:80/a",
+            "http://localhost/a",
+            "http://[::1]:9/a",
+        ] {
+            assert_eq!(check_url(url, false), Ok(()), "{url}");
+        }
+        for url in [
+            "http://example.com/a",
+            "http://127.0.0.1.example.com/a",
+            "file:///etc/passwd",
+            "ftp://example.com/a",
+            "https:///a",
+            "a",
+            "",
+            "https://user:word@example.com/",
+        ] {
+            assert!(check_url(url, false).is_err(), "{url}");
+        }
+        assert!(check_url("http://127.0.0.1/a", true).is_err());
+    }
+
+    #[test]
+    fn locations_are_resolved() {
+        let to = |location| resolve("https://a.example/x/y?q#f", location);
+        assert_eq!(to("/z").as_deref(), Some("https://a.example/z"));
+        assert_eq!(to("z").as_deref(), Some("https://a.example/x/z"));
+        assert_eq!(to("//b.example/z").as_deref(), Some("https://b.example/z"));
+        assert_eq!(to("http://b/").as_deref(), Some("http://b/"));
+    }
+
+    #[test]
+    fn proxies_are_not_for_everybody() {
+        let proxies = Proxies {
+            https: Some("http://proxy.example:8080".to_owned()),
+            none: vec!["corp.example".to_owned()],
+        };
+        let used = |url| proxies.towards(url).expect("a proxy").is_some();
+        assert!(used("https://example.com/"));
+        assert!(used("https://notcorp.example/"));
+        assert!(!used("https://corp.example/"));
+        assert!(!used("https://a.corp.example/"));
+        assert!(!used("http://127.0.0.1/"));
+    }
+}

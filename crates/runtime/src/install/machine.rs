@@ -1,0 +1,136 @@
+//! This machine, as `requires` sees it (A29-OPT-10 to A29-OPT-12, A29-INSTALL-16).
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use agentproto_manifest::Node;
+
+/// Names as AIP-29 has them.
+pub struct Machine {
+    pub os: &'static str,
+    pub arch: &'static str,
+    pub memory_mb: Option<u64>,
+    /// Free for us where tools are installed.
+    pub disk_mb: Option<u64>,
+}
+
+impl Machine {
+    pub fn here(tools: &Path) -> Machine {
+        Machine {
+            os: match std::env::consts::OS {
+                "macos" => "darwin",
+                other => other,
+            },
+            arch: match std::env::consts::ARCH {
+                "x86_64" => "x64",
+                "aarch64" => "arm64",
+                other => other,
+            },
+            memory_mb: memory_mb(),
+            disk_mb: tools.ancestors().find_map(free_mb),
+        }
+    }
+
+    /// Why this machine does not meet a `requires`, with both sides.
+    pub fn misses(&self, requires: Option<&Node>) -> Option<String> {
+        let requires = requires?;
+        for (key, here) in [("os", self.os), ("arch", self.arch)] {
+            let wanted = texts(requires.get(key));
+            if !wanted.is_empty() && !wanted.contains(&here) {
+                return Some(format!(
+                    "`requires.{key}` is {}, and this machine is {here}",
+                    wanted.join(", ")
+                ));
+            }
+        }
+        for (key, here, what) in [
+            ("min_disk_mb", self.disk_mb, "are free"),
+            ("min_memory_mb", self.memory_mb, "of memory are there"),
+        ] {
+            let wanted = requires.get(key).and_then(Node::as_int);
+            let wanted = wanted.and_then(|mb| u64::try_from(mb).ok());
+            if let (Some(wanted), Some(here)) = (wanted, here)
+                && here < wanted
+            {
+                return Some(format!(
+                    "`requires.{key}` is {wanted} MB, and {here} MB {what}"
+                ));
+            }
+        }
+        None
+    }
+}
+
+/// A list, or the one text in its place.
+fn texts(node: Option<&Node>) -> Vec<&str> {
+    let Some(node) = node else {
+        return Vec::new();
+    };
+    match node.as_str() {
+        Some(one) => vec![one],
+        None => node.items().iter().filter_map(Node::as_str).collect(),
+    }
+}
+
+fn memory_mb() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
+    let kb: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kb / 1024)
+}
+
+fn free_mb(dir: &Path) -> Option<u64> {
+    let path = CString::new(dir.as_os_str().as_bytes()).ok()?;
+    // SAFETY: the kernel fills the zeroed structure in; the path outlives the call.
+    let stat = unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &mut stat) == 0).then_some(stat)?
+    };
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize) >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agentproto_manifest::Document;
+
+    fn misses(requires: &str) -> Option<String> {
+        let here = Machine {
+            os: "linux",
+            arch: "arm64",
+            memory_mb: Some(1000),
+            disk_mb: Some(500),
+        };
+        let doc = Document::parse("CLI.md", format!("---\nrequires: {requires}\n---\n"));
+        here.misses(doc.root.as_ref().and_then(|r| r.get("requires")))
+    }
+
+    /// A29-INSTALL-16.
+    #[test]
+    fn a_machine_meets_its_requirements_or_hears_numbers() {
+        for fine in [
+            "{}",
+            "{os: []}",
+            "{os: [darwin, linux], arch: [arm64]}",
+            "{os: linux}",
+            "{min_disk_mb: 500, min_memory_mb: 1000}",
+            "{min_disk_mb: -1}",
+        ] {
+            assert_eq!(misses(fine), None, "{fine}");
+        }
+        let no = |requires| misses(requires).expect("refused");
+        assert!(no("{os: [darwin, windows]}").contains("darwin, windows"));
+        assert!(no("{os: darwin}").contains("linux"));
+        assert!(no("{arch: [x64]}").contains("arm64"));
+        assert!(no("{min_disk_mb: 501}").contains("501 MB, and 500 MB"));
+        assert!(no("{min_memory_mb: 2000}").contains("2000 MB, and 1000 MB"));
+    }
+
+    #[test]
+    fn this_machine_is_measured() {
+        let here = Machine::here(Path::new("/nonexistent/below"));
+        assert!(here.memory_mb.is_some_and(|mb| mb > 0));
+        assert!(here.disk_mb.is_some());
+    }
+}

@@ -1,0 +1,161 @@
+//! `tools/<id>@<major>/` of the home: what we installed ourselves. Each installation is a
+//! generation in a directory that keeps its name, since many tools cannot be moved; the link
+//! `bin` points into the newest one and is replaced at once, when all is in place.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::entry::Method;
+use super::{Installed, vendored};
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::home::{self, Home};
+use agentproto_sandbox::programs::companions::INSTALLED as RECORD;
+use agentproto_sandbox::programs::find::is_program;
+
+/// Longest record that is read back.
+const LONGEST_RECORD: u64 = 64 << 10;
+
+pub struct Store {
+    home: Home,
+    /// Below the home.
+    below: PathBuf,
+    pub identity: String,
+}
+
+impl Store {
+    pub fn of(ctx: &Context) -> Result<Store, Fault> {
+        let identity = ctx.bundle.identity()?;
+        // It becomes the name of a directory.
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let fits = identity.split_once('@').is_some_and(|(id, major)| {
+            (1..=64).contains(&id.len())
+                && id.starts_with(|c: char| c != '-')
+                && id.chars().all(plain)
+                && (1..=20).contains(&major.len())
+                && major.chars().all(|c| c.is_ascii_digit())
+        });
+        if !fits {
+            let what = "`id` must be lower-case letters, digits and dashes, and `version` a semantic version (AIP-29, Required fields)";
+            return Err(ctx.bundle.invalid(ctx.bundle.root(), what));
+        }
+        Ok(Store {
+            home: ctx.home.clone(),
+            below: Path::new("tools").join(&identity),
+            identity,
+        })
+    }
+
+    pub fn dir(&self) -> PathBuf {
+        self.home.path(&self.below)
+    }
+
+    /// What we installed before, as long as the manifest still declares the way by which it
+    /// came: another bundle of the same name does not get it.
+    pub fn find(&self, ctx: &Context, name: &str, methods: &[Method]) -> Option<Installed> {
+        let generation = self.current()?;
+        let file = generation.join(RECORD);
+        if fs::metadata(&file).ok()?.len() > LONGEST_RECORD {
+            return None;
+        }
+        let record: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+        let from = record.get("from")?;
+        let method = methods.iter().find(|m| m.identity() == *from)?;
+        let bin = match method {
+            Method::Vendored { path } => vendored::check(&ctx.bundle.dir, path).ok()?,
+            _ => generation.join("bin").join(name),
+        };
+        is_program(&bin).then(|| Installed {
+            bin,
+            method: Some(method.name().to_owned()),
+        })
+    }
+
+    /// The generation that `bin` points into.
+    fn current(&self) -> Option<PathBuf> {
+        let dir = self.dir();
+        let to = fs::read_link(dir.join("bin")).ok()?;
+        let name = to.parent()?.file_name()?;
+        Some(dir.join(name))
+    }
+
+    /// Everything of the bundle goes.
+    pub fn clear(&self) {
+        let _ = fs::remove_file(self.dir().join("bin"));
+        let _ = fs::remove_dir_all(self.dir());
+    }
+
+    /// A new generation, gone again unless it is kept.
+    pub fn fresh(&self) -> Result<Fresh, Fault> {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let name = format!(
+            "{:x}-{}-{}",
+            since.unwrap_or_default().as_millis(),
+            std::process::id(),
+            home::unique()
+        );
+        let dir = self.home.dir(self.below.join(name))?;
+        Ok(Fresh { dir, kept: false })
+    }
+
+    /// Puts a generation in the place of the one before, which stays for those that still
+    /// run it; older ones and unfinished ones go.
+    pub fn keep(&self, mut fresh: Fresh, method: &Method) -> Result<PathBuf, Fault> {
+        let unwritable = |e: io::Error| {
+            let what = format!("the installation in `{}`: {e}", fresh.dir.display());
+            Fault::new(Code::StateUnwritable, what)
+        };
+        let name = fresh.dir.file_name().unwrap_or_default().to_owned();
+        let record = json!({ "from": method.identity(), "at": crate::audit::now() });
+        home::write_private(&fresh.dir.join(RECORD), record.to_string().as_bytes())
+            .map_err(unwritable)?;
+        home::make_dir(&fresh.dir.join("bin")).map_err(unwritable)?;
+        let before = self.current();
+        let dir = self.dir();
+        let beside = dir.join(format!(".bin-{}-{}", std::process::id(), home::unique()));
+        symlink(Path::new(&name).join("bin"), &beside)
+            .and_then(|()| fs::rename(&beside, dir.join("bin")))
+            .map_err(unwritable)?;
+        fresh.kept = true;
+        let kept = fresh.dir.clone();
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let stays = path == kept || Some(&path) == before.as_ref();
+            if !stays && entry.file_type().is_ok_and(|t| t.is_dir()) {
+                let _ = fs::remove_dir_all(path);
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// A generation that is being made.
+pub struct Fresh {
+    pub dir: PathBuf,
+    kept: bool,
+}
+
+impl Fresh {
+    /// Makes `bin/<name>` point to a program elsewhere.
+    pub fn link(&self, name: &str, program: &Path) -> io::Result<()> {
+        let bin = self.dir.join("bin");
+        home::make_dir(&bin)?;
+        symlink(program, bin.join(name))
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = fs::remove_dir_all(&self.dir);
+            // Nothing was ever installed: not even the bundle's own directory stays.
+            if let Some(parent) = self.dir.parent() {
+                let _ = fs::remove_dir(parent);
+            }
+        }
+    }
+}

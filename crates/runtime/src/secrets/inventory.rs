@@ -1,0 +1,266 @@
+//! SECRETS.md (AIP-19): which secrets there are, who may have them, and as which variable
+//! they arrive. Values are never in it.
+
+use crate::bundle::Bundle;
+use crate::fault::{Code, Fault};
+use agentproto_manifest::views::View;
+use agentproto_manifest::{Disk, Document, Node, RefRole, Resolution, Workspace};
+use agentproto_sandbox::policy::Place;
+
+/// Fields that would hold a value, or open one.
+const VALUES: [&str; 7] = [
+    "value",
+    "plaintext",
+    "ciphertext",
+    "secret",
+    "data",
+    "key",
+    "token",
+];
+
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    pub entries: Vec<Entry>,
+    /// Why the file that the bundle names gives nothing.
+    pub unread: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub slug: String,
+    pub kind: Kind,
+    /// `scheme://driver/path`, where the host's own choice is overruled.
+    pub backend: Option<String>,
+    /// Variables by which it arrives, with the field of a structured value.
+    pub variables: Vec<(String, Option<String>)>,
+    /// Exposures that this host does not know how to serve.
+    pub unserved: Vec<String>,
+    pub bind: Option<Vec<Grant>>,
+    pub oauth: Option<Endpoints>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Opaque,
+    Oauth,
+    Keypair,
+    Json,
+}
+
+/// One entry of `access.bind`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grant {
+    Tool(String),
+    User(String),
+    /// Roles, capabilities, workflows and what is new: nothing here can tell.
+    Undecidable(String),
+}
+
+/// Where an OAuth flow goes. AIP-19 leaves it to the host: `metadata.agentproto.oauth`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    pub authorize_url: String,
+    pub token_url: String,
+    pub client_id: String,
+    /// A variable of the caller's environment that holds the client's secret.
+    pub client_secret_env: Option<String>,
+    pub scopes: Vec<String>,
+    /// Where the provider insists on a registered path.
+    pub redirect_path: Option<String>,
+}
+
+impl Inventory {
+    /// Reads what `auth.ref` names.
+    pub fn of(bundle: &Bundle) -> Result<Inventory, Fault> {
+        let Some(node) = bundle.root().at(&["auth", "ref"]) else {
+            return Ok(Inventory::default());
+        };
+        let Some(reference) = node.as_str() else {
+            return Err(bundle.invalid(node, "`auth.ref` must be a path to a SECRETS.md"));
+        };
+        let workspace = Workspace::new(&Disk, "/");
+        let unread = |why: String| Inventory {
+            entries: Vec::new(),
+            unread: Some(format!("`{reference}`: {why}")),
+        };
+        let doc = match workspace.resolve(&bundle.manifest, RefRole::Secrets, reference) {
+            Resolution::Document(doc) => doc,
+            Resolution::Missing(_) => return Ok(unread("there is no such file".into())),
+            Resolution::Unreadable(_, error) => return Ok(unread(error.to_string())),
+            Resolution::External | Resolution::Absolute | Resolution::Escapes(_) => {
+                return Err(bundle.invalid(
+                    node,
+                    "`auth.ref` must be a relative path to a SECRETS.md (AIP-29 § Auth)",
+                ));
+            }
+        };
+        match doc.view() {
+            Some(View::Secrets(view)) if view.node().get("secrets").is_some_and(Node::is_seq) => {
+                let items = view.node().get("secrets").map_or(&[][..], Node::items);
+                read(&doc, items)
+            }
+            _ => Ok(unread("it has no list `secrets` (AIP-19)".into())),
+        }
+    }
+
+    pub fn slug(&self, slug: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.slug == slug)
+    }
+
+    /// The secret that arrives as a variable, with the field of it.
+    pub fn variable(&self, name: &str) -> Option<(&Entry, Option<&str>)> {
+        let declared = self.entries.iter().find_map(|entry| {
+            let (_, field) = entry.variables.iter().find(|(n, _)| n == name)?;
+            Some((entry, field.as_deref()))
+        });
+        declared.or_else(|| {
+            let named = |entry: &&Entry| is_convention(&entry.slug, name);
+            Some((self.entries.iter().find(named)?, None))
+        })
+    }
+}
+
+/// `STRIPE_API_KEY` is `stripe-api-key`; a group before a `/` may be left out.
+fn is_convention(slug: &str, name: &str) -> bool {
+    let variable = |text: &str| text.to_ascii_uppercase().replace(['-', '/'], "_");
+    let own = slug.split_once('/').map_or(slug, |(_, own)| own);
+    variable(slug) == name || variable(own) == name
+}
+
+/// The slug of a variable that no inventory mentions.
+pub fn conventional_slug(name: &str) -> String {
+    name.to_ascii_lowercase().replace('_', "-")
+}
+
+fn read(doc: &Document, items: &[Node]) -> Result<Inventory, Fault> {
+    let invalid = |node: &Node, what: &str| {
+        let at = Place::new(doc, node.span);
+        Fault::new(Code::ManifestInvalid, format!("{at}: {what} (AIP-19)"))
+            .hint("`agentproto lint` says what a SECRETS.md needs")
+    };
+    let mut out = Inventory::default();
+    for item in items {
+        let Some(slug) = item.str_at(&["slug"]) else {
+            return Err(invalid(item, "this secret has no `slug`"));
+        };
+        if let Some(key) = VALUES.iter().find(|key| item.has(key)) {
+            let what = format!("`{slug}` has `{key}`: values never stand in a SECRETS.md");
+            return Err(invalid(item.get(key).unwrap_or(item), &what));
+        }
+        if out.slug(slug).is_some() {
+            return Err(invalid(item, &format!("`{slug}` is declared twice")));
+        }
+        let kind = match item.str_at(&["kind"]).unwrap_or("opaque") {
+            "opaque" => Kind::Opaque,
+            "oauth" => Kind::Oauth,
+            "keypair" => Kind::Keypair,
+            "json" => Kind::Json,
+            other => {
+                let what = format!("`{other}` is no kind of secret");
+                return Err(invalid(item.get("kind").unwrap_or(item), &what));
+            }
+        };
+        let (variables, unserved) = exposures(item);
+        out.entries.push(Entry {
+            slug: slug.to_owned(),
+            kind,
+            backend: item.str_at(&["backend"]).map(str::to_owned),
+            variables,
+            unserved,
+            bind: item.at(&["access", "bind"]).map(grants),
+            oauth: endpoints(item),
+        });
+    }
+    Ok(out)
+}
+
+type Exposed = (Vec<(String, Option<String>)>, Vec<String>);
+
+fn exposures(item: &Node) -> Exposed {
+    let (mut variables, mut unserved) = (Vec::new(), Vec::new());
+    for exposure in item.get("exposures").map_or(&[][..], Node::items) {
+        match (exposure.str_at(&["kind"]), exposure.str_at(&["name"])) {
+            (Some("env"), Some(name)) => {
+                let field = exposure.str_at(&["field"]).map(str::to_owned);
+                variables.push((name.to_owned(), field));
+            }
+            (Some(kind @ ("file" | "egress-substitute")), _) => unserved.push(kind.to_owned()),
+            // Kinds to come are passed over.
+            _ => {}
+        }
+    }
+    if let Some(bound) = item.at(&["metadata", "bindings", "env"]) {
+        let names = bound.as_str().into_iter();
+        for name in names.chain(bound.strings().map(|(name, _)| name)) {
+            variables.push((name.to_owned(), None));
+        }
+    }
+    (variables, unserved)
+}
+
+fn grants(node: &Node) -> Vec<Grant> {
+    let grant = |entry: &Node| {
+        if let Some(tool) = entry.str_at(&["tool"]) {
+            return Grant::Tool(tool.to_owned());
+        }
+        if let Some(user) = entry.str_at(&["userId"]) {
+            return Grant::User(user.to_owned());
+        }
+        let key = entry.entries().first().map_or("?", |e| e.key.as_str());
+        Grant::Undecidable(key.to_owned())
+    };
+    node.items().iter().map(grant).collect()
+}
+
+fn endpoints(item: &Node) -> Option<Endpoints> {
+    let node = item.at(&["metadata", "agentproto", "oauth"])?;
+    let text = |key: &str| node.str_at(&[key]).map(str::to_owned);
+    Some(Endpoints {
+        authorize_url: text("authorize_url")?,
+        token_url: text("token_url")?,
+        client_id: text("client_id")?,
+        client_secret_env: text("client_secret_env"),
+        scopes: node
+            .get("scopes")
+            .map(|n| n.strings().map(|(s, _)| s.to_owned()).collect())
+            .unwrap_or_default(),
+        redirect_path: text("redirect_path").filter(|p| p.starts_with('/')),
+    })
+}
+
+/// What a bundle is called among tools, and who runs it.
+pub struct Requester<'r> {
+    pub tools: Vec<&'r str>,
+    pub users: Vec<String>,
+}
+
+impl Entry {
+    /// Whether the requester gets the value, and by which grant. Without a list the owner of
+    /// the store decides, who runs this; a grant that nothing here can decide leaves it to the
+    /// owner too.
+    pub fn access(&self, who: &Requester) -> Result<String, String> {
+        let Some(grants) = &self.bind else {
+            return Ok("owner".to_owned());
+        };
+        let mut undecidable = None;
+        for grant in grants {
+            match grant {
+                Grant::Tool(tool) if who.tools.contains(&tool.as_str()) => {
+                    return Ok(format!("tool: {tool}"));
+                }
+                Grant::User(user) if who.users.contains(user) => {
+                    return Ok(format!("userId: {user}"));
+                }
+                Grant::Undecidable(kind) => undecidable = Some(kind),
+                Grant::Tool(_) | Grant::User(_) => {}
+            }
+        }
+        match undecidable {
+            Some(kind) => Ok(format!("owner ({kind} is not decided here)")),
+            None => Err(format!(
+                "`access.bind` of `{}` grants it to nobody that this is",
+                self.slug
+            )),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The store's key in the desktop's keyring (the Secret Service, by `secret-tool`), where
+//! there is one when the store is begun. Otherwise the key is a file.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use zeroize::Zeroizing;
+
+use super::random;
+use super::store::{FILE, KEY_FILE};
+use crate::command::finish;
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::home::Home;
+use crate::observe::Stage;
+use crate::setup;
+use agentproto_sandbox::spawn::Options;
+
+/// Says that the key is there, and under which name.
+pub const MARKER: &str = "secrets/keyring";
+/// `off` keeps new keys in a file.
+pub const SWITCH: &str = "AGENTPROTO_KEYRING";
+const PROGRAM: &str = "secret-tool";
+/// A person may have to unlock it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What the program needs to find the keyring, and to ask for its password.
+const PASSED: [&str; 5] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+];
+
+type Key = Zeroizing<[u8; 32]>;
+
+/// Keys that were asked for, by their home; asked for once in a process.
+static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Key>>> = LazyLock::new(Mutex::default);
+
+pub(super) fn known(home: &Home) -> Option<Key> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.get(home.root()).cloned()
+}
+
+fn learn(home: &Home, key: Key) {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.insert(home.root().to_owned(), key);
+}
+
+/// Gets the key where the keyring has it, or begins one there. Call it before the store is
+/// used; it does nothing where the key is a file.
+pub async fn unlock(ctx: &Context) -> Result<(), Fault> {
+    if let Some(name) = ctx.home.read(MARKER)? {
+        if known(&ctx.home).is_some() {
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(&name).trim().to_owned();
+        return match lookup(ctx, &name).await {
+            Ok(key) => {
+                learn(&ctx.home, key);
+                Ok(())
+            }
+            Err(why) => Err(Fault::new(
+                Code::SecretUnavailable,
+                format!(
+                    "the key of the secret store is in the keyring, which does not give it: {why}"
+                ),
+            )
+            .hint("unlock the keyring of your desktop and run again")),
+        };
+    }
+    let is_new = ctx.home.read(KEY_FILE)?.is_none() && ctx.home.read(FILE)?.is_none();
+    let has_bus = ctx.variable("DBUS_SESSION_BUS_ADDRESS").is_some();
+    let is_off = ctx.variable(SWITCH).is_some_and(|v| v == "off");
+    let there = || ctx.surroundings(&[]).find(PROGRAM.as_ref()).is_ok();
+    match is_new && has_bus && !is_off && there() {
+        true => begin(ctx).await,
+        false => Ok(()),
+    }
+}
+
+/// A new key; a keyring that does not take it leaves it to the file.
+async fn begin(ctx: &Context) -> Result<(), Fault> {
+    let _one = setup::lock(ctx, Stage::Auth, "keyring".to_owned()).await?;
+    if ctx.home.read(MARKER)?.is_some() || ctx.home.read(KEY_FILE)?.is_some() {
+        // Another process was first.
+        return Box::pin(unlock(ctx)).await;
+    }
+    let name = random::token()?;
+    let key: Key = Zeroizing::new(random::bytes()?);
+    let text = Zeroizing::new(random::hex(&key[..]));
+    let label = "--label=agentproto secret store";
+    let stored = call(ctx, &["store", label], &name, &text).await;
+    let back = match stored {
+        Ok(_) => lookup(ctx, &name).await,
+        Err(why) => Err(why),
+    };
+    match back {
+        Ok(back) if back == key => {
+            let _lock = ctx.home.lock("secrets")?;
+            // Somebody without a keyring may have begun the store meanwhile.
+            if ctx.home.read(KEY_FILE)?.is_none() {
+                ctx.home.write(MARKER, name.as_bytes())?;
+                learn(&ctx.home, key);
+            }
+        }
+        Ok(_) => ctx
+            .observer
+            .warning("keyring_unused", "the keyring gives back another key"),
+        Err(why) => ctx.observer.warning("keyring_unused", &why),
+    }
+    Ok(())
+}
+
+async fn lookup(ctx: &Context, name: &str) -> Result<Key, String> {
+    let text = call(ctx, &["lookup"], name, "").await?;
+    let text = text.trim();
+    let digit = |at: usize| {
+        let pair = text.get(at * 2..at * 2 + 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = (0..32).map(digit).collect();
+    let bytes = bytes.map(Zeroizing::new).filter(|_| text.len() == 64);
+    let key = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes.as_slice()).ok());
+    key.map(Zeroizing::new)
+        .ok_or_else(|| "what it has under that name is no key".to_owned())
+}
+
+/// One call; the secret goes by standard input alone.
+async fn call(
+    ctx: &Context,
+    verb: &[&str],
+    name: &str,
+    input: &str,
+) -> Result<Zeroizing<String>, String> {
+    let words = verb.iter().copied();
+    let words = [PROGRAM].into_iter().chain(words);
+    let argv: Vec<OsString> = words
+        .chain(["service", "agentproto", "account", name])
+        .map(OsString::from)
+        .collect();
+    let passed = PASSED.iter().filter_map(|name| {
+        let value = ctx.variable(name)?;
+        Some(((*name).into(), value.to_owned()))
+    });
+    let env: Vec<(OsString, OsString)> = passed.collect();
+    let options = Options {
+        timeout: Some(PATIENCE),
+        ..Options::default()
+    };
+    let started = ctx.start_host(&argv, &env, &ctx.cwd, options).await;
+    let mut started = started.map_err(|fault| fault.message)?;
+    if let Some(mut stdin) = started.child().stdin.take() {
+        let _ = stdin.write_all(input.as_bytes()).await;
+    }
+    let finished = finish(&mut started, &mut |_| {}).await;
+    let out = Zeroizing::new(finished.stdout);
+    match finished.exit.status.success() && !finished.exit.timed_out {
+        true => Ok(Zeroizing::new(String::from_utf8_lossy(&out).into_owned())),
+        false => {
+            let said: String = finished.stderr.trim().chars().take(200).collect();
+            Err(format!(
+                "`{PROGRAM} {}` failed: {said}",
+                verb.first().unwrap_or(&"")
+            ))
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Bytes that nobody can guess.
+
+use crate::fault::{Code, Fault};
+
+/// Random bytes of the operating system.
+pub fn bytes<const N: usize>() -> Result<[u8; N], Fault> {
+    let mut out = [0; N];
+    let mut filled = 0;
+    while let Some(rest) = out.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: the pointer and the length are of one slice of ours.
+        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match usize::try_from(got) {
+            Ok(got) => filled += got,
+            Err(_) => {
+                let error = std::io::Error::last_os_error();
+                if error.kind() != std::io::ErrorKind::Interrupted {
+                    let what = format!("the system gives no random bytes: {error}");
+                    return Err(Fault::new(Code::SecretUnavailable, what));
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// 256 random bits, as a path or a query takes them.
+pub fn token() -> Result<String, Fault> {
+    let bytes: [u8; 32] = bytes()?;
+    Ok(hex(&bytes))
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn tokens_have_256_bits_and_differ() {
+        let [a, b] = [(); 2].map(|()| super::token().expect("random"));
+        assert!(a.len() == 64 && a != b, "{a} {b}");
+    }
+}

@@ -1,0 +1,202 @@
+//! From a variable's name to its value: the caller's environment, then the store.
+
+use std::ffi::OsString;
+
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::inventory::{self, Entry, Inventory, Kind as Shape, Requester};
+use super::store::{Kept, Kind, Store};
+use super::{oauth, scope};
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::setup::ledger::user;
+
+/// A variable with its value, which is masked already.
+pub struct Resolved {
+    pub name: String,
+    pub value: OsString,
+    /// `environment`, `store`, …
+    pub source: String,
+}
+
+/// Resolves one name. `None`: nobody has it.
+pub async fn resolve(
+    ctx: &Context,
+    inventory: &Inventory,
+    name: &str,
+    to: &str,
+) -> Result<Option<Resolved>, Fault> {
+    let bound = inventory.variable(name);
+    let slug = match bound {
+        Some((entry, _)) => entry.slug.clone(),
+        None => inventory::conventional_slug(name),
+    };
+    if let Some(value) = ctx.variable(name).filter(|v| !v.is_empty()) {
+        // Whatever is no UTF-8 is masked as it would be printed.
+        ctx.masks.add(&value.to_string_lossy());
+        revealed(ctx, &slug, name, "environment", "caller", to)?;
+        return Ok(Some(Resolved {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            source: "environment".to_owned(),
+        }));
+    }
+    let granted_by = match bound {
+        Some((entry, _)) => match entry.access(&requester(ctx)) {
+            Ok(grant) => grant,
+            Err(why) => {
+                let event = json!({ "slug": slug, "name": name, "to": to, "reason": why });
+                ctx.audit.record("secret.reveal.denied", event)?;
+                return Err(Fault::new(Code::SecretUnavailable, why)
+                    .hint("name the bundle's id in the entry's `access.bind` (AIP-19 § Access)"));
+            }
+        },
+        None => "owner".to_owned(),
+    };
+    let (kept, source) = match bound.and_then(|(entry, _)| entry.backend.as_deref()) {
+        Some(backend) => from_backend(ctx, &slug, backend)?,
+        None => (stored(ctx, &slug)?, "store".to_owned()),
+    };
+    let Some(kept) = kept else {
+        return Ok(None);
+    };
+    ctx.masks.add(&kept.value);
+    let value = match bound {
+        Some((entry, field)) => shaped(ctx, entry, field, kept).await?,
+        None => Zeroizing::new(kept.value.clone()),
+    };
+    ctx.masks.add(&value);
+    if value.contains('\0') {
+        let what = format!("the secret `{slug}` holds a zero byte and fits no variable");
+        return Err(Fault::new(Code::SecretUnavailable, what));
+    }
+    revealed(ctx, &slug, name, &source, &granted_by, to)?;
+    Ok(Some(Resolved {
+        name: name.to_owned(),
+        value: value.as_str().into(),
+        source,
+    }))
+}
+
+/// Whether `resolve` would find something, without a look at it.
+pub fn source(ctx: &Context, inventory: &Inventory, name: &str) -> Result<Option<String>, Fault> {
+    if ctx.variable(name).is_some_and(|v| !v.is_empty()) {
+        return Ok(Some("environment".to_owned()));
+    }
+    let bound = inventory.variable(name).map(|(entry, _)| entry);
+    let slug = bound.map_or_else(|| inventory::conventional_slug(name), |e| e.slug.clone());
+    let (kept, source) = match bound.and_then(|entry| entry.backend.as_deref()) {
+        Some(backend) => from_backend(ctx, &slug, backend)?,
+        None => (stored(ctx, &slug)?, "store".to_owned()),
+    };
+    Ok(kept.map(|_| source))
+}
+
+fn stored(ctx: &Context, slug: &str) -> Result<Option<Kept>, Fault> {
+    Store::new(&ctx.home).find(&scope(ctx)?, Kind::Slug, slug)
+}
+
+/// `vault://env/NAME` and `vault://store/SLUG`; other vaults are somebody else's.
+fn from_backend(ctx: &Context, slug: &str, backend: &str) -> Result<(Option<Kept>, String), Fault> {
+    let rest = backend.strip_prefix("vault://");
+    match rest.and_then(|rest| rest.split_once('/')) {
+        Some(("env", name)) => {
+            let value = ctx.variable(name).filter(|v| !v.is_empty());
+            let kept = value.map(|value| Kept {
+                value: value.to_string_lossy().into_owned(),
+                secret: true,
+            });
+            Ok((kept, "environment".to_owned()))
+        }
+        Some(("store", path)) => Ok((stored(ctx, path)?, "store".to_owned())),
+        _ => Err(Fault::new(
+            Code::SecretUnavailable,
+            format!("`{slug}` lies in `{backend}`, a backend that is not served here"),
+        )
+        .hint("leave `backend` out, or use `vault://store/…` or `vault://env/NAME` (AIP-19)")),
+    }
+}
+
+/// A structured value arrives by one of its fields.
+async fn shaped(
+    ctx: &Context,
+    entry: &Entry,
+    field: Option<&str>,
+    kept: Kept,
+) -> Result<Zeroizing<String>, Fault> {
+    let default = match entry.kind {
+        Shape::Opaque => return Ok(Zeroizing::new(kept.value.clone())),
+        // The access part alone (AIP-19's examples).
+        Shape::Oauth => Some("accessToken"),
+        Shape::Keypair => Some("private"),
+        Shape::Json => None,
+    };
+    let kept = match entry.kind {
+        Shape::Oauth => oauth::fresh(ctx, entry, kept).await?,
+        _ => kept,
+    };
+    let Ok(mut value) = serde_json::from_str::<Value>(&kept.value) else {
+        // Pasted by hand: the token itself.
+        return Ok(Zeroizing::new(kept.value.clone()));
+    };
+    mask_all(ctx, &value);
+    let Some(field) = field.or(default) else {
+        return Ok(Zeroizing::new(kept.value.clone()));
+    };
+    match value.get_mut(field).map(Value::take) {
+        Some(Value::String(text)) => Ok(Zeroizing::new(text)),
+        Some(Value::Number(number)) => Ok(Zeroizing::new(number.to_string())),
+        _ => Err(Fault::new(
+            Code::SecretUnavailable,
+            format!("the secret `{}` has no field `{field}`", entry.slug),
+        )
+        .hint("enter it anew, or mend `exposures` in the SECRETS.md (AIP-19)")),
+    }
+}
+
+fn mask_all(ctx: &Context, value: &Value) {
+    match value {
+        Value::String(text) => ctx.masks.add(text),
+        Value::Array(items) => items.iter().for_each(|item| mask_all(ctx, item)),
+        Value::Object(map) => map.values().for_each(|item| mask_all(ctx, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn requester(ctx: &Context) -> Requester<'_> {
+    let root = ctx.bundle.root();
+    let names = ["id", "bin", "name"].map(|key| root.str_at(&[key]));
+    let mut users = vec![user()];
+    let named = ["USER", "LOGNAME"].map(|key| ctx.variable(key));
+    users.extend(
+        named
+            .into_iter()
+            .flatten()
+            .filter_map(|n| Some(n.to_str()?.to_owned())),
+    );
+    Requester {
+        tools: names.into_iter().flatten().collect(),
+        users,
+    }
+}
+
+/// Every look is written down, before the value is used (AIP-19 § Audit).
+fn revealed(
+    ctx: &Context,
+    slug: &str,
+    name: &str,
+    source: &str,
+    granted_by: &str,
+    to: &str,
+) -> Result<(), Fault> {
+    let event = json!({
+        "slug": slug,
+        "name": name,
+        "source": source,
+        "granted_by": granted_by,
+        "to": to,
+        "purpose": format!("env binding for {}", ctx.bundle.text("id")?),
+    });
+    ctx.audit.record("secret.reveal", event)
+}

@@ -1,0 +1,211 @@
+//! The encrypted store of a home: one file, rewritten whole, under a key that stands beside
+//! it or in the desktop's keyring. Names are encrypted along with the values.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::{keyring, random};
+use crate::fault::{Code, Fault};
+use crate::home::Home;
+
+pub(super) const FILE: &str = "secrets/store";
+pub(super) const KEY_FILE: &str = "secrets/key";
+/// First line of the file; it is bound to what follows it.
+const HEADER: &[u8] = b"agentproto-secrets 1\n";
+const NONCE: usize = 24;
+
+/// One value and whether it has to be hidden.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Kept {
+    pub value: String,
+    pub secret: bool,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.value.zeroize();
+    }
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Kept(…)")
+    }
+}
+
+/// To whom a value belongs: a bundle where it lies, in one workspace or in all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// `id@major`.
+    pub bundle: String,
+    /// The bundle's directory: another bundle of the same id gets nothing.
+    pub origin: String,
+    pub workspace: Option<String>,
+}
+
+impl Scope {
+    fn slot(&self, kind: Kind, name: &str) -> String {
+        let workspace = self.workspace.as_deref();
+        serde_json::json!([self.bundle, self.origin, workspace, kind.as_str(), name]).to_string()
+    }
+
+    pub fn everywhere(&self) -> Scope {
+        Scope {
+            workspace: None,
+            ..self.clone()
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An AIP-19 slug.
+    Slug,
+    /// A variable that setup persisted.
+    Variable,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Slug => "slug",
+            Kind::Variable => "variable",
+        }
+    }
+}
+
+type Entries = BTreeMap<String, Kept>;
+
+#[derive(Clone)]
+pub struct Store {
+    home: Home,
+}
+
+impl Store {
+    pub fn new(home: &Home) -> Self {
+        Store { home: home.clone() }
+    }
+
+    pub fn get(&self, scope: &Scope, kind: Kind, name: &str) -> Result<Option<Kept>, Fault> {
+        Ok(self.read()?.remove(&scope.slot(kind, name)))
+    }
+
+    /// In the workspace, then wherever the user has it for the bundle.
+    pub fn find(&self, scope: &Scope, kind: Kind, name: &str) -> Result<Option<Kept>, Fault> {
+        let mut entries = self.read()?;
+        let slots = [scope.slot(kind, name), scope.everywhere().slot(kind, name)];
+        Ok(slots.iter().find_map(|slot| entries.remove(slot)))
+    }
+
+    pub fn put(&self, scope: &Scope, kind: Kind, name: &str, kept: Kept) -> Result<(), Fault> {
+        self.change(|entries| {
+            entries.insert(scope.slot(kind, name), kept);
+        })
+    }
+
+    /// Whether there was one.
+    pub fn remove(&self, scope: &Scope, kind: Kind, name: &str) -> Result<bool, Fault> {
+        let mut was_there = false;
+        self.change(|entries| {
+            for scope in [scope.clone(), scope.everywhere()] {
+                was_there |= entries.remove(&scope.slot(kind, name)).is_some();
+            }
+        })?;
+        Ok(was_there)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Entries)) -> Result<(), Fault> {
+        let _lock = self.home.lock("secrets")?;
+        let mut entries = self.read()?;
+        change(&mut entries);
+        self.write(&entries)
+    }
+
+    fn read(&self) -> Result<Entries, Fault> {
+        let Some(bytes) = self.home.read(FILE)? else {
+            return Ok(Entries::new());
+        };
+        let Some(key) = self.key()? else {
+            return Err(self.broken("its key is gone"));
+        };
+        let sealed = bytes.strip_prefix(HEADER);
+        let Some((nonce, sealed)) = sealed.and_then(|rest| rest.split_at_checked(NONCE)) else {
+            return Err(self.broken("it does not begin as one"));
+        };
+        let payload = Payload {
+            msg: sealed,
+            aad: HEADER,
+        };
+        let plain = cipher(&key).decrypt(XNonce::from_slice(nonce), payload);
+        let plain = plain.map_err(|_| self.broken("it was changed, or sealed with another key"))?;
+        let plain = Zeroizing::new(plain);
+        serde_json::from_slice(&plain).map_err(|_| self.broken("it holds something else"))
+    }
+
+    fn write(&self, entries: &Entries) -> Result<(), Fault> {
+        let key = match self.key()? {
+            Some(key) => key,
+            None => self.new_key()?,
+        };
+        let plain = serde_json::to_vec(entries).map(Zeroizing::new);
+        let plain = plain.map_err(|e| self.broken(&format!("it cannot be written: {e}")))?;
+        let nonce: [u8; NONCE] = random::bytes()?;
+        let payload = Payload {
+            msg: &plain,
+            aad: HEADER,
+        };
+        let sealed = cipher(&key).encrypt(XNonce::from_slice(&nonce), payload);
+        let sealed = sealed.map_err(|_| self.broken("it cannot be sealed"))?;
+        self.home.write(FILE, &[HEADER, &nonce, &sealed].concat())
+    }
+
+    fn key(&self) -> Result<Option<Zeroizing<[u8; 32]>>, Fault> {
+        if self.home.path(keyring::MARKER).exists() {
+            return match keyring::known(&self.home) {
+                Some(key) => Ok(Some(key)),
+                None => Err(self.broken("its key is in the keyring, which was not asked")),
+            };
+        }
+        let Some(bytes) = self.home.read(KEY_FILE)?.map(Zeroizing::new) else {
+            return Ok(None);
+        };
+        let path = self.home.path(KEY_FILE);
+        let open = std::fs::metadata(&path).is_ok_and(|meta| meta.mode() & 0o077 != 0);
+        if open {
+            let what = format!("others may read the key `{}`", path.display());
+            return Err(Fault::new(Code::SecretUnavailable, what).hint(
+                "take the right away (`chmod 600`), and replace the secrets if somebody did",
+            ));
+        }
+        match <[u8; 32]>::try_from(bytes.as_slice()) {
+            Ok(key) => Ok(Some(Zeroizing::new(key))),
+            Err(_) => Err(self.broken("its key has the wrong length")),
+        }
+    }
+
+    fn new_key(&self) -> Result<Zeroizing<[u8; 32]>, Fault> {
+        let key: [u8; 32] = random::bytes()?;
+        self.home.write(KEY_FILE, &key)?;
+        Ok(Zeroizing::new(key))
+    }
+
+    fn broken(&self, why: &str) -> Fault {
+        let path = self.home.path(FILE);
+        let what = format!(
+            "the secret store `{}` cannot be opened: {why}",
+            path.display()
+        );
+        Fault::new(Code::SecretUnavailable, what).hint(
+            "bring the store and its key back from a copy, or remove both and enter the secrets anew",
+        )
+    }
+}
+
+fn cipher(key: &[u8; 32]) -> XChaCha20Poly1305 {
+    XChaCha20Poly1305::new(Key::from_slice(key))
+}

@@ -1,0 +1,563 @@
+//! A session: turns one after the other on one agent, then nothing.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::arm::desk::{Answer, Desk};
+use crate::arm::{Arm, Events};
+use crate::context::Context;
+use crate::event::{StopReason, StreamEvent};
+use crate::fault::{Code, Fault};
+use crate::mask::{MaskedStream, Masks};
+use crate::observe::Stage;
+use agentproto_sandbox::spawn::Exit;
+
+/// Events that wait for a slow reader; beyond it, the agent's output waits in its own buffer.
+const WAITING: usize = 256;
+
+/// What the manifest and the caller say of a session.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Between turns; then the session is closed.
+    pub idle: Duration,
+    pub most_turns: Option<u64>,
+    pub turn_timeout: Option<Duration>,
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Closed {
+    /// The agent's end; `None` where it ran no process of its own at the time.
+    pub exit: Option<Exit>,
+}
+
+/// An open session. Dropping it kills the agent and all that it started; `close` is polite.
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    context: Arc<Context>,
+    arm: Box<dyn Arm>,
+    desk: Desk,
+    id: String,
+    rules: Rules,
+    turns: AtomicU64,
+    busy: AtomicBool,
+    closed: AtomicBool,
+    /// When a turn last began or ended. Held while a turn is let in, and while the session
+    /// is found idle: never both.
+    stirred: Mutex<Instant>,
+    /// The newest turn.
+    working: Mutex<Option<Working>>,
+    /// One closes, others wait for it.
+    closing: tokio::sync::Mutex<()>,
+    ended: watch::Sender<Option<Closed>>,
+}
+
+/// A turn's task, and the wish to end it: its own, so that a late one is not taken for the
+/// next turn's.
+struct Working {
+    task: AbortHandle,
+    cancel: watch::Sender<bool>,
+}
+
+impl Session {
+    pub(super) fn new(
+        context: Arc<Context>,
+        arm: Box<dyn Arm>,
+        desk: Desk,
+        id: String,
+        mut rules: Rules,
+    ) -> Self {
+        // A second turn would know the first one (A45-SESS-04).
+        if !carries_over(&context) {
+            rules.most_turns = Some(rules.most_turns.map_or(1, |most| most.min(1)));
+        }
+        let inner = Arc::new(Inner {
+            context,
+            arm,
+            desk,
+            id,
+            rules,
+            turns: AtomicU64::new(0),
+            busy: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            stirred: Mutex::new(Instant::now()),
+            working: Mutex::new(None),
+            closing: tokio::sync::Mutex::default(),
+            ended: watch::Sender::new(None),
+        });
+        tokio::spawn(idle(Arc::downgrade(&inner), inner.rules.idle));
+        tokio::spawn(left(Arc::downgrade(&inner), inner.arm.gone()));
+        Session { inner }
+    }
+
+    /// The agent's own id of it: what a later run can resume.
+    pub fn id(&self) -> String {
+        self.inner
+            .arm
+            .session_id()
+            .unwrap_or_else(|| self.inner.id.clone())
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.inner.closed.load(Ordering::Acquire)
+    }
+
+    /// Waits for its end, whoever brought it about: a caller, idleness, or the agent itself.
+    pub fn ended(&self) -> impl Future<Output = Option<Closed>> + Send + 'static {
+        let mut ended = self.inner.ended.subscribe();
+        async move {
+            let ended = ended.wait_for(Option::is_some).await;
+            ended.ok().and_then(|closed| *closed)
+        }
+    }
+
+    /// Whether it has had all turns that it may have, and the last one is over.
+    pub fn is_spent(&self) -> bool {
+        let taken = self.inner.turns.load(Ordering::Acquire);
+        let most = self.inner.rules.most_turns;
+        most.is_some_and(|most| taken >= most) && !self.inner.busy.load(Ordering::Acquire)
+    }
+
+    /// Begins a turn. One at a time (`session_busy`), no more than `max_turns`.
+    pub fn send(&self, message: impl Into<String>) -> Result<Turn, Fault> {
+        let inner = &self.inner;
+        let mut stirred = inner.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_closed() {
+            return Err(Fault::new(Code::SessionClosed, "the session is closed"));
+        }
+        if inner.busy.swap(true, Ordering::AcqRel) {
+            return Err(
+                Fault::new(Code::SessionBusy, "the turn before has not ended")
+                    .hint("wait for its end, or cancel it"),
+            );
+        }
+        let taken = inner.turns.load(Ordering::Acquire);
+        if inner.rules.most_turns.is_some_and(|most| taken >= most) {
+            inner.busy.store(false, Ordering::Release);
+            let key = match carries_over(&inner.context) {
+                true => "session.max_turns",
+                false => "session.context_carryover: false",
+            };
+            return Err(Fault::new(
+                Code::TurnsSpent,
+                format!("the session has had its turns, {taken} in all (`{key}`, AIP-45)"),
+            )
+            .hint("start a new session"));
+        }
+        inner.turns.store(taken + 1, Ordering::Release);
+        *stirred = Instant::now();
+        drop(stirred);
+        let (sink, events) = mpsc::channel(WAITING);
+        let (cancel, cancelled) = watch::channel(false);
+        let worker = Arc::clone(inner);
+        let message = message.into();
+        let task =
+            tokio::spawn(async move { worker.turn(message, sink, cancelled, taken + 1).await });
+        let task = task.abort_handle();
+        *inner.working.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Working { task, cancel });
+        Ok(Turn {
+            events,
+            masked: Masked::new(&inner.context.masks),
+            over: false,
+        })
+    }
+
+    /// Ends the turn in flight, if there is one; it ends with `cancelled` within a second.
+    pub async fn cancel(&self) -> Result<bool, Fault> {
+        let busy = self.inner.busy.load(Ordering::Acquire);
+        if busy {
+            self.inner
+                .context
+                .audit
+                .record("turn.cancel", json!({ "session": self.inner.id }))?;
+            let working = &self.inner.working;
+            let working = working.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(working) = &*working {
+                working.cancel.send_replace(true);
+            }
+        }
+        Ok(busy)
+    }
+
+    /// Text of others, as it may be shown and kept: without the secrets of this session.
+    pub fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.inner.context.masks.mask(text)
+    }
+
+    /// Answers a question that came as `agent-prompt`; false where none of that id is open.
+    pub fn answer(&self, id: &str, answer: Answer) -> bool {
+        self.inner.desk.answer(id, answer)
+    }
+
+    /// Whether a question waits for `answer`; the others are decided already.
+    pub fn is_asked(&self, id: &str) -> bool {
+        self.inner.desk.is_open(id)
+    }
+
+    /// The sessions that the agent knows.
+    pub async fn list(&self) -> Result<serde_json::Value, Fault> {
+        self.inner.arm.list().await
+    }
+
+    /// Closes the session and ends the agent: its protocol's close, end of input, SIGTERM,
+    /// five seconds, SIGKILL.
+    pub async fn close(&self) -> Result<Closed, Fault> {
+        self.inner.close("closed").await
+    }
+}
+
+impl Drop for Session {
+    /// Without the turn's task nothing holds the agent, and what nothing holds is killed.
+    fn drop(&mut self) {
+        let working = self
+            .inner
+            .working
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(working) = working {
+            working.task.abort();
+        }
+    }
+}
+
+impl Inner {
+    fn stir(&self) {
+        *self.stirred.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    async fn turn(
+        &self,
+        message: String,
+        sink: mpsc::Sender<StreamEvent>,
+        cancelled: watch::Receiver<bool>,
+        number: u64,
+    ) {
+        self.context
+            .observer
+            .stage(Stage::Turn, &number.to_string());
+        let events = Events::new(sink.clone(), Arc::clone(&self.context.audit));
+        let begun = self.context.audit.record(
+            "turn.begin",
+            json!({ "session": self.id, "turn": number, "bytes": message.len() }),
+        );
+        let ended = match begun {
+            Ok(()) => self.bounded(&message, events, cancelled).await,
+            Err(fault) => Err(fault),
+        };
+        let told = match &ended {
+            Ok(reason) => json!({ "session": self.id, "turn": number, "reason": reason }),
+            Err(fault) => {
+                json!({ "session": self.id, "turn": number, "error": fault.code.as_str() })
+            }
+        };
+        // An end that cannot be audited is an error, too.
+        let ended = ended.and_then(|reason| {
+            self.context
+                .audit
+                .record("turn.end", told.clone())
+                .map(|()| reason)
+        });
+        let mut broken = false;
+        let last = match ended {
+            Ok(reason) => StreamEvent::TurnEnd { reason },
+            Err(fault) => {
+                let _ = self.context.audit.record("turn.end", told);
+                broken = matches!(fault.code, Code::AgentExited | Code::ProtocolViolation);
+                if broken {
+                    self.closed.store(true, Ordering::Release);
+                }
+                error_event(&fault, &self.context.masks)
+            }
+        };
+        self.stir();
+        self.busy.store(false, Ordering::Release);
+        if !broken {
+            let _ = sink.send(last).await;
+            return;
+        }
+        // Nobody can talk to this agent any more, so it must not stay; its last event does
+        // not wait for that, nor that for a slow reader.
+        let _ = tokio::join!(sink.send(last), self.close("broken"));
+    }
+
+    /// The arm hears of a cancel only here, beside its own turn: after the end of the turn
+    /// it would keep it for the next one.
+    async fn bounded(
+        &self,
+        message: &str,
+        events: Events,
+        mut cancelled: watch::Receiver<bool>,
+    ) -> Result<StopReason, Fault> {
+        if *cancelled.borrow() {
+            return Ok(StopReason::Cancelled);
+        }
+        let late = async {
+            match self.rules.turn_timeout {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let wish = async {
+            if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let mut turn = self.arm.turn(message, events);
+        tokio::pin!(late, wish);
+        tokio::select! {
+            biased;
+            ended = &mut turn => return ended,
+            () = &mut wish => {
+                let cancelling = async {
+                    let _ = self.arm.cancel().await;
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    biased;
+                    () = cancelling => {}
+                    ended = &mut turn => return ended,
+                    () = &mut late => {}
+                }
+            }
+            () = &mut late => {
+                let _ = self.arm.cancel().await;
+            }
+        }
+        let _ = turn.await;
+        let limit = self.rules.turn_timeout.unwrap_or_default();
+        Err(Fault::new(
+            Code::TurnTimeout,
+            format!(
+                "the turn took longer than {} s and was cancelled",
+                limit.as_secs_f64()
+            ),
+        )
+        .hint("give `--turn-timeout` more time"))
+    }
+
+    /// When to look again; `None` where the session takes no more turns from now on.
+    fn close_if_idle(&self, limit: Duration) -> Option<Instant> {
+        let stirred = self.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let due = *stirred + limit;
+        if self.busy.load(Ordering::Acquire) {
+            return Some(now + limit);
+        }
+        if due > now {
+            return Some(due);
+        }
+        self.closed.store(true, Ordering::Release);
+        None
+    }
+
+    async fn close(&self, why: &str) -> Result<Closed, Fault> {
+        let _closing = self.closing.lock().await;
+        if let Some(closed) = *self.ended.borrow() {
+            return Ok(closed);
+        }
+        self.closed.store(true, Ordering::Release);
+        self.stir();
+        let observer = &self.context.observer;
+        observer.stage(Stage::Close, &self.id);
+        if self.busy.load(Ordering::Acquire) {
+            let _ = self.arm.cancel().await;
+        }
+        let _ = self.arm.close().await;
+        observer.stage(Stage::Teardown, why);
+        let exit = self.arm.stop().await;
+        let closed = Closed { exit };
+        self.ended.send_replace(Some(closed));
+        let survivors = exit.map(|e| e.usage.survivors);
+        self.context.audit.record(
+            "session.close",
+            json!({ "session": self.id, "why": why, "exit_code": exit.and_then(|e| e.status.code()), "killed_with_it": survivors }),
+        )?;
+        Ok(closed)
+    }
+}
+
+/// Whether the manifest lets one turn know of another; it does unless it says no.
+pub(super) fn carries_over(context: &Context) -> bool {
+    let session = context.bundle.agent().and_then(|agent| agent.session());
+    session.and_then(|session| session.context_carryover()) != Some(false)
+}
+
+/// Closes a session that nobody uses (A45-SESS-02). Weak: a session that nobody holds is not
+/// kept alive by its own clock.
+async fn idle(session: Weak<Inner>, limit: Duration) {
+    let mut wake = Instant::now() + limit;
+    loop {
+        tokio::time::sleep_until(wake).await;
+        let Some(inner) = session.upgrade() else {
+            return;
+        };
+        if inner.closed.load(Ordering::Acquire) {
+            return;
+        }
+        if let Some(later) = inner.close_if_idle(limit) {
+            wake = later;
+        } else {
+            let observer = &inner.context.observer;
+            observer.warning(
+                "session_idle",
+                "the session was idle too long and is closed",
+            );
+            let _ = inner.close("idle").await;
+            return;
+        }
+    }
+}
+
+/// Closes a session whose agent left between turns; in a turn, the turn itself finds out.
+async fn left(session: Weak<Inner>, gone: impl Future<Output = ()>) {
+    gone.await;
+    let Some(inner) = session.upgrade() else {
+        return;
+    };
+    let between = {
+        let _held = inner.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let between = !inner.busy.load(Ordering::Acquire);
+        if between {
+            inner.closed.store(true, Ordering::Release);
+        }
+        between
+    };
+    if between {
+        let _ = inner.close("left").await;
+    }
+}
+
+/// A fault as the last event of a turn.
+pub fn error_event(fault: &Fault, masks: &Masks) -> StreamEvent {
+    let mut details = fault.details.clone();
+    masks.mask_value(&mut details);
+    StreamEvent::Error {
+        code: fault.code.as_str().to_owned(),
+        message: masks.mask(&fault.message).into_owned(),
+        hint: fault
+            .hint
+            .as_ref()
+            .map(|hint| masks.mask(hint).into_owned()),
+        details: *details,
+    }
+}
+
+/// The events of one turn, in order, secrets masked; the last one is its end.
+pub struct Turn {
+    events: mpsc::Receiver<StreamEvent>,
+    masked: Masked,
+    /// The last event was given out: who else holds the sink has nothing more to say.
+    over: bool,
+}
+
+impl Turn {
+    pub async fn next(&mut self) -> Option<StreamEvent> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// After the last event nobody waits for room among these any more.
+    fn seen(&mut self, event: StreamEvent) -> StreamEvent {
+        if event.is_last() {
+            self.over = true;
+            self.events.close();
+        }
+        event
+    }
+}
+
+impl Stream for Turn {
+    type Item = StreamEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Option<StreamEvent>> {
+        let this = self.get_mut();
+        if this.over {
+            return Poll::Ready(None);
+        }
+        loop {
+            if let Some(event) = this.masked.ready.pop_front() {
+                return Poll::Ready(Some(this.seen(event)));
+            }
+            match this.events.poll_recv(cx) {
+                Poll::Ready(Some(event)) => {
+                    if let Some(event) = this.masked.take(event) {
+                        return Poll::Ready(Some(this.seen(event)));
+                    }
+                }
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// Takes secrets out of events; text and thought may cut one in two.
+struct Masked {
+    masks: Masks,
+    text: MaskedStream,
+    thought: MaskedStream,
+    ready: std::collections::VecDeque<StreamEvent>,
+}
+
+impl Masked {
+    fn new(masks: &Masks) -> Self {
+        Masked {
+            masks: masks.clone(),
+            text: masks.stream(),
+            thought: masks.stream(),
+            ready: Default::default(),
+        }
+    }
+
+    /// The event to show now, if any; more may stand in `ready`.
+    fn take(&mut self, event: StreamEvent) -> Option<StreamEvent> {
+        if self.masks.is_empty() {
+            return Some(event);
+        }
+        match event {
+            StreamEvent::TextDelta { text } => {
+                let text = self.text.take(text);
+                (!text.is_empty()).then_some(StreamEvent::TextDelta { text })
+            }
+            StreamEvent::Thought { text } => {
+                let text = self.thought.take(text);
+                (!text.is_empty()).then_some(StreamEvent::Thought { text })
+            }
+            other => {
+                let rest = self.text.finish();
+                if !rest.is_empty() {
+                    self.ready.push_back(StreamEvent::TextDelta { text: rest });
+                }
+                let rest = self.thought.finish();
+                if !rest.is_empty() {
+                    self.ready.push_back(StreamEvent::Thought { text: rest });
+                }
+                self.ready.push_back(self.clean(other));
+                self.ready.pop_front()
+            }
+        }
+    }
+
+    fn clean(&self, event: StreamEvent) -> StreamEvent {
+        let mut value = serde_json::to_value(&event).unwrap_or_default();
+        self.masks.mask_value(&mut value);
+        serde_json::from_value(value).unwrap_or(event)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Sessions over an arm that does as it is told.
+
+use super::*;
+use crate::arm::desk::Permissions;
+use crate::arm::{Doing, Negotiated, Open};
+use crate::bundle::Bundle;
+use crate::context::{Sandboxing, Setting};
+use crate::home::Home;
+use crate::interact::Headless;
+use crate::observe::Silent;
+use tokio::sync::Semaphore;
+
+/// Ends each turn as its message says, and keeps a cancel until it is used up.
+struct Fake {
+    cancels: watch::Sender<bool>,
+    stopping: Arc<Semaphore>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Arm for Fake {
+    fn handshake(&self) -> Doing<'_, Negotiated> {
+        Box::pin(async { Ok(Negotiated::default()) })
+    }
+    fn open<'a>(&'a self, _: &'a Open) -> Doing<'a, String> {
+        Box::pin(async { Ok("s".to_owned()) })
+    }
+    fn turn<'a>(&'a self, message: &'a str, _: Events) -> Doing<'a, StopReason> {
+        Box::pin(async move {
+            let mut cancels = self.cancels.subscribe();
+            match message {
+                "break" => Err(Fault::new(Code::ProtocolViolation, "broken")),
+                "wait" => {
+                    let _ = cancels.wait_for(|cancelled| *cancelled).await;
+                    self.cancels.send_replace(false);
+                    Ok(StopReason::Cancelled)
+                }
+                _ if self.cancels.send_replace(false) => Ok(StopReason::Cancelled),
+                _ => Ok(StopReason::EndTurn),
+            }
+        })
+    }
+    fn cancel(&self) -> Doing<'_, ()> {
+        self.cancels.send_replace(true);
+        Box::pin(async { Ok(()) })
+    }
+    fn close(&self) -> Doing<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+    fn stop(&self) -> Pin<Box<dyn Future<Output = Option<Exit>> + Send + '_>> {
+        Box::pin(async {
+            let _ = self.stopping.acquire().await;
+            self.stopped.store(true, Ordering::Release);
+            None
+        })
+    }
+}
+
+struct Stage {
+    session: Session,
+    stopping: Arc<Semaphore>,
+    stopped: Arc<AtomicBool>,
+    _dir: tempfile::TempDir,
+}
+
+fn stage() -> Stage {
+    let dir = tempfile::tempdir().expect("a directory");
+    let home = Home::new(dir.path());
+    let bundle = Bundle::discover("mock-acp", &[], &home).expect("bundled");
+    let setting = Setting {
+        home,
+        cwd: dir.path().to_owned(),
+        host_env: Arc::default(),
+        sandboxing: Sandboxing::Auto,
+        yes: true,
+        observer: Arc::new(Silent),
+        interact: Arc::new(Headless),
+    };
+    let context = Arc::new(Context::new(bundle, setting).expect("a context"));
+    let (stopping, stopped) = (Arc::new(Semaphore::new(0)), Arc::default());
+    let arm = Fake {
+        cancels: watch::Sender::new(false),
+        stopping: Arc::clone(&stopping),
+        stopped: Arc::clone(&stopped),
+    };
+    let rules = Rules {
+        idle: Duration::from_secs(600),
+        most_turns: None,
+        turn_timeout: None,
+    };
+    let desk = Desk::new(Permissions::Deny);
+    Stage {
+        session: Session::new(context, Box::new(arm), desk, "s".into(), rules),
+        stopping,
+        stopped,
+        _dir: dir,
+    }
+}
+
+async fn end(turn: &mut Turn) -> StreamEvent {
+    let mut last = None;
+    while let Some(event) = turn.next().await {
+        last = Some(event);
+    }
+    last.expect("an end")
+}
+
+fn ended(reason: StopReason) -> StreamEvent {
+    StreamEvent::TurnEnd { reason }
+}
+
+#[tokio::test]
+async fn a_cancel_is_of_its_own_turn() {
+    let stage = stage();
+    let mut turn = stage.session.send("wait").expect("sent");
+    assert!(stage.session.cancel().await.expect("told"));
+    assert_eq!(end(&mut turn).await, ended(StopReason::Cancelled));
+    end(&mut stage.session.send("x").expect("sent")).await;
+    // Too late: the arm is done with the turn, the session is not yet.
+    stage.session.inner.busy.store(true, Ordering::Release);
+    assert!(stage.session.cancel().await.expect("told"));
+    stage.session.inner.busy.store(false, Ordering::Release);
+    let mut turn = stage.session.send("x").expect("sent");
+    assert_eq!(end(&mut turn).await, ended(StopReason::EndTurn));
+}
+
+#[tokio::test]
+async fn a_session_at_work_is_not_idle_and_an_idle_one_takes_no_turn() {
+    let Stage { session, .. } = &stage();
+    let mut turn = session.send("wait").expect("sent");
+    assert!(session.inner.close_if_idle(Duration::ZERO).is_some());
+    session.cancel().await.expect("told");
+    end(&mut turn).await;
+    assert!(
+        session
+            .inner
+            .close_if_idle(Duration::from_secs(60))
+            .is_some()
+    );
+    assert!(!session.is_closed());
+    assert!(session.inner.close_if_idle(Duration::ZERO).is_none());
+    let refused = session.send("x").err().expect("closed");
+    assert_eq!(refused.code, Code::SessionClosed);
+}
+
+#[tokio::test]
+async fn an_agent_that_broke_its_session_is_stopped_after_the_last_event() {
+    let stage = stage();
+    let mut turn = stage.session.send("break").expect("sent");
+    // `stop` does not return yet, and the event is there.
+    assert!(matches!(end(&mut turn).await, StreamEvent::Error { .. }));
+    assert!(stage.session.is_closed() && !stage.stopped.load(Ordering::Acquire));
+    stage.stopping.add_permits(1);
+    // Nobody calls `close`.
+    while !stage.stopped.load(Ordering::Acquire) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_over_with_its_last_event_whoever_holds_the_sink() {
+    let text = |text: &str| StreamEvent::TextDelta { text: text.into() };
+    for secret in [None, Some("hunter22")] {
+        let masks = Masks::default();
+        secret.into_iter().for_each(|secret| masks.add(secret));
+        let (sink, events) = mpsc::channel(WAITING);
+        let mut turn = Turn {
+            events,
+            masked: Masked::new(&masks),
+            over: false,
+        };
+        let reason = StopReason::EndTurn;
+        for event in [
+            text("a hunt"),
+            StreamEvent::TurnEnd { reason },
+            text("late"),
+        ] {
+            sink.send(event).await.expect("room");
+        }
+        let mut said = String::new();
+        let mut ends = 0;
+        while let Some(event) = turn.next().await {
+            match event {
+                StreamEvent::TextDelta { text } => said.push_str(&text),
+                other => ends += usize::from(other.is_last()),
+            }
+        }
+        assert_eq!((said.as_str(), ends), ("a hunt", 1));
+        assert!(turn.next().await.is_none() && sink.is_closed());
+    }
+}

@@ -1,0 +1,112 @@
+//! Answers that a caller wrote down before: `id: value`, secrets by `{env: NAME}` only.
+
+use std::collections::BTreeMap;
+
+use zeroize::Zeroizing;
+
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use agentproto_manifest::{Document, Node, Value, to_json};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Literal(String),
+    /// From a variable of the caller's environment.
+    Variable(String),
+}
+
+/// By the step's id.
+#[derive(Clone, Debug, Default)]
+pub struct Answers(BTreeMap<String, Answer>);
+
+impl Answers {
+    /// Reads a YAML mapping.
+    pub fn parse(name: &str, bytes: Vec<u8>) -> Result<Answers, Fault> {
+        let wrong = |what: String| {
+            Fault::new(Code::OptionInvalid, format!("{name}: {what}"))
+                .hint("write `step-id: value`, or `step-id: {env: NAME}` for a secret")
+        };
+        let doc = Document::bare(name, bytes);
+        if let Some(problem) = doc.problems.first() {
+            return Err(wrong(problem.message.clone()));
+        }
+        let Some(root) = doc.root.as_ref().filter(|root| root.is_map()) else {
+            return Err(wrong("answers are a mapping from step ids".to_owned()));
+        };
+        let mut out = BTreeMap::new();
+        for entry in root.entries() {
+            let answer = answer(&entry.value)
+                .ok_or_else(|| wrong(format!("`{}` has no answer that fits", entry.key)))?;
+            out.insert(entry.key.to_string(), answer);
+        }
+        Ok(Answers(out))
+    }
+
+    pub fn has(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// Ids that are no step's.
+    pub fn unknown<'s>(&'s self, known: &[&str]) -> Option<&'s str> {
+        let mut ids = self.0.keys().map(String::as_str);
+        ids.find(|id| !known.contains(id))
+    }
+
+    pub fn get(
+        &self,
+        ctx: &Context,
+        id: &str,
+        secret: bool,
+    ) -> Result<Option<Zeroizing<String>>, Fault> {
+        let invalid = |what: String| Fault::new(Code::OptionInvalid, what);
+        match self.0.get(id) {
+            None => Ok(None),
+            Some(Answer::Literal(_)) if secret => Err(invalid(format!(
+                "the answer to `{id}` is a secret and stands in the file itself"
+            ))
+            .hint("write `{env: NAME}` and give the value in that variable")),
+            Some(Answer::Literal(text)) => Ok(Some(Zeroizing::new(text.clone()))),
+            Some(Answer::Variable(name)) => {
+                let value = ctx.variable(name).map(|v| v.to_str().map(str::to_owned));
+                match value {
+                    Some(Some(text)) => Ok(Some(Zeroizing::new(text))),
+                    Some(None) => Err(invalid(format!("the variable `{name}` is no text"))),
+                    None => Err(invalid(format!(
+                        "the answer to `{id}` is in the variable `{name}`, which is not set"
+                    ))),
+                }
+            }
+        }
+    }
+}
+
+fn answer(node: &Node) -> Option<Answer> {
+    match &node.value {
+        Value::Str(text) => Some(Answer::Literal(text.to_string())),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+            Some(Answer::Literal(to_json(node).to_string()))
+        }
+        Value::Map(entries) if entries.len() == 1 => {
+            let name = node.str_at(&["env"])?;
+            Some(Answer::Variable(name.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_what_is_none() {
+        let good = Answers::parse("a.yaml", b"a: x\nb: true\nc: {env: C}\n".to_vec());
+        let good = good.expect("answers");
+        assert!(good.has("a") && good.has("b") && good.has("c"));
+        assert_eq!(good.unknown(&["a", "b"]), Some("c"));
+        for bad in ["- a", "a: [1]", "a: {file: x}", "a: {env: 1}", "a: 'x"] {
+            let fault = Answers::parse("a.yaml", bad.as_bytes().to_vec()).expect_err(bad);
+            assert_eq!(fault.code, Code::OptionInvalid);
+        }
+    }
+}

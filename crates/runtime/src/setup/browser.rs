@@ -1,0 +1,148 @@
+//! Steps that a person does in a browser: `oauth` and `external`.
+
+use zeroize::Zeroizing;
+
+use super::perform::{Captured, Run};
+use super::step::{Callback as Declared, Persist, Step};
+use super::template::{self, Given};
+use crate::auth::callback::{Callback, origin};
+use crate::fault::Fault;
+use crate::interact::{Kind, Question};
+use crate::secrets::inventory::{self, Inventory};
+use crate::secrets::{self, oauth};
+
+/// Where a callback does not name its parameter.
+const USUAL_PARAMETERS: [&str; 3] = ["value", "token", "code"];
+
+impl Run<'_> {
+    /// A29-SETUP-07, A29-SETUP-08.
+    pub async fn oauth(&mut self, step: &Step<'_>, slug: &str) -> Result<(), Fault> {
+        let inventory = Inventory::of(&self.ctx.bundle)?;
+        let Some(entry) = inventory.slug(slug) else {
+            let why = match &inventory.unread {
+                Some(why) => format!("its secret `{slug}` is declared nowhere: {why}"),
+                None => format!("its secret `{slug}` stands in no SECRETS.md (`auth.ref`)"),
+            };
+            return Err(self.failed(step, &why));
+        };
+        if entry.kind != inventory::Kind::Oauth {
+            let why = format!("`{slug}` is not `kind: oauth` in the SECRETS.md (AIP-19)");
+            return Err(self.failed(step, &why));
+        }
+        let Some(endpoints) = &entry.oauth else {
+            let why = format!(
+                "the SECRETS.md says nothing of where to log in for `{slug}`: `authorize_url`, \
+                 `token_url` and `client_id` are wanted in its `metadata.agentproto.oauth`"
+            );
+            return Err(self.failed(step, &why));
+        };
+        let tokens = oauth::login(self.ctx, endpoints).await;
+        let tokens = tokens.map_err(|why| self.failed(step, &why))?;
+        self.changed();
+        secrets::keep_slug(self.ctx, slug, tokens, false)
+    }
+
+    /// A29-SETUP-09, A29-SETUP-10, A29-SETUP-29.
+    pub async fn external(
+        &mut self,
+        step: &Step<'_>,
+        url: &str,
+        declared: Option<&Declared<'_>>,
+    ) -> Result<Option<Captured>, Fault> {
+        if self.answer(step)?.is_some() {
+            return self.by_hand(step).await;
+        }
+        self.recall(url)?;
+        let mut given = self.given.clone();
+        let callback = match declared {
+            Some(_) => {
+                let origins: Vec<String> = origin(url).into_iter().collect();
+                let callback = Callback::open(None, None, &origins).await?;
+                given.push(Given::new("callback_url", &callback.url(), false));
+                Some(callback)
+            }
+            None => None,
+        };
+        let url = template::url(url, &given).map_err(|why| self.failed(step, &why))?;
+        if !(url.starts_with("https://") || url.starts_with("http://")) {
+            return Err(self.failed(step, "its `url` is neither http nor https"));
+        }
+        let about = step
+            .description
+            .map(|d| format!("{d}\n"))
+            .unwrap_or_default();
+        let come_back = match &callback {
+            Some(callback) if !url.contains(&template::percent(&callback.url())) => {
+                format!("\nIt has to lead back to {}", callback.url())
+            }
+            _ => String::new(),
+        };
+        self.ctx
+            .interact
+            .show(&format!("{about}Open this page:\n{url}{come_back}"));
+        match (callback, declared) {
+            (Some(callback), Some(declared)) => {
+                let query = callback.wait(declared.timeout).await;
+                let query = query.map_err(|missed| self.failed(step, &missed.to_string()))?;
+                let get = |name: &str| query.iter().find(|(n, _)| n == name);
+                let pair = match declared.param {
+                    Some(param) => get(param),
+                    None => USUAL_PARAMETERS.iter().find_map(|name| get(name)),
+                };
+                match (pair, &step.persist) {
+                    (Some((_, value)), _) if !value.is_empty() => Ok(Some(secret(value))),
+                    (_, None) => Ok(None),
+                    _ => Err(self.failed(
+                        step,
+                        &format!(
+                            "the page came back without `{}`",
+                            declared.param.unwrap_or("value")
+                        ),
+                    )),
+                }
+            }
+            _ => self.by_hand(step).await,
+        }
+    }
+
+    /// Without a callback the person says when it is done, or brings the value.
+    async fn by_hand(&mut self, step: &Step<'_>) -> Result<Option<Captured>, Fault> {
+        if step.persist.is_some() {
+            let hidden = !matches!(step.persist, Some(Persist::Cmd(_)));
+            let question = Question {
+                message: format!("Paste what the page gave you ({})", step.id),
+                kind: if hidden { Kind::Secret } else { Kind::Text },
+                default: None,
+            };
+            let value = match self.answer(step)? {
+                Some(value) => value,
+                None => Zeroizing::new(self.ctx.interact.ask(&question).await?),
+            };
+            return match value.trim() {
+                "" => Err(self.failed(step, "no value was given")),
+                value => Ok(Some(secret(value))),
+            };
+        }
+        let question = Question {
+            message: format!("Is it done ({})?", step.id),
+            kind: Kind::Boolean,
+            default: Some("true".to_owned()),
+        };
+        let done = match self.answer(step)? {
+            Some(value) => value.as_str() == "true",
+            None => self.ctx.interact.ask(&question).await? == "true",
+        };
+        match done {
+            true => Ok(None),
+            false => Err(self.failed(step, "it was not done")),
+        }
+    }
+}
+
+/// What a page hands over is more often a credential than not.
+fn secret(value: &str) -> Captured {
+    Captured {
+        value: Zeroizing::new(value.to_owned()),
+        secret: true,
+    }
+}

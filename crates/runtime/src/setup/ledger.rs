@@ -1,0 +1,132 @@
+//! What was done, for each bundle, workspace and user (A29-SETUP-24). No value stands here.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::audit;
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::home::Home;
+
+const SCHEMA: &str = "agentproto.setup/v1";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ledger {
+    schema: String,
+    pub bundle: String,
+    pub workspace: String,
+    pub user: String,
+    steps: BTreeMap<String, Done>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Done {
+    pub definition: String,
+    pub at: String,
+    /// `done`, or `skipped` by its own check.
+    pub how: String,
+}
+
+/// The three names under which a ledger is kept.
+#[derive(Clone, Debug)]
+pub struct Triple {
+    pub bundle: String,
+    pub workspace: String,
+    pub user: String,
+}
+
+impl Triple {
+    pub fn of(ctx: &Context) -> Result<Triple, Fault> {
+        Ok(Triple {
+            bundle: ctx.bundle.identity()?,
+            workspace: text(&ctx.cwd),
+            user: user(),
+        })
+    }
+
+    /// The name of its files and locks.
+    pub fn key(&self) -> String {
+        let mut hasher = Sha256::new();
+        for part in [&self.bundle, &self.workspace, &self.user] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let hash = format!("{:x}", hasher.finalize());
+        hash.get(..32).unwrap_or(&hash).to_owned()
+    }
+}
+
+/// A path as a name: what is no text is told apart by its bytes.
+pub fn text(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => format!(
+            "bytes:{}",
+            path.as_os_str().as_encoded_bytes().escape_ascii()
+        ),
+    }
+}
+
+pub fn user() -> String {
+    // SAFETY: no arguments, cannot fail.
+    format!("uid:{}", unsafe { libc::geteuid() })
+}
+
+impl Ledger {
+    pub fn read(home: &Home, triple: &Triple) -> Result<Ledger, Fault> {
+        let path = file(triple);
+        let Some(bytes) = home.read(&path)? else {
+            return Ok(Ledger {
+                schema: SCHEMA.to_owned(),
+                bundle: triple.bundle.clone(),
+                workspace: triple.workspace.clone(),
+                user: triple.user.clone(),
+                steps: BTreeMap::new(),
+            });
+        };
+        let ledger: Option<Ledger> = serde_json::from_slice(&bytes).ok();
+        ledger.filter(|l| l.schema == SCHEMA).ok_or_else(|| {
+            let what = format!(
+                "the setup ledger `{}` is not one",
+                home.path(&path).display()
+            );
+            Fault::new(Code::StateUnwritable, what).hint("remove it: setup then starts anew")
+        })
+    }
+
+    pub fn write(&self, home: &Home, triple: &Triple) -> Result<(), Fault> {
+        let bytes = serde_json::to_vec_pretty(self)
+            .map_err(|e| Fault::new(Code::StateUnwritable, e.to_string()))?;
+        home.write(file(triple), &bytes)
+    }
+
+    pub fn has(&self, id: &str, definition: &str) -> bool {
+        self.steps
+            .get(id)
+            .is_some_and(|done| done.definition == definition)
+    }
+
+    pub fn was_skipped(&self, id: &str) -> bool {
+        self.steps.get(id).is_some_and(|done| done.how == "skipped")
+    }
+
+    pub fn mark(&mut self, id: &str, definition: &str, how: &str) {
+        let done = Done {
+            definition: definition.to_owned(),
+            at: audit::now(),
+            how: how.to_owned(),
+        };
+        self.steps.insert(id.to_owned(), done);
+    }
+
+    pub fn forget(&mut self, id: &str) {
+        self.steps.remove(id);
+    }
+}
+
+fn file(triple: &Triple) -> String {
+    format!("setup/{}.json", triple.key())
+}

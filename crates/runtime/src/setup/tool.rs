@@ -1,0 +1,162 @@
+//! Commands of setup and login: the bundle's binary by its name, under the bundle's sandbox.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::unix::pipe::Sender as Input;
+
+use super::template::Ready;
+use crate::command::{Command, Finished, Started};
+use crate::context::Context;
+use crate::fault::Fault;
+use agentproto_sandbox::spawn::{Options, Piece, Stdio};
+
+/// What a message shows of a command's end.
+const MOST_WORDS: usize = 400;
+
+/// The environment that every command of a bundle gets on top of its policy.
+pub struct Tool {
+    ctx: Context,
+    bin: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl Tool {
+    /// `bin` is found by its name, whatever `PATH` says.
+    pub fn new(ctx: &Context, bin: &Path) -> Self {
+        let mut ctx = ctx.clone();
+        if let Some(dir) = bin.parent().filter(|dir| dir.is_absolute()) {
+            let path = ctx.variable("PATH").map(OsStr::to_owned);
+            let path = path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+            let dirs = [dir.to_owned()]
+                .into_iter()
+                .chain(std::env::split_paths(&path));
+            if let Ok(joined) = std::env::join_paths(dirs) {
+                std::sync::Arc::make_mut(&mut ctx.host_env).push(("PATH".into(), joined));
+            }
+        }
+        Tool {
+            ctx,
+            bin: bin.to_owned(),
+            env: Vec::new(),
+        }
+    }
+
+    pub async fn run(
+        &self,
+        ready: Ready,
+        timeout: Option<Duration>,
+        stdio: Stdio,
+    ) -> Result<Finished, Fault> {
+        let mut command = self.command(ready);
+        command.timeout = timeout;
+        command.stdio = stdio;
+        self.ctx.run(command).await
+    }
+
+    fn command(&self, ready: Ready) -> Command {
+        let mut argv = ready.argv;
+        if let Some(program) = argv.first_mut()
+            && self.is_bin(program)
+        {
+            *program = self.bin.clone().into_os_string();
+        }
+        let mut command = Command::new(argv);
+        command.env = self.env.iter().cloned().chain(ready.env).collect();
+        command
+    }
+
+    fn is_bin(&self, program: &OsStr) -> bool {
+        self.bin.is_absolute()
+            && (self.ctx.bundle.common().bin().map(OsStr::new) == Some(program)
+                || self.bin.file_name() == Some(program))
+    }
+}
+
+/// How a command ended, in words, without secrets.
+pub fn ending(ctx: &Context, finished: &Finished) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    let status = &finished.exit.status;
+    let how = match (finished.exit.timed_out, status.code(), status.signal()) {
+        (true, ..) => "it ran into its time limit".to_owned(),
+        (_, Some(code), _) => format!("it ended with exit code {code}"),
+        (_, None, Some(signal)) => format!("signal {signal} ended it"),
+        _ => "it ended".to_owned(),
+    };
+    match last_words(ctx, finished) {
+        words if words.is_empty() => how,
+        words => format!("{how}: {words}"),
+    }
+}
+
+/// The end of what a command said, without secrets.
+pub fn last_words(ctx: &Context, finished: &Finished) -> String {
+    let stdout = String::from_utf8_lossy(&finished.stdout);
+    let said = match finished.stderr.trim() {
+        "" => stdout.trim(),
+        said => said,
+    };
+    // Masked whole: a cut could leave half a secret.
+    let masked = ctx.masks.mask(said);
+    let lines: Vec<&str> = masked.lines().rev().take(4).collect();
+    let text = lines.into_iter().rev().collect::<Vec<_>>().join(" / ");
+    let over = text.chars().count().saturating_sub(MOST_WORDS);
+    text.chars().skip(over).collect()
+}
+
+pub fn is_success(finished: &Finished) -> bool {
+    finished.exit.status.success() && !finished.exit.timed_out
+}
+
+/// A command that is talked with while it runs.
+pub struct Talk<S> {
+    started: Started,
+    show: S,
+}
+
+impl Tool {
+    /// Starts a command; what it prints is shown line by line.
+    pub async fn start<S: FnMut(&str) + Send>(
+        &self,
+        ready: Ready,
+        timeout: Duration,
+        show: S,
+    ) -> Result<Talk<S>, Fault> {
+        let command = self.command(ready);
+        let launch = self.ctx.prepare(&command.argv, &command.env)?;
+        let options = Options {
+            timeout: Some(timeout),
+            ..Options::default()
+        };
+        let started = self.ctx.launch(launch, options).await?;
+        Ok(Talk { started, show })
+    }
+}
+
+impl<S: FnMut(&str) + Send> Talk<S> {
+    pub fn take_input(&mut self) -> Option<Input> {
+        self.started.child().stdin.take()
+    }
+
+    pub async fn finish(&mut self) -> Finished {
+        let mut stdout = Vec::new();
+        if let Some(mut lines) = self.started.child().stdout.take() {
+            while let Some(piece) = lines.next().await {
+                if let Piece::Line { bytes, .. } = piece {
+                    (self.show)(&String::from_utf8_lossy(&bytes));
+                    // The end of it is enough to tell why it failed.
+                    stdout = bytes;
+                }
+            }
+        }
+        let exit = self.started.wait().await;
+        let child = self.started.child();
+        child.stderr.finish().await;
+        Finished {
+            exit,
+            stdout,
+            stderr: child.stderr.text(),
+        }
+    }
+}

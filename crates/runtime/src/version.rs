@@ -1,0 +1,348 @@
+//! Version check: the program says its version, and the manifest's range decides whether the
+//! bundle is available (A45-LIFE-03, A29-VER-08).
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::command::{Command, Line};
+use crate::context::Context;
+use crate::fault::{Code, Fault};
+use crate::install::{self, Installed};
+use crate::observe::Stage;
+use agentproto_manifest::Node;
+use agentproto_manifest::range::{Range, Version};
+use agentproto_sandbox::helper::{self, matching};
+use agentproto_sandbox::spawn;
+
+/// `timeout_ms` where the manifest says nothing (A29-VER-07).
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Nobody waits longer for a version, whatever the manifest says.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// Of the output, the part that the regular expression sees.
+const MOST_TEXT: usize = 32 << 10;
+const LONGEST_PATTERN: usize = 4096;
+/// More than its own limit on processor time, for a machine that is busy.
+const LONGEST_MATCH: Duration = Duration::from_secs(20);
+
+/// Makes sure that the program has a version that the manifest is for; installs once more
+/// where that can help (A29-VER-09).
+pub async fn ensure(ctx: &Context, installed: &Installed) -> Result<(Version, Installed), Fault> {
+    ensure_with(ctx, installed, install::Options::default()).await
+}
+
+/// As `ensure`; `options` are those of the first installation.
+pub async fn ensure_with(
+    ctx: &Context,
+    installed: &Installed,
+    options: install::Options,
+) -> Result<(Version, Installed), Fault> {
+    let first = match check(ctx, installed).await {
+        Ok(version) => return Ok((version, installed.clone())),
+        Err(fault) => fault,
+    };
+    let options = install::Options {
+        reinstall: true,
+        ..options
+    };
+    if first.code != Code::VersionMismatch || !install::can_reinstall(ctx, options) {
+        return Err(first);
+    }
+    let text = format!("{}; installing once more", first.message);
+    ctx.observer.progress(Stage::VersionCheck, &text);
+    let again = match install::ensure(ctx, options).await {
+        Ok(again) => again,
+        // Tampering is worse than an old version, and has to be said.
+        Err(fault) if fault.code == Code::Sha256Mismatch => return Err(fault),
+        Err(fault) => {
+            let message = format!("{}; installing it failed: {fault}", first.message);
+            return Err(Fault { message, ..first });
+        }
+    };
+    match check(ctx, &again).await {
+        Ok(version) => Ok((version, again)),
+        Err(fault) => {
+            // What we installed is of no use, and must not stand before a better one.
+            install::forget(ctx)?;
+            Err(fault)
+        }
+    }
+}
+
+/// What `version_check` asks for, read and checked.
+struct Asked<'b> {
+    cmd: &'b str,
+    words: Vec<String>,
+    pattern: &'b str,
+    pattern_node: &'b Node,
+    range_text: &'b str,
+    range: Range,
+    timeout: Duration,
+}
+
+fn read(ctx: &Context) -> Result<Asked<'_>, Fault> {
+    let bundle = &ctx.bundle;
+    let Some(said) = bundle.common().version_check() else {
+        let what = "`version_check` is missing (AIP-29, Version detection)";
+        return Err(bundle.invalid(bundle.root(), what));
+    };
+    let field = |key: &str| match said.0.get(key) {
+        Some(node) => node
+            .as_str()
+            .map(|text| (text, node))
+            .ok_or_else(|| bundle.invalid(node, &format!("`{key}` must be a text"))),
+        None => Err(bundle.invalid(said.0, &format!("`version_check` needs `{key}`"))),
+    };
+    let (cmd, cmd_node) = field("cmd")?;
+    let (pattern, pattern_node) = field("parse")?;
+    let (range_text, range_node) = field("range")?;
+    if pattern.len() > LONGEST_PATTERN || pattern.contains('\0') {
+        return Err(bundle.invalid(pattern_node, "`parse` is too long, or holds a NUL"));
+    }
+    let range = Range::parse(range_text)
+        .map_err(|e| bundle.invalid(range_node, &format!("`range` is no npm range: {e}")))?;
+    let words = match Line::parse(cmd) {
+        Ok(Line::Words(words)) => words,
+        Ok(Line::Shell(_)) => {
+            let what = "`cmd` uses the shell's language; it is run as words, without a shell";
+            return Err(bundle.invalid(cmd_node, what));
+        }
+        Err(why) => return Err(bundle.invalid(cmd_node, &why)),
+    };
+    let timeout = match said.timeout_ms() {
+        Some(ms) => Duration::from_millis(u64::try_from(ms).unwrap_or(1).max(1)),
+        None => DEFAULT_TIMEOUT,
+    };
+    Ok(Asked {
+        cmd,
+        words,
+        pattern,
+        pattern_node,
+        range_text,
+        range,
+        timeout: timeout.min(LONGEST_TIMEOUT),
+    })
+}
+
+/// What one look at the version gave.
+pub struct Probe {
+    /// Or why there is none.
+    pub found: Result<Version, String>,
+    pub wanted: String,
+    pub fits: bool,
+    /// All that was said came on standard error, though nothing failed.
+    pub on_stderr: bool,
+}
+
+impl Probe {
+    /// What was found, for people.
+    pub fn told(&self) -> String {
+        match &self.found {
+            Ok(version) => version.to_string(),
+            Err(why) => why.clone(),
+        }
+    }
+
+    /// Why the bundle is not available (A29-VER-10).
+    pub fn fault(&self, ctx: &Context, installed: &Installed) -> Option<Fault> {
+        let (bin, wanted) = (installed.bin.display(), &self.wanted);
+        let message = match &self.found {
+            Ok(_) if self.fits => return None,
+            Ok(version) => format!("`{bin}` is {version}, and the manifest is for `{wanted}`"),
+            Err(why) => why.clone(),
+        };
+        let details = json!({
+            "found": self.found.as_ref().ok().map(|v| v.to_string()),
+            "wanted": wanted,
+            "bin": bin.to_string(),
+        });
+        let hint = format!(
+            "put a version within `{wanted}` on PATH or correct `version_check` in {}; `agentproto install TARGET --reinstall` installs again",
+            ctx.bundle.path().display()
+        );
+        let fault = Fault::new(Code::VersionMismatch, ctx.masks.mask(&message));
+        Some(fault.hint(hint).details(details))
+    }
+}
+
+/// One look at the version; outside of the range it is refused (A29-VER-06).
+pub async fn check(ctx: &Context, installed: &Installed) -> Result<Version, Fault> {
+    let probe = probe(ctx, installed).await?;
+    let seen = json!({ "found": probe.told(), "wanted": probe.wanted, "ok": probe.fits });
+    ctx.audit.record("version.checked", seen)?;
+    match (probe.fault(ctx, installed), probe.found) {
+        (None, Ok(version)) => Ok(version),
+        (Some(fault), _) => Err(fault),
+        (None, Err(why)) => Err(Fault::new(Code::VersionMismatch, why)),
+    }
+}
+
+/// Asks the program for its version, and judges nothing.
+pub async fn probe(ctx: &Context, installed: &Installed) -> Result<Probe, Fault> {
+    let asked = read(ctx)?;
+    ctx.observer.stage(Stage::VersionCheck, asked.cmd);
+    let mut on_stderr = false;
+    let found = look(ctx, installed, &asked, &mut on_stderr).await?;
+    Ok(Probe {
+        fits: matches!(&found, Ok(version) if asked.range.satisfies(version)),
+        found,
+        wanted: asked.range_text.to_owned(),
+        on_stderr,
+    })
+}
+
+/// What the program says; the inner error is why that is no version.
+async fn look(
+    ctx: &Context,
+    installed: &Installed,
+    asked: &Asked<'_>,
+    on_stderr: &mut bool,
+) -> Result<Result<Version, String>, Fault> {
+    let cmd = asked.cmd;
+    let bin = ctx.bundle.text("bin")?;
+    let mut words = asked.words.iter();
+    let first = words.next().map(|first| match first == bin {
+        true => installed.bin.clone().into_os_string(),
+        false => OsString::from(first),
+    });
+    let mut command = Command::new(first.into_iter().chain(words.map(OsString::from)));
+    command.timeout = Some(asked.timeout);
+    let finished = match ctx.run(command).await {
+        Ok(finished) => finished,
+        // A program for another machine, or half a program: another installation may help.
+        Err(fault) if matches!(fault.code, Code::SpawnFailed | Code::ProgramNotFound) => {
+            return Ok(Err(format!("`{cmd}` cannot be run: {fault}")));
+        }
+        Err(fault) => return Err(fault),
+    };
+    if finished.exit.timed_out {
+        let ms = asked.timeout.as_millis();
+        return Ok(Err(format!("`{cmd}` did not end within {ms} ms")));
+    }
+    // Some tools tell their version on standard error.
+    let mut output = String::from_utf8_lossy(&finished.stdout).into_owned();
+    output.push_str(&finished.stderr);
+    let status = finished.exit.status;
+    let blank = finished.stdout.iter().all(u8::is_ascii_whitespace);
+    *on_stderr = status.success() && blank && !finished.stderr.trim().is_empty();
+    let Some(group) = first_group(ctx, asked, &output).await? else {
+        let said = output.trim().lines().next().unwrap_or_default();
+        return Ok(Err(match status.success() {
+            true => format!("`{cmd}` told no version that `version_check.parse` finds: {said}"),
+            false => format!("`{cmd}` ended with {status}: {said}"),
+        }));
+    };
+    if !status.success() {
+        // A29-VER-02: it should, and the version is told all the same.
+        let text = format!("`{cmd}` told a version, but ended with {status}");
+        ctx.observer.warning("version_check_exit", &text);
+    }
+    if let Some(version) = Version::parse(&group) {
+        return Ok(Ok(version));
+    }
+    let Some(version) = nearly(&group) else {
+        return Ok(Err(format!(
+            "`{cmd}` told `{group}`, which is no version such as 1.2.3"
+        )));
+    };
+    let text = format!("`{cmd}` told `{group}`, which is taken for {version}");
+    ctx.observer.warning("version_not_semver", &text);
+    Ok(Ok(version))
+}
+
+/// Tools with versions such as `6.1` or `2024.01.02` are meant to be described, too: missing
+/// numbers are zero, leading zeros and whatever follows the third number do not count.
+fn nearly(text: &str) -> Option<Version> {
+    let text = text.trim();
+    let numbers = text.strip_prefix('v').unwrap_or(text);
+    let mut parts = numbers.split('.').map(|part| {
+        let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        digits.then(|| part.parse::<u64>().ok()).flatten()
+    });
+    let mut out = [0; 3];
+    for (place, part) in out.iter_mut().zip(&mut parts) {
+        *place = part?;
+    }
+    parts.all(|rest| rest.is_some()).then_some(())?;
+    let [major, minor, patch] = out;
+    // Through the parser once more, for its bounds.
+    Version::parse(&format!("{major}.{minor}.{patch}"))
+}
+
+/// What the first group matched, found by a process that cannot run on for ever.
+async fn first_group(
+    ctx: &Context,
+    asked: &Asked<'_>,
+    output: &str,
+) -> Result<Option<String>, Fault> {
+    let mut end = output.len().min(MOST_TEXT);
+    while !output.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = output
+        .get(..end)
+        .unwrap_or_default()
+        .replace('\0', "\u{fffd}");
+    let binary = helper::binary().map_err(|e| Fault::new(Code::SpawnFailed, e.to_string()))?;
+    let argv = [
+        binary.as_os_str().to_owned(),
+        helper::NAME.into(),
+        matching::WORD.into(),
+    ];
+    let env = [
+        (matching::PATTERN.into(), asked.pattern.into()),
+        (matching::TEXT.into(), text.into()),
+    ];
+    let options = spawn::Options {
+        timeout: Some(LONGEST_MATCH),
+        ..spawn::Options::default()
+    };
+    let finished = ctx.run_host(&argv, &env, &ctx.cwd, options).await?;
+    let invalid = |what: &str| ctx.bundle.invalid(asked.pattern_node, what);
+    if !finished.exit.status.success() {
+        return Err(invalid(
+            "`parse` does not come to an end on the version that was told: it repeats what repeats",
+        ));
+    }
+    let answer: Value = serde_json::from_slice(&finished.stdout).unwrap_or_default();
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        let what = format!("`parse` is no ECMAScript regular expression: {error}");
+        return Err(invalid(&what));
+    }
+    if answer.get("no_group").is_some() {
+        return Err(invalid("`parse` matched, but has no group for the version"));
+    }
+    let group = answer.get("group").and_then(Value::as_str);
+    Ok(group.map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_are_nearly_semantic() {
+        let read = |text: &str| nearly(text).map(|v| v.to_string());
+        for (text, version) in [
+            ("6.1", "6.1.0"),
+            ("7", "7.0.0"),
+            ("v2024.01.02", "2024.1.2"),
+            ("1.2.3.4", "1.2.3"),
+        ] {
+            assert_eq!(read(text).as_deref(), Some(version), "{text}");
+        }
+        for text in [
+            "",
+            "unknown",
+            "1.x",
+            "1..2",
+            "1.2.3.x",
+            "-1",
+            "99999999999999999999",
+            "9007199254740993",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

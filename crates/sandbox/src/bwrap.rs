@@ -1,0 +1,410 @@
+//! The second backend: bubblewrap makes the namespaces and the mounts, and the helper inside
+//! of it does the rest.
+//!
+//! Bubblewrap has no option for mounts without execution. Where it can leave the helper the
+//! power over mounts (`Power::Mounts`), the helper adds that itself before it gives the power
+//! up, and everything holds as in the native backend. Where it cannot, execution is bounded
+//! by Landlock alone: what is listed may run, but the ELF loader, which must be listed, would
+//! still load any readable file. A list of programs is then refused, not pretended.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::plan::{Confinement, Kind, Mount, Plan, Raw, What};
+use crate::helper;
+
+/// The directory inside that holds the helper until it runs.
+pub const ROOM: &str = "/.agentproto";
+
+/// A bubblewrap that works here.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bubblewrap {
+    pub path: PathBuf,
+    pub version: String,
+    pub power: Power,
+    #[serde(skip)]
+    pub inside: Inside,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Power {
+    /// The helper can restrict mounts inside.
+    Mounts,
+    /// Nothing but Landlock and seccomp after bubblewrap. Not for root, who could change the
+    /// mode of the host's devices.
+    LandlockOnly,
+}
+
+impl Bubblewrap {
+    /// Whether lists of programs (`exec.spawn`) hold under it.
+    pub fn holds_exec_lists(&self) -> Result<(), BwrapError> {
+        match self.power {
+            Power::Mounts => Ok(()),
+            Power::LandlockOnly => Err(BwrapError::Exec),
+        }
+    }
+}
+
+/// What the helper needs to be executed in an empty root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inside {
+    pub binary: PathBuf,
+    /// `None` for a static binary.
+    pub loader: Option<PathBuf>,
+    pub libraries: Vec<PathBuf>,
+}
+
+impl Inside {
+    /// Reads the loader's own list: `name => path (address)`, and the loader by its path.
+    pub fn parse(binary: PathBuf, list: &str) -> Self {
+        let mut inside = Self {
+            binary,
+            ..Self::default()
+        };
+        for line in list.lines() {
+            let line = line.trim();
+            let (named, path) = match line.split_once(" => ") {
+                Some((_, path)) => (true, path),
+                None => (false, line),
+            };
+            let path = path.split(" (").next().unwrap_or_default();
+            if !path.starts_with('/') {
+                continue;
+            }
+            if named {
+                inside.libraries.push(PathBuf::from(path));
+            } else {
+                inside.loader = Some(PathBuf::from(path));
+            }
+        }
+        inside
+    }
+
+    /// The helper and its libraries, in the room.
+    fn binds(&self, arguments: &mut Vec<OsString>) {
+        let room = Path::new(ROOM);
+        let mut bind = |from: &Path, to: PathBuf| {
+            arguments.extend(["--ro-bind".into(), from.into(), to.into()]);
+        };
+        bind(&self.binary, room.join(helper::NAME));
+        if let Some(loader) = &self.loader {
+            bind(loader, room.join("loader"));
+        }
+        for library in &self.libraries {
+            if let Some(name) = library.file_name() {
+                bind(library, room.join("lib").join(name));
+            }
+        }
+    }
+
+    /// The helper under its own name: found on the search path, or started by its loader.
+    fn command(&self) -> Vec<OsString> {
+        if self.loader.is_none() {
+            return vec![helper::NAME.into()];
+        }
+        let at = |name: &str| format!("{ROOM}/{name}").into();
+        vec![
+            at("loader"),
+            "--argv0".into(),
+            helper::NAME.into(),
+            "--library-path".into(),
+            at("lib"),
+            at(helper::NAME),
+        ]
+    }
+}
+
+/// The environment of bubblewrap itself; the target's stands in the inner plan.
+/// The helper inside needs little memory for a short time, and no huge pages.
+pub const ENVIRONMENT: [(&str, &str); 3] = [
+    ("PATH", ROOM),
+    ("MIMALLOC_ALLOW_THP", "0"),
+    ("MIMALLOC_ARENA_EAGER_COMMIT", "0"),
+];
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum BwrapError {
+    #[error("there is nothing to confine: the plan has no confinement")]
+    Open,
+    #[error(
+        "a list of programs cannot be enforced by bubblewrap here: it leaves no power to mount \
+         without execution, so the ELF loader would run any readable file; allow user \
+         namespaces to this binary and use the native backend"
+    )]
+    Exec,
+}
+
+/// Turns a native plan into one for bubblewrap. The mounts, the rights and the filters stay
+/// the same.
+pub fn plan(mut plan: Plan, bubblewrap: &Bubblewrap) -> Result<Plan, BwrapError> {
+    let Some(confinement) = &mut plan.confinement else {
+        return Err(BwrapError::Open);
+    };
+    if confinement.seccomp.no_memory_exec {
+        bubblewrap.holds_exec_lists()?;
+    }
+    let argv = arguments(confinement, bubblewrap);
+    if bubblewrap.power == Power::LandlockOnly {
+        confinement.mounts.clear();
+    }
+    Ok(Plan {
+        kind: Kind::Guard,
+        argv: argv.into_iter().map(Raw::from).collect(),
+        env: ENVIRONMENT
+            .map(|(name, value)| (Raw::from(name), Raw::from(value)))
+            .to_vec(),
+        cwd: Raw::from("/"),
+        tty: plan.tty,
+        no_stdin: false,
+        linger_ms: 0,
+        rlimits: Vec::new(),
+        cgroups: std::mem::take(&mut plan.cgroups),
+        leftovers: std::mem::take(&mut plan.leftovers),
+        confinement: None,
+        inner: Some(Box::new(Plan {
+            kind: Kind::Inner,
+            ..plan
+        })),
+    })
+}
+
+fn arguments(confinement: &Confinement, bubblewrap: &Bubblewrap) -> Vec<OsString> {
+    let mut all: Vec<OsString> = vec![bubblewrap.path.clone().into()];
+    namespaces(bubblewrap.power, &mut all);
+    for mount in &confinement.mounts {
+        place(mount, bubblewrap.power, &mut all);
+    }
+    bubblewrap.inside.binds(&mut all);
+    // Sealed last: until then things are put into them.
+    for mount in &confinement.mounts {
+        if matches!(mount.what, What::Dev | What::Proc) {
+            add(&mut all, "--remount-ro", [mount.at.0.as_os_str()]);
+        }
+    }
+    add(&mut all, "--remount-ro", ["/"]);
+    all.push("--".into());
+    all.extend(bubblewrap.inside.command());
+    all
+}
+
+/// The command line of a trial: as a real one, with nothing in the root but the helper.
+pub fn trial(path: &Path, power: Power, inside: &Inside, word: &str) -> Vec<OsString> {
+    let mounts = [("/proc", What::Proc), ("/dev", What::Dev)].map(|(at, what)| Mount {
+        at: Raw::from(at),
+        what,
+    });
+    let confinement = Confinement {
+        mounts: mounts.into(),
+        ..Confinement::default()
+    };
+    let bubblewrap = Bubblewrap {
+        path: path.to_owned(),
+        version: String::new(),
+        power,
+        inside: inside.clone(),
+    };
+    let mut all = arguments(&confinement, &bubblewrap);
+    all.push(word.into());
+    all
+}
+
+fn add<T: AsRef<OsStr>>(
+    all: &mut Vec<OsString>,
+    option: &str,
+    values: impl IntoIterator<Item = T>,
+) {
+    all.push(option.into());
+    all.extend(values.into_iter().map(|v| v.as_ref().to_owned()));
+}
+
+/// No `--new-session`: the inner stage starts one, and takes the terminal where there is one.
+fn namespaces(power: Power, all: &mut Vec<OsString>) {
+    for option in [
+        "--unshare-user",
+        "--unshare-pid",
+        "--as-pid-1",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-cgroup-try",
+        "--die-with-parent",
+    ] {
+        all.push(option.into());
+    }
+    // SAFETY: no arguments, cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    add(all, "--uid", [user.to_string()]);
+    add(all, "--gid", [group.to_string()]);
+    add(all, "--cap-drop", ["ALL"]);
+    match power {
+        // Forbidding user namespaces would put the helper into a second one, without power
+        // over the mounts; its seccomp filter forbids them instead.
+        Power::Mounts => {
+            add(all, "--cap-add", ["CAP_SYS_ADMIN"]);
+            // To give the other up for good.
+            add(all, "--cap-add", ["CAP_SETPCAP"]);
+        }
+        Power::LandlockOnly => all.push("--disable-userns".into()),
+    }
+}
+
+fn place(mount: &Mount, power: Power, all: &mut Vec<OsString>) {
+    let at = mount.at.0.as_os_str();
+    match &mount.what {
+        What::Bind {
+            source, writable, ..
+        } => {
+            let option = if *writable { "--bind" } else { "--ro-bind" };
+            add(all, option, [source.0.as_os_str(), at]);
+        }
+        What::Private { .. } => {
+            add(all, "--perms", ["0700"]);
+            add(all, "--tmpfs", [at]);
+        }
+        What::Directory => add(all, "--dir", [at]),
+        What::Symlink { to } => add(all, "--symlink", [to.0.as_os_str(), at]),
+        What::Proc => add(all, "--proc", [at]),
+        What::Dev => devices(mount.at.path(), power, all),
+        What::Mask { directory: true } => {
+            add(all, "--perms", ["0000"]);
+            add(all, "--tmpfs", [at]);
+            add(all, "--remount-ro", [at]);
+        }
+        // A device on a mount without devices: nobody can open it.
+        What::Mask { directory: false } => {
+            add(all, "--ro-bind", ["/dev/null".as_ref(), at]);
+        }
+    }
+}
+
+fn devices(at: &Path, power: Power, all: &mut Vec<OsString>) {
+    let below = |name: &str| at.join(name).into_os_string();
+    match power {
+        Power::LandlockOnly => add(all, "--dev", [at]),
+        // Bubblewrap's own needs a second user namespace. The helper mounts the terminals.
+        Power::Mounts => {
+            add(all, "--tmpfs", [at]);
+            for name in ["null", "zero", "full", "random", "urandom", "tty"] {
+                let host = Path::new("/dev").join(name).into_os_string();
+                add(all, "--dev-bind-try", [host, below(name)]);
+            }
+            for (name, to) in [
+                ("fd", "/proc/self/fd"),
+                ("stdin", "/proc/self/fd/0"),
+                ("stdout", "/proc/self/fd/1"),
+                ("stderr", "/proc/self/fd/2"),
+                ("ptmx", "pts/ptmx"),
+            ] {
+                add(all, "--symlink", [to.into(), below(name)]);
+            }
+            add(all, "--dir", [below("pts")]);
+        }
+    }
+    add(all, "--perms", ["1777"]);
+    add(all, "--tmpfs", [below("shm")]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Seccomp;
+
+    fn bubblewrap(power: Power) -> Bubblewrap {
+        Bubblewrap {
+            path: PathBuf::from("/usr/bin/bwrap"),
+            version: "0.8.0".to_owned(),
+            power,
+            inside: Inside::parse(
+                PathBuf::from("/opt/agentproto"),
+                "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\t/lib64/ld.so.2 (0x3)\n",
+            ),
+        }
+    }
+
+    fn native(seccomp: Seccomp) -> Plan {
+        let mount = |at: &str, what| Mount {
+            at: Raw::from(at),
+            what,
+        };
+        Plan {
+            kind: Kind::Native,
+            argv: vec![Raw::from("/usr/bin/x")],
+            env: vec![],
+            cwd: Raw::from("/w"),
+            tty: true,
+            no_stdin: false,
+            linger_ms: 0,
+            rlimits: vec![],
+            cgroups: vec![Raw::from("/g/cgroup.procs")],
+            leftovers: vec![Raw::from("/g")],
+            confinement: Some(Confinement {
+                mounts: vec![
+                    mount(
+                        "/w",
+                        What::Bind {
+                            source: Raw::from("/home/w"),
+                            writable: true,
+                            exec: false,
+                        },
+                    ),
+                    mount("/w/a", What::Mask { directory: false }),
+                    mount("/w/b", What::Mask { directory: true }),
+                    mount("/dev", What::Dev),
+                ],
+                seccomp,
+                ..Confinement::default()
+            }),
+            inner: None,
+        }
+    }
+
+    fn line(plan: &Plan) -> String {
+        let words: Vec<_> = plan.argv.iter().map(|w| w.0.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_guard_runs_bubblewrap_and_the_inner_plan_the_target() {
+        let plan = plan(native(Seccomp::default()), &bubblewrap(Power::Mounts)).expect("plan");
+        assert_eq!((plan.kind, plan.tty), (Kind::Guard, true));
+        assert_eq!(plan.leftovers.len(), 1);
+        let text = line(&plan);
+        for part in [
+            "/usr/bin/bwrap --unshare-user --unshare-pid --as-pid-1 --unshare-net",
+            "--cap-drop ALL --cap-add CAP_SYS_ADMIN --cap-add CAP_SETPCAP",
+            "--bind /home/w /w --ro-bind /dev/null /w/a --perms 0000 --tmpfs /w/b --remount-ro /w/b",
+            "--ro-bind /opt/agentproto /.agentproto/agentproto-helper",
+            "--ro-bind /lib/libc.so.6 /.agentproto/lib/libc.so.6",
+            "--remount-ro /dev --remount-ro / -- /.agentproto/loader --argv0 agentproto-helper",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        let inner = plan.inner.expect("inner");
+        assert_eq!((inner.kind, inner.tty), (Kind::Inner, true));
+        assert!(inner.leftovers.is_empty() && inner.cgroups.is_empty());
+        assert_eq!(inner.confinement.expect("kept").mounts.len(), 4);
+    }
+
+    #[test]
+    fn without_power_a_list_of_programs_is_refused() {
+        let listed = Seccomp {
+            no_fork: false,
+            no_memory_exec: true,
+        };
+        let weak = bubblewrap(Power::LandlockOnly);
+        assert_eq!(plan(native(listed), &weak).err(), Some(BwrapError::Exec));
+        let open = plan(native(Seccomp::default()), &weak).expect("plan");
+        assert!(line(&open).contains("--cap-drop ALL --disable-userns"));
+        assert!(line(&open).contains("--dev /dev"));
+        let inner = open.inner.expect("inner");
+        assert!(inner.confinement.expect("kept").mounts.is_empty());
+    }
+
+    #[test]
+    fn a_static_helper_is_found_by_its_name() {
+        let inside = Inside::parse(PathBuf::from("/opt/agentproto"), "[]\n");
+        assert_eq!(inside.command(), ["agentproto-helper"]);
+    }
+}

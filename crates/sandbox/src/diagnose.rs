@@ -1,0 +1,290 @@
+//! Which clause may have stopped a child that failed: read from what it said, from what the
+//! proxy refused, and from what the policy leaves out. Hints, never verdicts.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::egress::audit::{Entry, Event};
+use super::policy::{Access, Exec, Policy, Shape};
+
+/// More hints than this help nobody.
+const MOST: usize = 6;
+
+/// How programs say that something was kept from them: sentences in any case, names of
+/// errors as they are.
+struct Words(&'static [&'static str], &'static [&'static str]);
+
+const MISSING: Words = Words(
+    &[
+        "no such file or directory",
+        "not found",
+        "does not exist",
+        "cannot find module",
+    ],
+    &["ENOENT"],
+);
+/// The answer to a fork; what is kept from reading or writing is seldom answered so.
+const NOT_PERMITTED: Words = Words(&["operation not permitted"], &["EPERM"]);
+const DENIED: Words = Words(
+    &[
+        "could not execute",
+        "permission denied",
+        "operation not permitted",
+        "read-only file system",
+    ],
+    &["EACCES", "EPERM", "EROFS"],
+);
+const READ_ONLY: Words = Words(&["read-only file system"], &["EROFS"]);
+const NO_NETWORK: Words = Words(
+    &[
+        "could not resolve",
+        "name resolution",
+        "name or service not known",
+        "network is unreachable",
+    ],
+    &["EAI_AGAIN", "ENOTFOUND", "ENETUNREACH"],
+);
+const NO_PROCESS: Words = Words(&["fork", "spawn", "child process", "exec"], &[]);
+
+impl Words {
+    fn are_in(&self, line: &str, lower: &str) -> bool {
+        let whole = |name: &&str| {
+            line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .any(|word| word == *name)
+        };
+        self.0.iter().any(|text| lower.contains(text)) || self.1.iter().any(whole)
+    }
+}
+
+/// Clauses that would have to change, each with what was asked for.
+pub fn diagnose(policy: &Policy, stderr: &str, refused: &[Entry]) -> Vec<String> {
+    let mut hints = BTreeSet::new();
+    for entry in refused.iter().filter(|e| e.event == Event::Refused) {
+        hints.insert(format!(
+            "`network.egress` does not list `{}` (port {})",
+            entry.host, entry.port
+        ));
+    }
+    for line in stderr.lines() {
+        let lower = line.to_lowercase();
+        let says = |words: &Words| words.are_in(line, &lower);
+        if says(&NO_NETWORK) && hints.is_empty() {
+            hints.insert(match policy.egress.is_empty() {
+                true => "`network.egress` is empty: there is no network".to_owned(),
+                false => "only the hosts in `network.egress` can be reached, through the proxy that HTTP_PROXY and ALL_PROXY name".to_owned(),
+            });
+        }
+        if let Exec::Listed { fork, .. } = policy.exec {
+            let no_process = says(&NO_PROCESS) && !says(&READ_ONLY);
+            if !fork && (says(&NOT_PERMITTED) || no_process && says(&DENIED)) {
+                hints.insert("`exec.allow` is false: no process can be created".to_owned());
+            } else if fork && no_process && says(&MISSING) && !is_listed(policy, "sh") {
+                hints.insert(
+                    "`exec.spawn` does not list `sh`, by which many programs start others"
+                        .to_owned(),
+                );
+            }
+        }
+        if says(&READ_ONLY) {
+            // Nothing was to be executed here, so a bare word in quotes is a file.
+            let paths = words(line).filter(|word| word.contains('/'));
+            for path in quoted(line).chain(paths) {
+                hints.extend(about_path(policy, &absolute(policy, path), true));
+            }
+        } else if says(&MISSING) || says(&DENIED) {
+            for word in words(line) {
+                hints.extend(about(policy, word, says(&DENIED)));
+            }
+        }
+    }
+    hints.into_iter().take(MOST).collect()
+}
+
+/// Parts of a line that may be paths or programs.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| {
+        c.is_whitespace() || matches!(c, '\'' | '"' | '`' | ',' | '(' | ')' | '‘' | '’')
+    })
+    .map(|word| word.trim_matches(|c| matches!(c, ':' | ';' | '[' | ']')))
+    .map(|word| word.trim_end_matches('.'))
+    .filter(|word| !word.is_empty() && word.len() < 4096)
+}
+
+/// What stands between quotes.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split(['\'', '"', '`', '‘', '’'])
+        .skip(1)
+        .step_by(2)
+        .filter(|name| !name.is_empty() && name.len() < 4096)
+}
+
+fn about(policy: &Policy, word: &str, denied: bool) -> Option<String> {
+    if word.contains('/') {
+        return about_path(policy, &absolute(policy, word), denied);
+    }
+    // Part of the sentence "no such file or directory", and also a program.
+    let is_prose = word.eq_ignore_ascii_case("file") || word.eq_ignore_ascii_case("directory");
+    if is_prose || is_listed(policy, word) || !is_program(policy, word) {
+        return None;
+    }
+    Some(format!("`exec.spawn` does not list `{word}`"))
+}
+
+/// Whether a program of this name may run, by itself or in a listed directory.
+fn is_listed(policy: &Policy, name: &str) -> bool {
+    let Exec::Listed { programs, .. } = &policy.exec else {
+        return true;
+    };
+    programs.iter().any(|path| {
+        path.file_name().is_some_and(|own| own == name)
+            || path.join(name).is_file()
+            || real_name(policy, name).is_some_and(|real| real == *path)
+    })
+}
+
+/// What a name on the search path leads to.
+fn real_name(policy: &Policy, name: &str) -> Option<PathBuf> {
+    let (_, path) = policy.env.iter().rev().find(|(n, _)| n == "PATH")?;
+    std::env::split_paths(path).find_map(|dir| dir.join(name).canonicalize().ok())
+}
+
+fn absolute(policy: &Policy, word: &str) -> PathBuf {
+    let word = word
+        .split_once("~/")
+        .map_or_else(|| PathBuf::from(word), |(_, rest)| policy.home.join(rest));
+    agentproto_manifest::normalize(&policy.cwd.join(word))
+}
+
+fn about_path(policy: &Policy, path: &Path, denied: bool) -> Option<String> {
+    let shown = path.display();
+    if policy.denials.iter().any(|d| path.starts_with(&d.path)) {
+        return Some(format!("`fs.deny` hides `{shown}`"));
+    }
+    let (read, write) = match policy.shape {
+        Shape::Aip29 => ("fs.read", "fs.write"),
+        Shape::Aip36 => ("mounts", "mounts"),
+    };
+    let grants = policy.grants.iter().filter(|g| path.starts_with(&g.at));
+    match grants.max_by_key(|g| g.at.components().count()) {
+        // The same on the host: the sandbox has not to do with it.
+        None if !path.exists() => None,
+        None => Some(format!("`{read}` does not take in `{shown}`")),
+        Some(grant) if denied && grant.access == Access::Read && grant.clause.is_some() => {
+            Some(format!("`{write}` does not take in `{shown}`"))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Whether the host has a program of this name where the child would look.
+fn is_program(policy: &Policy, name: &str) -> bool {
+    let path = policy.env.iter().rev().find(|(n, _)| n == "PATH");
+    let Some((_, path)) = path else { return false };
+    std::env::split_paths(path).any(|dir| dir.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Clause;
+    use crate::policy::{Denial, Grant, Hidden};
+
+    fn policy(fork: bool) -> Policy {
+        let clause = || Clause::new("/sandbox/x", "x");
+        let grant = |path: &str, access| Grant {
+            source: path.into(),
+            at: path.into(),
+            access,
+            exec: false,
+            create: false,
+            clause: Some(clause()),
+        };
+        Policy {
+            shape: Shape::Aip29,
+            egress: vec![],
+            ingress: vec![],
+            grants: vec![grant("/usr/share", Access::Read)],
+            links: vec![],
+            denials: vec![Denial {
+                path: "/usr/share/doc".into(),
+                kind: Hidden::Directory,
+                clause: clause(),
+            }],
+            absent: vec![],
+            exec: Exec::Listed {
+                fork,
+                programs: vec!["/opt/tool".into()],
+                clause: clause(),
+            },
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            env_clauses: vec![],
+            tty: None,
+            limits: vec![],
+            cwd: "/usr/share".into(),
+            home: "/root".into(),
+            impossible: vec![],
+            notes: vec![],
+        }
+    }
+
+    #[test]
+    fn what_programs_say_leads_to_a_clause() {
+        for (fork, said, hint) in [
+            (
+                true,
+                "sh: 1: cat: not found",
+                "`exec.spawn` does not list `cat`",
+            ),
+            (
+                true,
+                "fatal: cannot exec 'git-upload-pack': No such file or directory",
+                "`exec.spawn` does not list `sh`, by which many programs start others",
+            ),
+            (
+                false,
+                "Error: spawn EPERM",
+                "`exec.allow` is false: no process can be created",
+            ),
+            (
+                true,
+                "cat: /etc/passwd: No such file or directory",
+                "`fs.read` does not take in `/etc/passwd`",
+            ),
+            (
+                true,
+                "Error: Cannot find module '/etc/passwd'",
+                "`fs.read` does not take in `/etc/passwd`",
+            ),
+            (
+                true,
+                "cat: doc/x: Permission denied",
+                "`fs.deny` hides `/usr/share/doc/x`",
+            ),
+            (
+                true,
+                "OSError: [Errno 30] Read-only file system: 'new'",
+                "`fs.write` does not take in `/usr/share/new`",
+            ),
+            (
+                true,
+                "getaddrinfo EAI_AGAIN example.com",
+                "`network.egress` is empty: there is no network",
+            ),
+        ] {
+            let hints = diagnose(&policy(fork), said, &[]);
+            assert!(hints.iter().any(|h| h == hint), "{said}: {hints:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_nothing_to_do_with_it_gets_no_hint() {
+        for said in [
+            "FileNotFoundError: [Errno 2] No such file or directory: '/no/such/place'",
+            "error: expected `;`",
+            "",
+        ] {
+            let hints = diagnose(&policy(true), said, &[]);
+            assert!(hints.is_empty(), "{said}: {hints:?}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The second backend, both sides of it: outside, the guard that executes bubblewrap and
+//! waits for it; inside, process 1, which does what bubblewrap has no option for and then
+//! serves the runner as in the native backend.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::sys::{self, Fork};
+use super::{Fault, Step, init, native, step, target};
+use crate::plan::{CONTROL_FD, Mount, PLACEHOLDER_MODE, PLAN_FD, Plan, What};
+
+/// The target's standard error: until process 1 is there, bubblewrap complains elsewhere.
+const STDERR_FD: RawFd = 5;
+/// A byte in it says that process 1 is there, and will tell its own faults.
+const UP_FD: RawFd = 6;
+
+/// Executes bubblewrap and outlives it.
+pub fn guard(control: &OwnedFd, plan: &Plan, inner: &Plan) -> Result<(), Fault> {
+    let inner = serde_json::to_vec(inner)
+        .map_err(io::Error::other)
+        .and_then(|text| sys::in_memory(&text))
+        .step(step("write the inner plan"))?;
+    // The terminal is for process 1 to take.
+    let command = Plan {
+        tty: false,
+        ..plan.clone()
+    };
+    let held = hold_placeholders(plan)?;
+    let pipe = || sys::pipe().step(step("create a pipe"));
+    let ((failure, told), (arrived, up), (words, complaints)) = (pipe()?, pipe()?, pipe()?);
+    let pid = match sys::fork().step(step("start bubblewrap"))? {
+        Fork::Child => {
+            let placed = place(control, &inner, &up, &complaints)
+                .step(step("hand descriptors to bubblewrap"));
+            let fault = placed
+                .and_then(|()| init::join_cgroups(plan))
+                .and_then(|()| target::become_target(&command));
+            if let Err(fault) = fault {
+                target::tell_fault(&told, &fault);
+            }
+            // SAFETY: ends the child that could not become bubblewrap.
+            unsafe { libc::_exit(127) }
+        }
+        Fork::Parent(pid) => pid,
+    };
+    drop((told, up, complaints, inner));
+    let fault = target::heard_fault(failure);
+    let _ = init::release_streams();
+    init::wait_for(pid);
+    let fault = fault.or_else(|| {
+        let mut byte = [0];
+        let here = File::from(arrived).read(&mut byte).is_ok_and(|n| n == 1);
+        (!here).then(|| complaint(words))
+    });
+    if let Some(fault) = fault {
+        super::tell(control, &fault);
+    }
+    // The runner must see the end now, not after the cleaning.
+    // SAFETY: closed once; the owner never uses it again.
+    unsafe { libc::close(control.as_raw_fd()) };
+    drop(held);
+    init::remove_leftovers(plan);
+    Ok(())
+}
+
+/// Denied places that do not exist are held empty by directories on the host. Bubblewrap
+/// would make them, but not lock them against the end of another session.
+fn hold_placeholders(plan: &Plan) -> Result<Vec<OwnedFd>, Fault> {
+    let mut held = Vec::new();
+    for path in plan.leftovers.iter().map(|raw| raw.path()) {
+        if path.join("cgroup.procs").exists() {
+            continue;
+        }
+        let holding = sys::c_path(path)
+            .and_then(|c| sys::hold_directory(libc::AT_FDCWD, &c, PLACEHOLDER_MODE))
+            .step(|| format!("hide {}", path.display()))?;
+        held.extend(holding);
+    }
+    Ok(held)
+}
+
+/// Puts the descriptors where process 1 expects them; bubblewrap passes them through.
+fn place(control: &OwnedFd, inner: &OwnedFd, up: &OwnedFd, complaints: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no arguments but plain numbers.
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)?;
+    // Copies far above the places, so that none is overwritten before it is used.
+    let high = |fd: RawFd| -> io::Result<OwnedFd> {
+        // SAFETY: plain numbers; the descriptor is new.
+        unsafe {
+            let copy = sys::check(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 32).into())?;
+            Ok(OwnedFd::from_raw_fd(copy as RawFd))
+        }
+    };
+    let copies = [
+        (high(2)?, STDERR_FD),
+        (high(complaints.as_raw_fd())?, 2),
+        (high(inner.as_raw_fd())?, PLAN_FD),
+        (high(up.as_raw_fd())?, UP_FD),
+        (high(control.as_raw_fd())?, CONTROL_FD),
+    ];
+    for (copy, to) in &copies {
+        sys::dup2(copy.as_raw_fd(), *to)?;
+    }
+    Ok(())
+}
+
+/// What bubblewrap said before it gave up: a sentence that mostly ends with the error.
+fn complaint(words: OwnedFd) -> Fault {
+    let mut text = Vec::new();
+    let _ = File::from(words).take(4096).read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    let said = text.lines().last().unwrap_or("it said nothing").trim();
+    let said = said.strip_prefix("bwrap: ").unwrap_or(said);
+    for errno in 1..134 {
+        let error = io::Error::from_raw_os_error(errno);
+        let name = error.to_string();
+        let name = name.split(" (os error").next().unwrap_or_default();
+        if let Some(rest) = said.strip_suffix(name) {
+            return Fault {
+                step: format!("run bubblewrap: {}", rest.trim_end_matches([':', ' '])),
+                error,
+            };
+        }
+    }
+    Fault {
+        step: format!("run bubblewrap: {said}"),
+        error: io::Error::from_raw_os_error(libc::EINVAL),
+    }
+}
+
+/// The first thing that process 1 does, before it reads anything.
+pub fn arrive() -> io::Result<()> {
+    sys::dup2(STDERR_FD, 2)?;
+    // SAFETY: the guard put it there for us; nothing else owns it.
+    let mut up = File::from(unsafe { OwnedFd::from_raw_fd(UP_FD) });
+    up.write_all(b"1")?;
+    // SAFETY: as above; standard error has a copy.
+    drop(unsafe { OwnedFd::from_raw_fd(STDERR_FD) });
+    Ok(())
+}
+
+/// Process 1 inside of bubblewrap. With mounts in the plan it has the power to restrict
+/// them; without, bubblewrap has taken all power away.
+pub fn inside(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0).step(step("tie to the helper"))?;
+    if let Some(confinement) = &plan.confinement {
+        native::listen(control, confinement)?;
+        if !confinement.mounts.is_empty() {
+            finish(&confinement.mounts)?;
+        }
+    }
+    init::watch(control, plan)
+}
+
+fn finish(mounts: &[Mount]) -> Result<(), Fault> {
+    for mount in mounts.iter().filter(|m| m.what == What::Dev) {
+        terminals(&mount.at.path().join("pts")).step(step("mount terminals"))?;
+    }
+    let table = fs::read("/proc/self/mountinfo").step(step("read the mounts"))?;
+    // The room that this process was executed from is no part of the plan, and closed too.
+    let points: Vec<PathBuf> = table
+        .split(|b| *b == b'\n')
+        .filter_map(mount_point)
+        .collect();
+    for point in &points {
+        let mut attributes = 0;
+        if !executable(mounts, point) {
+            attributes |= sys::ATTR_NOEXEC;
+        }
+        if is_device(mounts, point) {
+            attributes |= sys::ATTR_RDONLY;
+        }
+        if attributes == 0 {
+            continue;
+        }
+        let restricted = sys::c_path(point)
+            .and_then(|path| sys::open_path(libc::AT_FDCWD, &path))
+            .and_then(|fd| sys::restrict_mount(fd.as_fd(), attributes, false));
+        match restricted {
+            Err(e) if covered(mounts, point, &e) => {}
+            other => other.step(|| format!("restrict {}", point.display()))?,
+        }
+    }
+    Ok(())
+}
+
+/// A node of the host: it is written to all the same, but root, who owns it, could change its
+/// mode. Bubblewrap's own way to make a mount read-only would take the device away.
+fn is_device(mounts: &[Mount], point: &Path) -> bool {
+    let own = ["shm", "pts"].map(|name| Some(OsStr::new(name)));
+    let devices = mounts.iter().find(|m| m.what == What::Dev);
+    devices
+        .is_some_and(|m| point.parent() == Some(m.at.path()) && !own.contains(&point.file_name()))
+}
+
+/// Whether a mount lies below another that hides it, where the target cannot reach it either.
+fn covered(mounts: &[Mount], point: &Path, error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::PermissionDenied => {
+            deciding(mounts, point).is_some_and(|mount| matches!(mount.what, What::Mask { .. }))
+        }
+        _ => false,
+    }
+}
+
+fn terminals(at: &Path) -> io::Result<()> {
+    let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
+    let mount = sys::new_mount(c"devpts", &options, sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
+    sys::attach(mount.as_fd(), libc::AT_FDCWD, &sys::c_path(at)?)
+}
+
+/// The last mount of the plan that holds a path decides.
+fn deciding<'a>(mounts: &'a [Mount], point: &Path) -> Option<&'a Mount> {
+    let holding = mounts.iter().filter(|m| point.starts_with(m.at.path()));
+    holding.max_by_key(|m| m.at.path().components().count())
+}
+
+fn executable(mounts: &[Mount], point: &Path) -> bool {
+    deciding(mounts, point).is_some_and(|mount| match mount.what {
+        What::Bind { exec, .. } | What::Private { exec } => exec,
+        _ => false,
+    })
+}
+
+/// The fifth field of a line of the mount table; odd bytes stand in octal.
+fn mount_point(line: &[u8]) -> Option<PathBuf> {
+    let field = line.split(|b| *b == b' ').nth(4)?;
+    let mut path = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        match (first, after) {
+            (b'\\', [a, b, c, ..]) if [a, b, c].iter().all(|d| (b'0'..=b'7').contains(d)) => {
+                let digit = |d: &u8| u32::from(d - b'0');
+                path.push(u8::try_from(digit(a) * 64 + digit(b) * 8 + digit(c)).ok()?);
+                rest = after.get(3..)?;
+            }
+            _ => path.push(*first),
+        }
+    }
+    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Raw;
+
+    fn bind(at: &str, exec: bool) -> Mount {
+        Mount {
+            at: Raw::from(at),
+            what: What::Bind {
+                source: Raw::from(at),
+                writable: false,
+                exec,
+            },
+        }
+    }
+
+    #[test]
+    fn the_deepest_mount_decides() {
+        let mounts = [bind("/a", false), bind("/a/b", true), bind("/a/b/c", false)];
+        let all = [
+            "/", "/a", "/a/x", "/a/b", "/a/b/x", "/a/b/c", "/a/b/c/d", "/ab",
+        ];
+        let exec: Vec<&str> = all
+            .into_iter()
+            .filter(|p| executable(&mounts, Path::new(p)))
+            .collect();
+        assert_eq!(exec, ["/a/b", "/a/b/x"]);
+    }
+
+    #[test]
+    fn mount_points_are_read_with_odd_bytes() {
+        let line = b"36 35 98:0 / /a\\040b\\134c rw - ext4 /dev/x rw";
+        assert_eq!(mount_point(line), Some(PathBuf::from("/a b\\c")));
+        assert_eq!(mount_point(b""), None);
+    }
+
+    #[test]
+    fn complaints_become_faults() {
+        let heard = |text: &[u8]| {
+            let (read, write) = sys::pipe().expect("pipe");
+            File::from(write).write_all(text).expect("written");
+            let fault = complaint(read);
+            (fault.step, fault.error.raw_os_error())
+        };
+        let said = heard(b"bwrap: Can't mount proc on /newroot/proc: Operation not permitted\n");
+        let step = "run bubblewrap: Can't mount proc on /newroot/proc";
+        assert_eq!(said, (step.to_owned(), Some(libc::EPERM)));
+        let said = heard(b"bwrap: Unknown option --x\n");
+        assert_eq!(said.0, "run bubblewrap: Unknown option --x");
+        assert_eq!(heard(b"").0, "run bubblewrap: it said nothing");
+    }
+}

@@ -1,0 +1,361 @@
+//! Process 1 of the sandbox, or the guard without one: starts the target, passes signals on,
+//! reaps what is orphaned, and ends with nothing left.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::{Duration, Instant};
+
+use super::sys::{self, Fork};
+use super::{Fault, Step, step, target};
+use crate::plan::Plan;
+use crate::spawn::control::{self, Ended, Order, Report};
+
+/// Who is taken down when the target has ended.
+#[derive(Clone, Copy, PartialEq)]
+enum Reach {
+    /// Everything in this process namespace, which process 1 may signal at once.
+    Namespace,
+    /// Everything below this process, which is their subreaper.
+    Descendants,
+}
+
+pub fn join_cgroups(plan: &Plan) -> Result<(), Fault> {
+    for procs in &plan.cgroups {
+        fs::write(procs.path(), "0")
+            .step(|| format!("join the control group {}", procs.path().display()))?;
+    }
+    Ok(())
+}
+
+/// Without a sandbox: children that lose their parent come to us.
+pub fn guard(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+    sys::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0).step(step("adopt orphans"))?;
+    let done = start_and_watch(control, plan, Reach::Descendants);
+    remove_leftovers(plan);
+    done
+}
+
+pub fn watch(control: &OwnedFd, plan: &Plan) -> Result<(), Fault> {
+    start_and_watch(control, plan, Reach::Namespace)
+}
+
+/// The helper outside of the namespaces: waits for process 1, then cleans up on the host.
+pub fn outlive(control: &OwnedFd, first: libc::pid_t, plan: &Plan) {
+    let _ = release_streams();
+    // The runner must see the end of process 1, not of this process.
+    // SAFETY: closed once; the owner never uses it again.
+    unsafe { libc::close(control.as_raw_fd()) };
+    wait_for(first);
+    remove_leftovers(plan);
+}
+
+pub fn wait_for(child: libc::pid_t) {
+    // SAFETY: our own child; no status wanted.
+    while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// Control groups and empty directories that masks stood on; never anything with content.
+pub fn remove_leftovers(plan: &Plan) {
+    for path in &plan.leftovers {
+        // A control group is busy until the kernel has let go of its last process.
+        for _ in 0..50 {
+            match sys::remove_unheld(path.path()) {
+                Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+/// The pipes of the target must end when the target ends.
+pub fn release_streams() -> io::Result<()> {
+    let null = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    for stream in 0..3 {
+        sys::dup2(null.as_raw_fd(), stream)?;
+    }
+    Ok(())
+}
+
+fn start_and_watch(control: &OwnedFd, plan: &Plan, reach: Reach) -> Result<(), Fault> {
+    if reach == Reach::Namespace {
+        // The mounts are made: neither this process nor the target needs power any more.
+        sys::drop_capabilities().step(step("drop capabilities"))?;
+        sys::no_new_privileges().step(step("give up privileges"))?;
+    }
+    let children = block_child_signal().step(step("watch for the end of children"))?;
+    let (failure, told) = sys::pipe().step(step("create a pipe"))?;
+    let target = match sys::fork().step(step("start the target"))? {
+        Fork::Child => {
+            drop(failure);
+            // The guard stays outside of the groups, so that it can remove them.
+            let joined = match reach {
+                Reach::Descendants => join_cgroups(plan),
+                Reach::Namespace => Ok(()),
+            };
+            if let Err(fault) = joined.and_then(|()| target::become_target(plan)) {
+                target::tell_fault(&told, &fault);
+            }
+            // SAFETY: ends the child that could not become the target.
+            unsafe { libc::_exit(127) }
+        }
+        Fork::Parent(pid) => pid,
+    };
+    drop(told);
+    if let Some(fault) = target::heard_fault(failure) {
+        reap_all(reach);
+        return Err(fault);
+    }
+    let output = pipe_of(1);
+    release_streams().step(step("release the standard streams"))?;
+    // Nobody should look into this process.
+    let _ = sys::prctl(libc::PR_SET_DUMPABLE, 0, 0);
+    if control::send(control.as_fd(), &Report::Started, None).is_err() {
+        reap_all(reach);
+        return Ok(());
+    }
+    let status = serve(control, &children, target);
+    let held = status.is_some() && linger(plan.linger_ms, output);
+    let survivors = reap_all(reach);
+    if let Some(status) = status {
+        let ended = Ended {
+            held,
+            ..ended(status, survivors)
+        };
+        let _ = control::send(control.as_fd(), &Report::Ended(ended), None);
+    }
+    Ok(())
+}
+
+/// A descriptor that is readable when a child has changed.
+fn block_child_signal() -> io::Result<OwnedFd> {
+    // SAFETY: a zeroed set is valid for sigemptyset; the descriptor is new.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        sys::check(libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()).into())?;
+        let fd =
+            sys::check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())?;
+        Ok(OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// Serves the runner until the target has ended (its status) or the runner is gone.
+fn serve(control: &OwnedFd, children: &OwnedFd, target: libc::pid_t) -> Option<i32> {
+    loop {
+        if let Some(status) = reap_until(target) {
+            return Some(status);
+        }
+        let mut ready = [control, children].map(|fd| libc::pollfd {
+            fd: fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        });
+        // SAFETY: two entries.
+        unsafe { libc::poll(ready.as_mut_ptr(), 2, -1) };
+        if ready[1].revents != 0 {
+            let mut drained = [0_u8; 512];
+            // SAFETY: room for what is read; the signals themselves say nothing new.
+            while unsafe {
+                libc::read(
+                    children.as_raw_fd(),
+                    drained.as_mut_ptr().cast(),
+                    drained.len(),
+                )
+            } > 0
+            {}
+        }
+        if ready[0].revents != 0 {
+            match control::receive::<Order>(control.as_fd()) {
+                Ok(Some((order, _))) => match obey(control, order, target) {
+                    Next::GoOn => {}
+                    Next::Kill => return wait_killed(target),
+                },
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+enum Next {
+    GoOn,
+    Kill,
+}
+
+fn obey(control: &OwnedFd, order: Order, target: libc::pid_t) -> Next {
+    match order {
+        Order::Signal { number, all } => {
+            // The target was not waited for yet, so its number is still its own.
+            // SAFETY: plain numbers. Process 1 is not reached by -1.
+            unsafe { libc::kill(if all { -1 } else { -target }, number) };
+            Next::GoOn
+        }
+        Order::SignalTarget { number } => {
+            // SAFETY: as above.
+            unsafe { libc::kill(target, number) };
+            Next::GoOn
+        }
+        Order::Socket => {
+            // SAFETY: a new descriptor.
+            let socket =
+                unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+            if socket >= 0 {
+                // SAFETY: as above.
+                let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+                let _ = control::send(control.as_fd(), &Report::Socket, Some(socket.as_fd()));
+            }
+            Next::GoOn
+        }
+        Order::Kill => Next::Kill,
+    }
+}
+
+fn wait_killed(target: libc::pid_t) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: our own child, not waited for yet.
+    unsafe {
+        libc::kill(-target, libc::SIGKILL);
+        libc::kill(target, libc::SIGKILL);
+        while libc::waitpid(target, &mut status, 0) < 0 {
+            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return None;
+            }
+        }
+    }
+    Some(status)
+}
+
+/// Waits for whatever has ended; the status of the target when it is among them.
+fn reap_until(target: libc::pid_t) -> Option<i32> {
+    let mut status = 0;
+    loop {
+        // SAFETY: a place for the status.
+        let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
+        if pid == target {
+            return Some(status);
+        }
+        if pid <= 0 {
+            return None;
+        }
+    }
+}
+
+/// Kills and waits for everything that is left, and counts it.
+fn reap_all(reach: Reach) -> u32 {
+    let mut count = 0;
+    // A process may fork while it is being killed: again until nobody is left.
+    for _ in 0..10_000 {
+        match reach {
+            // SAFETY: -1 is everybody in the namespace but us.
+            Reach::Namespace => unsafe {
+                libc::kill(-1, libc::SIGKILL);
+            },
+            Reach::Descendants => kill_descendants(),
+        }
+        loop {
+            // SAFETY: no status wanted.
+            let pid = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
+            if pid > 0 {
+                count += 1;
+                continue;
+            }
+            if pid < 0 {
+                return count;
+            }
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+    count
+}
+
+fn kill_descendants() {
+    for pid in descendants() {
+        // SAFETY: a descendant of ours; it cannot be waited for by anyone between this
+        // process and it without coming to us first.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+}
+
+/// Everything below this process, found through `/proc`; orphans have become our children.
+fn descendants() -> Vec<libc::pid_t> {
+    let mut found = Vec::new();
+    let mut pending = vec![std::process::id()];
+    while let Some(pid) = pending.pop() {
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+            continue;
+        };
+        for task in tasks.flatten() {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            for child in children.split_whitespace().filter_map(|n| n.parse().ok()) {
+                pending.push(child);
+                found.push(child as libc::pid_t);
+            }
+        }
+    }
+    found
+}
+
+/// What a pipe is known by.
+type Inode = (u64, u64);
+
+/// The pipe on one of our own descriptors.
+fn pipe_of(fd: i32) -> Option<Inode> {
+    let about = fs::metadata(format!("/proc/self/fd/{fd}")).ok()?;
+    about
+        .file_type()
+        .is_fifo()
+        .then(|| (about.dev(), about.ino()))
+}
+
+/// Lets those whom the target left behind finish its output; whether one still holds it then.
+fn linger(ms: u32, output: Option<Inode>) -> bool {
+    let Some(output) = output.filter(|_| ms > 0) else {
+        return false;
+    };
+    let end = Instant::now() + Duration::from_millis(ms.into());
+    while descendants().iter().any(|pid| holds(*pid, output)) {
+        if Instant::now() >= end {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+fn holds(pid: libc::pid_t, pipe: Inode) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    let mut open = open.into_iter().flatten().flatten();
+    open.any(|fd| {
+        let about = fs::metadata(fd.path());
+        about.is_ok_and(|about| (about.dev(), about.ino()) == pipe)
+    })
+}
+
+fn ended(status: i32, survivors: u32) -> Ended {
+    // SAFETY: plain data, filled in by the kernel.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
+    Ended {
+        status,
+        survivors,
+        held: false,
+        user_us: micros(usage.ru_utime),
+        system_us: micros(usage.ru_stime),
+        peak_kb: usage.ru_maxrss as u64,
+    }
+}

@@ -1,0 +1,77 @@
+//! Landlock: the second wall behind the mounts, and the only one that tells "may be read"
+//! from "may be executed".
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, Scope,
+};
+
+use super::Fault;
+use crate::plan::Rights;
+
+/// The version that this kernel knows; 0 without Landlock.
+pub fn abi() -> u32 {
+    const VERSION: libc::c_uint = 1;
+    // SAFETY: the version query takes no attributes.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0,
+            VERSION,
+        )
+    };
+    u32::try_from(version).unwrap_or(0)
+}
+
+/// Everything of the kernel's version is handled, and all of it must hold.
+pub fn restrict(rights: &[Rights]) -> Result<(), Fault> {
+    let version = match abi() {
+        0 => return Err(fault("Landlock is not in this kernel")),
+        1 => ABI::V1,
+        2 => ABI::V2,
+        3 => ABI::V3,
+        4 => ABI::V4,
+        5 => ABI::V5,
+        _ => ABI::V6,
+    };
+    apply(rights, version).map_err(|error| fault(&error))
+}
+
+fn apply(rights: &[Rights], version: ABI) -> Result<(), String> {
+    let said = |e: &dyn std::fmt::Display| e.to_string();
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(version))
+        .map_err(|e| said(&e))?;
+    if version >= ABI::V6 {
+        ruleset = ruleset
+            .scope(Scope::from_all(version))
+            .map_err(|e| said(&e))?;
+    }
+    let mut created = ruleset.create().map_err(|e| said(&e))?;
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write = AccessFs::from_all(version) & !AccessFs::Execute;
+    for right in rights {
+        let path = right.path.path();
+        let fd = PathFd::new(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let mut access = if right.write { write } else { read };
+        if right.exec {
+            access |= AccessFs::Execute;
+        }
+        if !path.is_dir() {
+            access &= AccessFs::from_file(version);
+        }
+        created = created
+            .add_rule(PathBeneath::new(fd, access))
+            .map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    created.restrict_self().map(drop).map_err(|e| said(&e))
+}
+
+fn fault(why: &str) -> Fault {
+    Fault {
+        step: format!("apply Landlock: {why}"),
+        error: std::io::Error::from_raw_os_error(libc::ENOTSUP),
+    }
+}

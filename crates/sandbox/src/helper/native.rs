@@ -1,0 +1,85 @@
+//! The native backend: namespaces of our own.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::sys::{self, Fork};
+use super::{Fault, Step, init, root, step, tell};
+use crate::plan::{Confinement, PROXY_PORT, Plan};
+use crate::spawn::control::{self, Report};
+
+/// All but the mount namespace, which is made when nothing more is looked up on the host.
+pub const NAMESPACES: i32 =
+    libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
+
+/// Who we are outside; inside of a new user namespace that can no longer be asked.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    user: libc::uid_t,
+    group: libc::gid_t,
+}
+
+impl Identity {
+    pub fn current() -> Self {
+        // SAFETY: no arguments, cannot fail.
+        let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+        Self { user, group }
+    }
+
+    /// The same user inside as outside, and no other.
+    fn keep(self) -> Result<(), Fault> {
+        let Self { user, group } = self;
+        fs::write("/proc/self/setgroups", "deny").step(step("deny setgroups"))?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step(step("map the user"))?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step(step("map the group"))
+    }
+}
+
+pub fn run(control: &OwnedFd, plan: &Plan, arrived: Option<Identity>) -> Result<(), Fault> {
+    let Some(confinement) = &plan.confinement else {
+        return init::guard(control, plan);
+    };
+    if let Some(identity) = arrived {
+        identity.keep()?;
+        return first_process(control, plan, confinement);
+    }
+    let identity = Identity::current();
+    sys::unshare(NAMESPACES).step(step("create user, process, network and IPC namespaces"))?;
+    identity.keep()?;
+    match sys::fork().step(step("start the first process"))? {
+        Fork::Child => {
+            let tied = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0)
+                .step(step("tie to the helper"));
+            if let Err(fault) = tied.and_then(|_| first_process(control, plan, confinement)) {
+                tell(control, &fault);
+            }
+            Ok(())
+        }
+        Fork::Parent(pid) => {
+            init::outlive(control, pid, plan);
+            Ok(())
+        }
+    }
+}
+
+/// Process 1 of the sandbox.
+fn first_process(control: &OwnedFd, plan: &Plan, confinement: &Confinement) -> Result<(), Fault> {
+    init::join_cgroups(plan)?;
+    sys::loopback_up().step(step("bring the loopback interface up"))?;
+    listen(control, confinement)?;
+    sys::unshare(libc::CLONE_NEWNS).step(step("create a mount namespace"))?;
+    root::build(&confinement.mounts)?;
+    init::watch(control, plan)
+}
+
+/// Listens for the egress proxy, and hands the socket out.
+pub fn listen(control: &OwnedFd, confinement: &Confinement) -> Result<(), Fault> {
+    if confinement.proxy {
+        let address = (std::net::Ipv4Addr::LOCALHOST, PROXY_PORT);
+        let listener =
+            std::net::TcpListener::bind(address).step(step("listen for the egress proxy"))?;
+        control::send(control.as_fd(), &Report::Listener, Some(listener.as_fd()))
+            .step(step("hand the proxy's socket out"))?;
+    }
+    Ok(())
+}

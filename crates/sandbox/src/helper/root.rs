@@ -1,0 +1,207 @@
+//! The file system that the target sees: an empty root with what is allowed put into it.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use super::sys;
+use super::{Fault, Step, step};
+use crate::plan::{Mount, PLACEHOLDER_MODE, What};
+
+const PLAIN: u64 = sys::ATTR_NOSUID | sys::ATTR_NODEV;
+/// Where masks of files come from; outside every path that a policy can name.
+const NOTHING: &CStr = c".masked";
+
+/// Builds the root and enters it. Every source is opened before the first thing is hidden.
+pub fn build(mounts: &[Mount]) -> Result<(), Fault> {
+    more_descriptors();
+    sys::private_mounts().step(step("make mounts private"))?;
+    let sources = mounts
+        .iter()
+        .map(source)
+        .collect::<Result<Vec<_>, Fault>>()?;
+    let root = tmpfs(c"0755", PLAIN | sys::ATTR_NOEXEC).step(step("create the root"))?;
+    let scaffold = sys::c_path(scaffold()).step(step("find a place for the root"))?;
+    sys::attach(root.as_fd(), libc::AT_FDCWD, &scaffold).step(step("attach the root"))?;
+    let root_fd = root.as_raw_fd();
+    sys::make_file(root_fd, NOTHING, 0).step(step("create the mask"))?;
+    for (mount, source) in mounts.iter().zip(sources) {
+        place(root_fd, mount, source).step(|| {
+            let kind = match mount.what {
+                What::Mask { .. } => "hide",
+                _ => "mount",
+            };
+            format!("{kind} {}", mount.at.path().display())
+        })?;
+    }
+    sys::restrict_mount(root.as_fd(), sys::ATTR_RDONLY, false).step(step("seal the root"))?;
+    // SAFETY: a descriptor of ours.
+    sys::check(unsafe { libc::fchdir(root_fd) }.into()).step(step("enter the root"))?;
+    sys::pivot_here().step(step("enter the root"))
+}
+
+/// A directory that surely exists; the root is put over it, in this namespace only.
+fn scaffold() -> &'static Path {
+    let candidates = ["/tmp", "/usr", "/etc"].map(Path::new);
+    candidates
+        .into_iter()
+        .find(|path| path.is_dir())
+        .unwrap_or(Path::new("/"))
+}
+
+/// One descriptor per source is open at once.
+fn more_descriptors() {
+    // SAFETY: plain data, filled in by the first call.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            let soft = limit.rlim_cur;
+            limit.rlim_cur = limit.rlim_max.min(1 << 16).max(soft);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+fn tmpfs(mode: &CStr, attributes: u64) -> io::Result<OwnedFd> {
+    sys::new_mount(c"tmpfs", &[(c"mode", mode)], attributes)
+}
+
+fn source(mount: &Mount) -> Result<Option<OwnedFd>, Fault> {
+    let What::Bind {
+        source,
+        writable,
+        exec,
+    } = &mount.what
+    else {
+        return Ok(None);
+    };
+    let say = || format!("open {}", source.path().display());
+    let tree = sys::clone_tree(source.path()).step(say)?;
+    let mut attributes = PLAIN;
+    if !writable {
+        attributes |= sys::ATTR_RDONLY;
+    }
+    if !exec {
+        attributes |= sys::ATTR_NOEXEC;
+    }
+    sys::restrict_mount(tree.as_fd(), attributes, true).step(say)?;
+    Ok(Some(tree))
+}
+
+fn place(root: i32, mount: &Mount, source: Option<OwnedFd>) -> io::Result<()> {
+    let (parent, at) = parent_and_name(root, mount.at.path())?;
+    let dir = parent.as_raw_fd();
+    match &mount.what {
+        What::Bind { .. } => {
+            let Some(tree) = source else { return Ok(()) };
+            if sys::is_directory(tree.as_fd())? {
+                sys::make_directory(dir, &at, 0o755)?;
+            } else {
+                sys::make_file(dir, &at, 0o644)?;
+            }
+            sys::attach(tree.as_fd(), dir, &at)
+        }
+        What::Private { exec } => {
+            sys::make_directory(dir, &at, 0o700)?;
+            let noexec = if *exec { 0 } else { sys::ATTR_NOEXEC };
+            let mount = tmpfs(c"0700", PLAIN | noexec)?;
+            sys::attach(mount.as_fd(), dir, &at)
+        }
+        What::Directory => sys::make_directory(dir, &at, 0o755),
+        What::Symlink { to } => sys::make_symlink(&sys::c_path(to.path())?, dir, &at),
+        What::Proc => {
+            sys::make_directory(dir, &at, 0o755)?;
+            // Read-only: root without capabilities still owns the files of /proc/sys.
+            let attributes = PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+            let mount = sys::new_mount(c"proc", &[], attributes)?;
+            sys::attach(mount.as_fd(), dir, &at)
+        }
+        What::Dev => devices(dir, &at),
+        What::Mask { directory } => mask(root, dir, &at, *directory),
+    }
+}
+
+fn mask(root: i32, dir: i32, at: &CStr, directory: bool) -> io::Result<()> {
+    let mount = if directory {
+        // Held empty where it does not exist yet. Were it removed while this process lives,
+        // the mask would go with it: the lock tells other sessions on the same files.
+        if let Some(held) = sys::hold_directory(dir, at, PLACEHOLDER_MODE)? {
+            std::mem::forget(held);
+        }
+        tmpfs(c"0000", PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY)?
+    } else {
+        let tree = sys::clone_at(root, NOTHING)?;
+        let attributes = PLAIN | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+        sys::restrict_mount(tree.as_fd(), attributes, false)?;
+        tree
+    };
+    sys::attach(mount.as_fd(), dir, at)
+}
+
+fn devices(root: i32, at: &CStr) -> io::Result<()> {
+    sys::make_directory(root, at, 0o755)?;
+    let dev = tmpfs(c"0755", sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
+    sys::attach(dev.as_fd(), root, at)?;
+    let fd = dev.as_raw_fd();
+    // The old root is still in place: these are the host's devices.
+    for name in [c"null", c"zero", c"full", c"random", c"urandom", c"tty"] {
+        let host = Path::new("/dev").join(name.to_str().unwrap_or_default());
+        let Ok(tree) = sys::clone_tree(&host) else {
+            continue;
+        };
+        sys::make_file(fd, name, 0o666)?;
+        // Devices are written to all the same; but root owns these nodes of the host, and
+        // could change their mode.
+        let attributes = sys::ATTR_NOSUID | sys::ATTR_NOEXEC | sys::ATTR_RDONLY;
+        sys::restrict_mount(tree.as_fd(), attributes, false)?;
+        sys::attach(tree.as_fd(), fd, name)?;
+    }
+    for (name, to) in [
+        (c"fd", c"/proc/self/fd"),
+        (c"stdin", c"/proc/self/fd/0"),
+        (c"stdout", c"/proc/self/fd/1"),
+        (c"stderr", c"/proc/self/fd/2"),
+        (c"ptmx", c"pts/ptmx"),
+    ] {
+        sys::make_symlink(to, fd, name)?;
+    }
+    sys::make_directory(fd, c"shm", 0o1777)?;
+    let shared = tmpfs(c"1777", PLAIN | sys::ATTR_NOEXEC)?;
+    sys::attach(shared.as_fd(), fd, c"shm")?;
+    sys::make_directory(fd, c"pts", 0o755)?;
+    let options = [(c"ptmxmode", c"0666"), (c"mode", c"0620")];
+    let terminals = sys::new_mount(c"devpts", &options, sys::ATTR_NOSUID | sys::ATTR_NOEXEC)?;
+    sys::attach(terminals.as_fd(), fd, c"pts")?;
+    sys::restrict_mount(dev.as_fd(), sys::ATTR_RDONLY, false)
+}
+
+/// The directory that a path stands in, opened, and its last name. What is missing of the
+/// way is made; a link on it is an error, since the tree may hold links that lead out.
+fn parent_and_name(root: i32, path: &Path) -> io::Result<(OwnedFd, CString)> {
+    let strange = || io::Error::new(io::ErrorKind::InvalidInput, "not an absolute plain path");
+    let mut at = sys::open_path(root, c".")?;
+    let mut last = None;
+    for part in path.components() {
+        let name = match part {
+            Component::RootDir => continue,
+            Component::Normal(name) => CString::new(name.as_bytes()).map_err(|_| strange())?,
+            _ => return Err(strange()),
+        };
+        if let Some(above) = last.replace(name) {
+            at = enter(at.as_raw_fd(), &above)?;
+        }
+    }
+    Ok((at, last.ok_or_else(strange)?))
+}
+
+fn enter(dir: i32, name: &CStr) -> io::Result<OwnedFd> {
+    match sys::open_directory(dir, name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            sys::make_directory(dir, name, 0o755)?;
+            sys::open_directory(dir, name)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,72 @@
+//! A helper that waits to be needed. Loading the binary is half the cost of a spawn; whoever
+//! spawns often keeps one loaded copy, which makes each helper by forking itself. The copies
+//! are children of the runner, as if it had started them.
+
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use super::{native, sys};
+use crate::plan::PLAN_FD;
+use crate::spawn::control;
+
+/// How the runner asks for one.
+pub const WORD: &str = "spare";
+/// Where its requests come from.
+pub const REQUESTS_FD: i32 = 3;
+
+/// What the copy is to be.
+#[derive(Clone, Copy, serde::Deserialize, serde::Serialize)]
+pub enum Request {
+    /// A helper as any other.
+    Helper,
+    /// Process 1 of a sandbox at once, where nothing on the host has to be cleaned up after it.
+    FirstProcess,
+}
+
+/// Serves until the runner is gone. A request comes with five descriptors: the target's
+/// streams, the control socket, the plan. The answer is a process number.
+pub fn run() {
+    // SAFETY: the runner put it there for us; nothing else owns it.
+    let requests = unsafe { OwnedFd::from_raw_fd(REQUESTS_FD) };
+    let identity = native::Identity::current();
+    super::filter::prepare();
+    while let Ok(Some((request, with))) = control::receive_with::<Request>(requests.as_fd()) {
+        let (namespaces, identity) = match request {
+            Request::Helper => (0, None),
+            Request::FirstProcess => (native::NAMESPACES, Some(identity)),
+        };
+        // SAFETY: one thread; the copy goes on as this process does. Its parent is ours.
+        let pid = unsafe {
+            let flags = libc::CLONE_PARENT | libc::SIGCHLD | namespaces;
+            libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0)
+        };
+        if pid == 0 {
+            drop(requests);
+            if place(&with).is_ok() {
+                super::run(identity);
+            }
+            return;
+        }
+        let answer = match pid {
+            ..0 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1)),
+            pid => pid,
+        };
+        if control::send(requests.as_fd(), &answer, None).is_err() {
+            return;
+        }
+    }
+}
+
+/// Puts the descriptors where every helper expects them.
+fn place(with: &[OwnedFd]) -> std::io::Result<()> {
+    // SAFETY: no arguments. A copy of this process leads no group of its own.
+    unsafe { libc::setsid() };
+    let high = with.iter().map(|fd| {
+        // SAFETY: plain numbers; the descriptor is new.
+        sys::check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 16) }.into())
+    });
+    let high = high.collect::<std::io::Result<Vec<_>>>()?;
+    for (to, from) in (0..=PLAN_FD).zip(high) {
+        sys::dup2(from as i32, to)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! The sandbox of AIP-29: what may be reached, read, written, run and known.
+
+use std::ffi::OsString;
+
+use super::block::{Block, Pairs, Said};
+use super::draft::Draft;
+use super::env::{self, Variables};
+use super::paths::Scope;
+use super::refusal::Refusal;
+use super::surroundings::Surroundings;
+use super::target::Target;
+use super::{Access, Exec, Policy, Shape, base, deny, hosts, narrow};
+use crate::clause::Clause;
+use crate::programs::{Inspector, find};
+use agentproto_manifest::globs;
+
+const SPEC: &str = "AIP-29's sandbox";
+
+type List = Option<Vec<Said<String>>>;
+
+/// A block as it is written; `None` is an absent key.
+#[derive(Clone, Debug, Default)]
+pub struct Declared {
+    pub egress: List,
+    pub ingress: List,
+    pub read: List,
+    pub write: List,
+    pub deny: List,
+    pub allow: Option<Said<bool>>,
+    pub spawn: List,
+    pub pass: List,
+    pub set: Option<Pairs>,
+    pub tty: Option<Said<bool>>,
+    pub unknown: Vec<(Clause, String)>,
+}
+
+impl Declared {
+    pub fn read(block: &Block) -> Result<Declared, Refusal> {
+        let mut out = Declared {
+            unknown: block.unknown(&["network", "fs", "exec", "env", "tty"], SPEC),
+            ..Declared::default()
+        };
+        if let Some(network) = block.block("network")? {
+            out.unknown
+                .extend(network.unknown(&["egress", "ingress"], SPEC));
+            out.egress = network.texts("egress")?;
+            out.ingress = network.texts("ingress")?;
+        }
+        if let Some(fs) = block.block("fs")? {
+            out.unknown
+                .extend(fs.unknown(&["read", "write", "deny"], SPEC));
+            out.read = fs.texts("read")?;
+            out.write = fs.texts("write")?;
+            out.deny = fs.texts("deny")?;
+        }
+        if let Some(exec) = block.block("exec")? {
+            out.unknown.extend(exec.unknown(&["allow", "spawn"], SPEC));
+            out.allow = exec.flag("allow")?;
+            out.spawn = exec.texts("spawn")?;
+        }
+        if let Some(env) = block.block("env")? {
+            out.unknown.extend(env.unknown(&["pass", "set"], SPEC));
+            out.pass = env.texts("pass")?;
+            out.set = env.pairs("set")?;
+            for (name, said) in out.set.iter().flatten() {
+                env::check_name(name, said)?;
+            }
+        }
+        if let Some(tty) = block.block("tty")? {
+            out.unknown.extend(tty.unknown(&["required"], SPEC));
+            out.tty = tty.flag("required")?;
+        }
+        Ok(out)
+    }
+}
+
+/// Resolves a target of this shape.
+pub fn resolve(
+    target: &Target,
+    around: &Surroundings,
+    command: &[OsString],
+) -> Result<Policy, Refusal> {
+    let block = target.block()?;
+    let mut said = Declared::read(&block)?;
+    if let Some(tool) = target.narrowing()? {
+        said = narrow::narrowed(said, Declared::read(&tool)?)?;
+    }
+    let scope = Scope {
+        cwd: &around.cwd,
+        home: &around.home,
+    };
+    let mut draft = Draft::new(Shape::Aip29);
+    draft.impossible.extend(std::mem::take(&mut said.unknown));
+    base::common(&mut draft);
+    let exec = programs(&mut draft, &block, &said, around, command)?;
+    for glob in said.read.iter().flatten() {
+        draft.grant(glob, scope, Access::Read)?;
+    }
+    for glob in said.write.iter().flatten() {
+        draft.grant(glob, scope, Access::Write)?;
+    }
+    if let Some(auth) = target.auth()?
+        && let Some(state) = auth.block("state")?
+    {
+        for path in state.texts("paths")?.iter().flatten() {
+            draft.grant(path, scope, Access::Write)?;
+        }
+    }
+    deny::apply(&mut draft, said.deny.as_deref().unwrap_or_default(), scope)?;
+
+    let mut env = Variables::basic(around);
+    let passed = said.pass.unwrap_or_default();
+    let fixed = said.set.unwrap_or_default();
+    env.pass(around, &passed);
+    env.fix(&fixed);
+    let names = passed.iter().map(|s| (s.value.as_str(), s));
+    for (name, said) in names.chain(fixed.iter().map(|(n, s)| (n.as_str(), s))) {
+        if let Some(note) = env::note(name) {
+            draft.notes.push((said.clause.clone(), note.to_owned()));
+        }
+    }
+    let env_clauses = passed.iter().chain(fixed.iter().map(|(_, s)| s));
+    let env_clauses = env_clauses.map(|s| s.clause.clone()).collect();
+
+    let egress = hosts::egress(said.egress.unwrap_or_default(), &mut draft);
+    let ingress = said.ingress.unwrap_or_default();
+    let (grants, links) = draft.finish();
+    let exec = match exec {
+        Exec::Listed { fork, clause, .. } => {
+            let mut programs = std::mem::take(&mut draft.programs);
+            programs.sort();
+            programs.dedup();
+            Exec::Listed {
+                fork,
+                programs,
+                clause,
+            }
+        }
+        visible => visible,
+    };
+    Ok(Policy {
+        shape: Shape::Aip29,
+        egress,
+        ingress: ingress.into_iter().map(|s| (s.clause, s.value)).collect(),
+        grants,
+        links,
+        denials: draft.denials,
+        absent: draft.absent,
+        exec,
+        env: env.finish(around),
+        env_clauses,
+        tty: said.tty.filter(|t| t.value).map(|t| t.clause),
+        limits: Vec::new(),
+        cwd: super::real(&around.cwd),
+        home: super::real(&around.home),
+        impossible: draft.impossible,
+        notes: draft.notes,
+    })
+}
+
+/// The command and what it may start, each with what it needs.
+fn programs(
+    draft: &mut Draft,
+    block: &Block,
+    said: &Declared,
+    around: &Surroundings,
+    command: &[OsString],
+) -> Result<Exec, Refusal> {
+    let lookup = around.lookup();
+    let inspector = Inspector::new(&lookup);
+    let fork = said.allow.as_ref().is_some_and(|a| a.value);
+    let clause = match &said.allow {
+        Some(allow) => allow.clause.clone(),
+        None => Clause::new(format!("{}/exec", block.pointer), "exec.allow false"),
+    };
+    if let Some(name) = command.first() {
+        let path = find::find(&lookup, name).ok_or_else(|| Refusal::ProgramNotFound {
+            name: name.to_string_lossy().into_owned(),
+        })?;
+        let program = inspector.inspect(&path)?;
+        let notes = program.notes.iter().map(|n| (clause.clone(), n.clone()));
+        draft.notes.extend(notes);
+        draft.provide_program(&program);
+    }
+    for entry in said.spawn.iter().flatten() {
+        if !fork {
+            let why = "`exec.allow` is false: it cannot be started".to_owned();
+            draft.absent.push((entry.clause.clone(), why));
+            continue;
+        }
+        if globs::has_wildcard(&entry.value) {
+            let why = "spawn takes names of programs, no patterns (AIP-29)".to_owned();
+            draft.impossible.push((entry.clause.clone(), why));
+            continue;
+        }
+        let mut lookup = lookup.clone();
+        // A path in a manifest is relative to the manifest.
+        lookup.cwd.clone_from(&around.bundle);
+        let Some(path) = find::find(&lookup, entry.value.as_ref()) else {
+            let why = "this machine has no such program".to_owned();
+            draft.absent.push((entry.clause.clone(), why));
+            continue;
+        };
+        match inspector.inspect(&path) {
+            Ok(program) => {
+                let notes = program
+                    .notes
+                    .iter()
+                    .map(|n| (entry.clause.clone(), n.clone()));
+                draft.notes.extend(notes);
+                if is_interpreter(&program.real) {
+                    let note = "an interpreter runs whatever it is given: the list bounds little beside it";
+                    draft.notes.push((entry.clause.clone(), note.to_owned()));
+                }
+                draft.provide_program(&program);
+            }
+            Err(error) => draft.absent.push((entry.clause.clone(), error.to_string())),
+        }
+    }
+    Ok(Exec::Listed {
+        fork,
+        programs: Vec::new(),
+        clause,
+    })
+}
+
+fn is_interpreter(program: &std::path::Path) -> bool {
+    const NAMES: [&str; 14] = [
+        "sh", "bash", "dash", "zsh", "fish", "busybox", "python", "node", "perl", "ruby", "php",
+        "lua", "java", "deno",
+    ];
+    let name = program
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    NAMES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
+}

@@ -1,0 +1,197 @@
+//! Reading a block of a manifest: a value of a wrong type is an error, an unknown key is
+//! named. Nothing is dropped in silence, because what was dropped might have been a limit.
+
+use crate::clause::Clause;
+use agentproto_manifest::{Document, Entry, Node};
+
+use super::refusal::{Place, Refusal};
+
+/// A mapping inside a manifest, with the way to it.
+#[derive(Clone)]
+pub struct Block<'d> {
+    pub doc: &'d Document,
+    pub node: &'d Node,
+    /// JSON Pointer of the mapping.
+    pub pointer: String,
+    /// How people write the way to it: `fs`, `env.auth`; empty for the sandbox block itself.
+    pub name: String,
+}
+
+/// A text with its clause.
+#[derive(Clone, Debug)]
+pub struct Said<T> {
+    pub clause: Clause,
+    pub value: T,
+    pub place: Place,
+}
+
+/// Texts by key.
+pub type Pairs = Vec<(String, Said<String>)>;
+
+impl<'d> Block<'d> {
+    /// The block at a pointer; an error where it is no mapping.
+    pub fn new(doc: &'d Document, node: &'d Node, pointer: &str) -> Result<Self, Refusal> {
+        let block = Block {
+            doc,
+            node,
+            pointer: pointer.to_owned(),
+            name: String::new(),
+        };
+        match node.is_map() {
+            true => Ok(block),
+            false => Err(block.wrong(node, "the sandbox block", "an object")),
+        }
+    }
+
+    pub fn invalid(&self, node: &Node, what: impl Into<String>) -> Refusal {
+        Refusal::Invalid {
+            at: Place::new(self.doc, node.span),
+            what: what.into(),
+        }
+    }
+
+    fn wrong(&self, node: &Node, what: &str, wanted: &str) -> Refusal {
+        let found = node.type_name();
+        let article = if found.starts_with(['a', 'i', 'o']) {
+            "an"
+        } else {
+            "a"
+        };
+        self.invalid(node, format!("{what} is {article} {found}, not {wanted}"))
+    }
+
+    pub fn named(&self, key: &str) -> String {
+        match self.name.as_str() {
+            "" => key.to_owned(),
+            name => format!("{name}.{key}"),
+        }
+    }
+
+    fn pointer_to(&self, key: &str) -> String {
+        let key = key.replace('~', "~0").replace('/', "~1");
+        format!("{}/{key}", self.pointer)
+    }
+
+    /// `key: value` as a clause, with the value as text.
+    pub fn clause(&self, key: &str, value: &str) -> Clause {
+        let text = format!("{} {value}", self.named(key));
+        Clause::new(self.pointer_to(key), text.trim_end())
+    }
+
+    fn said<T>(&self, key: &str, node: &Node, text: &str, value: T) -> Said<T> {
+        Said {
+            clause: self.clause(key, text),
+            value,
+            place: Place::new(self.doc, node.span),
+        }
+    }
+
+    /// A mapping below.
+    pub fn block(&self, key: &str) -> Result<Option<Block<'d>>, Refusal> {
+        let Some(node) = self.node.get(key) else {
+            return Ok(None);
+        };
+        if !node.is_map() {
+            return Err(self.wrong(node, &format!("`{}`", self.named(key)), "an object"));
+        }
+        Ok(Some(Block {
+            doc: self.doc,
+            node,
+            pointer: self.pointer_to(key),
+            name: self.named(key),
+        }))
+    }
+
+    pub fn flag(&self, key: &str) -> Result<Option<Said<bool>>, Refusal> {
+        let Some(node) = self.node.get(key) else {
+            return Ok(None);
+        };
+        match node.as_bool() {
+            Some(flag) => Ok(Some(self.said(key, node, &flag.to_string(), flag))),
+            None => Err(self.wrong(node, &format!("`{}`", self.named(key)), "true or false")),
+        }
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<Said<String>>, Refusal> {
+        let Some(node) = self.node.get(key) else {
+            return Ok(None);
+        };
+        let text = self.text_of(node, &self.named(key))?;
+        Ok(Some(self.said(key, node, &text, text.clone())))
+    }
+
+    /// A whole number above zero.
+    pub fn amount(&self, key: &str) -> Result<Option<Said<u64>>, Refusal> {
+        let Some(node) = self.node.get(key) else {
+            return Ok(None);
+        };
+        let amount = node.as_int().and_then(|n| u64::try_from(n).ok());
+        match amount.filter(|n| *n > 0) {
+            Some(amount) => Ok(Some(self.said(key, node, &amount.to_string(), amount))),
+            None if node.as_int().is_some() => {
+                Err(self.invalid(node, format!("`{}` is not above zero", self.named(key))))
+            }
+            None => Err(self.wrong(node, &format!("`{}`", self.named(key)), "a whole number")),
+        }
+    }
+
+    /// A list of texts; `None` where the key is absent.
+    pub fn texts(&self, key: &str) -> Result<Option<Vec<Said<String>>>, Refusal> {
+        let Some(node) = self.node.get(key) else {
+            return Ok(None);
+        };
+        if !node.is_seq() {
+            return Err(self.wrong(node, &format!("`{}`", self.named(key)), "an array"));
+        }
+        let read = |(i, item): (usize, &Node)| {
+            let text = self.text_of(item, &format!("{}[{i}]", self.named(key)))?;
+            let mut said = self.said(key, item, &text, text.clone());
+            said.clause.pointer = format!("{}/{i}", self.pointer_to(key));
+            Ok(said)
+        };
+        let items = node.items().iter().enumerate();
+        items.map(read).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A mapping of texts.
+    pub fn pairs(&self, key: &str) -> Result<Option<Pairs>, Refusal> {
+        let Some(block) = self.block(key)? else {
+            return Ok(None);
+        };
+        let read = |entry: &Entry| {
+            let text = block.text_of(&entry.value, &block.named(&entry.key))?;
+            let said = block.said(&entry.key, &entry.value, "", text);
+            Ok((entry.key.to_string(), said))
+        };
+        let pairs = block.node.entries().iter().map(read);
+        pairs.collect::<Result<_, _>>().map(Some)
+    }
+
+    fn text_of(&self, node: &Node, what: &str) -> Result<String, Refusal> {
+        let Some(text) = node.as_str() else {
+            return Err(self.wrong(node, &format!("`{what}`"), "a string"));
+        };
+        match text.contains('\0') {
+            true => Err(self.invalid(node, format!("`{what}` holds a NUL character"))),
+            false => Ok(text.to_owned()),
+        }
+    }
+
+    /// Keys that are not among the known ones, each with what to say about it.
+    pub fn unknown(&self, known: &[&str], spec: &str) -> Vec<(Clause, String)> {
+        let strange = |e: &&Entry| !known.contains(&e.key.as_str());
+        let entries = self.node.entries().iter().filter(strange);
+        entries
+            .map(|entry| {
+                let near = known
+                    .iter()
+                    .map(|k| (strsim::damerau_levenshtein(k, &entry.key), *k))
+                    .min()
+                    .filter(|(distance, k)| *distance <= 2 && *distance < k.len());
+                let hint = near.map_or_else(String::new, |(_, k)| format!("; did you mean `{k}`?"));
+                let why = format!("{spec} has no such key, so nothing would hold it{hint}");
+                (self.clause(&entry.key, ""), why)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,83 @@
+//! Host names of `network.egress`. Matching them is the proxy's work; here only what can
+//! never be one is named.
+
+use super::block::Said;
+use super::draft::Draft;
+use crate::clause::Clause;
+
+/// The entries that are host names or globs of them; others cannot be held.
+pub fn egress(entries: Vec<Said<String>>, draft: &mut Draft) -> Vec<(Clause, String)> {
+    let mut out = Vec::new();
+    for Said { clause, value, .. } in entries {
+        match fault(&value) {
+            Some(why) => {
+                let why = format!("{why}; egress takes host names and globs of them");
+                draft.impossible.push((clause, why));
+            }
+            None => {
+                if value.bytes().all(|b| matches!(b, b'*' | b'.')) {
+                    draft
+                        .notes
+                        .push((clause.clone(), "every host can be reached".to_owned()));
+                }
+                out.push((clause, value));
+            }
+        }
+    }
+    out
+}
+
+fn fault(host: &str) -> Option<&'static str> {
+    if host.parse::<std::net::IpAddr>().is_ok() {
+        return None;
+    }
+    let letter =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '*') || !c.is_ascii();
+    if host.is_empty() {
+        Some("it is empty")
+    } else if host.contains("://") {
+        Some("it has a scheme")
+    } else if host.contains('/') {
+        Some("it has a path or an address range")
+    } else if host.contains(':') {
+        Some("it has a port")
+    } else if host
+        .chars()
+        .any(|c| !letter(c) || c.is_whitespace() || c.is_control())
+    {
+        Some("it has a character that no host name has")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a29_sbx_03_only_host_names() {
+        for host in [
+            "api.github.com",
+            "*.x.io",
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            "*",
+        ] {
+            assert_eq!(fault(host), None, "{host}");
+        }
+        for host in [
+            "https://x.io",
+            "10.0.0.0/8",
+            "x.io:443",
+            "x.io/a",
+            "",
+            "a b",
+            "[::1]",
+            "a\n",
+        ] {
+            assert!(fault(host).is_some(), "{host}");
+        }
+    }
+}

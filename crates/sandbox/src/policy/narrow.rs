@@ -1,0 +1,118 @@
+//! A tool inside a bundle: a key that it has replaces the bundle's, and may only narrow it.
+
+use super::aip29::Declared;
+use super::block::{Pairs, Said};
+use super::refusal::Refusal;
+use agentproto_manifest::globs;
+
+type List = Option<Vec<Said<String>>>;
+
+/// The bundle's block with the tool's own put over it, or the clause that widens it.
+pub fn narrowed(bundle: Declared, tool: Declared) -> Result<Declared, Refusal> {
+    let hosts = globs::wildcard_covers;
+    let names = |granted: &str, wanted: &str| granted == wanted || globs::matches(granted, wanted);
+    let mut unknown = bundle.unknown;
+    unknown.extend(tool.unknown);
+    let bundle_allows = bundle.allow.as_ref().is_some_and(|a| a.value);
+    if let Some(own) = tool.allow.as_ref().filter(|a| a.value && !bundle_allows) {
+        return Err(widens(own, "the bundle allows no child processes"));
+    }
+    let allow = tool.allow.or(bundle.allow);
+    let spawn = match allow.as_ref().is_some_and(|a| a.value) {
+        true => list(bundle.spawn, tool.spawn, "programs", |g, w| g == w)?,
+        // Nothing can be started, whatever is listed.
+        false => tool.spawn.or(bundle.spawn),
+    };
+    let bundle_tty = bundle.tty.as_ref().is_some_and(|t| t.value);
+    if let Some(own) = tool.tty.as_ref().filter(|t| t.value && !bundle_tty) {
+        return Err(widens(own, "the bundle does not ask for a terminal"));
+    }
+    let set = set(&bundle.set, &bundle.pass, tool.set)?;
+    Ok(Declared {
+        egress: list(bundle.egress, tool.egress, "hosts", hosts)?,
+        ingress: list(bundle.ingress, tool.ingress, "inbound URLs", hosts)?,
+        read: list(bundle.read, tool.read, "readable paths", covers_path)?,
+        write: list(bundle.write, tool.write, "writable paths", covers_path)?,
+        deny: deny(bundle.deny, tool.deny)?,
+        allow,
+        spawn,
+        pass: list(bundle.pass, tool.pass, "variables", names)?,
+        set: set.or(bundle.set),
+        tty: tool.tty.or(bundle.tty),
+        unknown,
+    })
+}
+
+fn widens<T>(said: &Said<T>, why: impl Into<String>) -> Refusal {
+    Refusal::Widens {
+        at: said.place.clone(),
+        clause: said.clause.text.clone(),
+        why: why.into(),
+    }
+}
+
+fn covers_path(granted: &str, wanted: &str) -> bool {
+    granted == wanted || globs::covers(granted, wanted)
+}
+
+/// Every entry of the tool's list is taken in by one of the bundle's.
+fn list(
+    bundle: List,
+    tool: List,
+    what: &str,
+    covers: impl Fn(&str, &str) -> bool,
+) -> Result<List, Refusal> {
+    let Some(own) = tool else {
+        return Ok(bundle);
+    };
+    let granted = bundle.unwrap_or_default();
+    for wanted in &own {
+        if !granted.iter().any(|g| covers(&g.value, &wanted.value)) {
+            return Err(widens(
+                wanted,
+                format!("it is not among the {what} that the bundle grants"),
+            ));
+        }
+    }
+    Ok(Some(own))
+}
+
+/// A list of the tool's own repeats what the bundle denies.
+fn deny(bundle: List, tool: List) -> Result<List, Refusal> {
+    let Some(own) = tool else {
+        return Ok(bundle);
+    };
+    for denied in bundle.iter().flatten() {
+        if !own.iter().any(|d| covers_path(&d.value, &denied.value)) {
+            let why = format!("the tool's own `fs.deny` leaves it out, in {}", place(&own));
+            return Err(widens(denied, why));
+        }
+    }
+    Ok(Some(own))
+}
+
+fn place(own: &[Said<String>]) -> String {
+    own.first()
+        .map_or_else(|| "an empty list".to_owned(), |said| said.place.to_string())
+}
+
+fn set(
+    bundle: &Option<Pairs>,
+    passed: &List,
+    tool: Option<Pairs>,
+) -> Result<Option<Pairs>, Refusal> {
+    for (name, own) in tool.iter().flatten() {
+        let fixed = bundle.iter().flatten().find(|(n, _)| n == name);
+        match fixed {
+            Some((_, said)) if said.value == own.value => {}
+            Some(_) => return Err(widens(own, "the bundle forces another value")),
+            // A fixed value in place of whatever the host has is narrower.
+            None if passed
+                .iter()
+                .flatten()
+                .any(|p| globs::matches(&p.value, name)) => {}
+            None => return Err(widens(own, "the bundle neither sets nor passes it")),
+        }
+    }
+    Ok(tool)
+}

@@ -1,0 +1,259 @@
+//! From a glob of a manifest to places on this machine.
+
+use std::path::{Path, PathBuf};
+
+use agentproto_manifest::globs::{Anchor, Pattern, Progress};
+
+/// Bounds of all expansions of a policy together; beyond them a clause cannot be held.
+pub const MOST_ENTRIES: usize = 100_000;
+pub const MOST_DEPTH: usize = 64;
+/// Each grant and each denial is a mount: beyond so many of either, starting takes too long.
+pub const MOST_MOUNTS: usize = 2000;
+
+/// Directories that the sandbox has of its own.
+const OWN: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// What `~` and relative globs mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'s> {
+    pub cwd: &'s Path,
+    pub home: &'s Path,
+}
+
+/// One alternative of a glob: a plain path and what is left behind it.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    /// Absolute; links and `..` are still in it.
+    pub base: PathBuf,
+    pub pattern: Pattern,
+    /// Written with a slash at the end: a directory is meant.
+    pub directory: bool,
+}
+
+impl Spot {
+    /// A plain path, or a plain directory with all below it.
+    pub fn is_subtree(&self) -> bool {
+        self.pattern.is_empty() || self.pattern.is_everything()
+    }
+
+    pub fn means_directory(&self) -> bool {
+        self.directory || self.pattern.is_everything()
+    }
+}
+
+/// Why a glob names no place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoSpot {
+    /// The text is no glob: an error in the manifest.
+    Malformed,
+    /// A glob, but none that could be held.
+    Impossible(String),
+}
+
+/// The places of a glob.
+pub fn spots(glob: &str, scope: Scope) -> Result<Vec<Spot>, NoSpot> {
+    let alternatives = Pattern::alternatives(glob).ok_or(NoSpot::Malformed)?;
+    let mut out = Vec::new();
+    for (anchor, pattern) in alternatives {
+        let (names, pattern) = pattern.split_literal();
+        let first = names.first().map_or("", String::as_str);
+        if anchor == Anchor::Here && first.starts_with('~') {
+            return Err(NoSpot::Impossible(
+                "other users' homes are not known; write the path out".into(),
+            ));
+        }
+        if names.iter().any(|name| name.starts_with('$')) {
+            return Err(NoSpot::Impossible(
+                "of all variables only $HOME is known in a path; write the path out".into(),
+            ));
+        }
+        if pattern.goes_up() {
+            return Err(NoSpot::Impossible(
+                "`..` behind a wildcard leads nowhere in particular".into(),
+            ));
+        }
+        let mut base = match anchor {
+            Anchor::Root => PathBuf::from("/"),
+            Anchor::Home => scope.home.to_owned(),
+            Anchor::Here => scope.cwd.to_owned(),
+        };
+        base.extend(&names);
+        out.push(Spot {
+            base,
+            pattern,
+            directory: glob.ends_with('/'),
+        });
+    }
+    Ok(out)
+}
+
+/// Whether a path belongs to what the sandbox makes itself.
+pub fn is_own(path: &Path) -> bool {
+    OWN.iter().any(|own| path.starts_with(own))
+}
+
+/// Devices that are in every sandbox.
+pub fn is_common_device(path: &Path) -> bool {
+    ["null", "zero", "full", "random", "urandom", "tty"]
+        .iter()
+        .any(|name| path == Path::new("/dev").join(name))
+}
+
+/// What a walk found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    File(PathBuf),
+    /// A directory that matches with all below it.
+    Tree(PathBuf),
+    /// A directory that matches itself only.
+    Directory(PathBuf),
+    Link(PathBuf),
+}
+
+/// The walk was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMuch;
+
+impl std::fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(
+            f,
+            "more than {MOST_ENTRIES} entries or {MOST_DEPTH} levels would have to be searched; name a smaller directory"
+        )
+    }
+}
+
+/// All that matches now below a directory, links not followed. `from` is how far the pattern
+/// has come at that directory, `left` how many entries may still be looked at.
+pub fn expand(
+    dir: &Path,
+    pattern: &Pattern,
+    from: Progress,
+    left: &mut usize,
+) -> Result<Vec<Found>, TooMuch> {
+    let mut found = Vec::new();
+    let mut waiting = vec![(dir.to_owned(), from, 0usize)];
+    while let Some((dir, progress, depth)) = waiting.pop() {
+        if pattern.takes_all_below(&progress) {
+            found.push(Found::Tree(dir));
+            continue;
+        }
+        // What we cannot list, a child of ours cannot list either.
+        let Ok(entries) = std::fs::read_dir(&dir) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            *left = left.checked_sub(1).ok_or(TooMuch)?;
+            let next = pattern.step(&progress, &entry.file_name().to_string_lossy());
+            if next.is_over() {
+                continue;
+            }
+            let path = entry.path();
+            let matches = pattern.accepts(&next);
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => {
+                    if matches {
+                        found.push(Found::Link(path));
+                    }
+                }
+                Ok(kind) if kind.is_dir() => {
+                    if matches && !pattern.takes_all_below(&next) {
+                        found.push(Found::Directory(path.clone()));
+                    }
+                    if depth >= MOST_DEPTH {
+                        return Err(TooMuch);
+                    }
+                    waiting.push((path, next, depth + 1));
+                }
+                _ => {
+                    if matches {
+                        found.push(Found::File(path));
+                    }
+                }
+            }
+        }
+    }
+    found.sort_by(|a, b| path_of(a).cmp(path_of(b)));
+    Ok(found)
+}
+
+pub fn path_of(found: &Found) -> &Path {
+    match found {
+        Found::File(p) | Found::Tree(p) | Found::Directory(p) | Found::Link(p) => p,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(glob: &str) -> (String, bool) {
+        let scope = Scope {
+            cwd: Path::new("/w/[odd]"),
+            home: Path::new("/home/u"),
+        };
+        let spot = spots(glob, scope).expect("a place").remove(0);
+        (spot.base.to_string_lossy().into_owned(), spot.is_subtree())
+    }
+
+    #[test]
+    fn anchors() {
+        for (glob, base, subtree) in [
+            ("~/.ssh/**", "/home/u/.ssh", true),
+            ("${HOME}/x", "/home/u/x", true),
+            ("~", "/home/u", true),
+            ("src/**", "/w/[odd]/src", true),
+            ("**", "/w/[odd]", true),
+            ("./a/*.rs", "/w/[odd]/a", false),
+            ("/etc/passwd", "/etc/passwd", true),
+            ("../x/**/*", "/w/[odd]/../x", true),
+            ("**/.git/**", "/w/[odd]", false),
+        ] {
+            assert_eq!(one(glob), (base.to_owned(), subtree), "{glob}");
+        }
+    }
+
+    #[test]
+    fn places_that_are_none() {
+        let scope = Scope {
+            cwd: Path::new("/w"),
+            home: Path::new("/h"),
+        };
+        assert_eq!(spots("[a", scope).err(), Some(NoSpot::Malformed));
+        for glob in ["~root/x", "$XDG_DATA_HOME/x", "*/../x"] {
+            let error = spots(glob, scope).expect_err(glob);
+            assert!(matches!(error, NoSpot::Impossible(_)), "{glob}");
+        }
+    }
+
+    #[test]
+    fn walks_do_not_follow_links() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        for name in ["a/.git/objects", "b/c/.git", "out/.git"] {
+            std::fs::create_dir_all(root.join(name)).expect("made");
+        }
+        std::fs::write(root.join("a/x.env"), "").expect("written");
+        std::os::unix::fs::symlink(root.join("out"), root.join("b/link")).expect("linked");
+        let scope = Scope {
+            cwd: root,
+            home: root,
+        };
+        let find = |glob: &str| {
+            let spot = spots(glob, scope).expect("a place").remove(0);
+            let mut left = MOST_ENTRIES;
+            expand(&spot.base, &spot.pattern, spot.pattern.start(), &mut left).expect("found")
+        };
+        assert_eq!(find("{a,b}/**/.git/**"), [Found::Tree(root.join("a/.git"))]);
+        assert_eq!(find("b/**/.git/**"), [Found::Tree(root.join("b/c/.git"))]);
+        assert_eq!(find("*/*.env"), [Found::File(root.join("a/x.env"))]);
+        assert_eq!(find("b/l*"), [Found::Link(root.join("b/link"))]);
+        assert_eq!(
+            find("?"),
+            [
+                Found::Directory(root.join("a")),
+                Found::Directory(root.join("b"))
+            ]
+        );
+    }
+}

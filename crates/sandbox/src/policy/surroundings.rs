@@ -1,0 +1,60 @@
+//! What a policy is resolved against, given from outside so that nothing is guessed twice.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::refusal::Refusal;
+use crate::programs::{Lookup, find};
+
+/// This machine and this session, as far as a policy depends on them.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The environment that `env.pass` and `passthrough` choose from.
+    pub host_env: Vec<(OsString, OsString)>,
+    pub home: PathBuf,
+    /// The session's working directory: the workspace.
+    pub cwd: PathBuf,
+    /// The directory of the manifest.
+    pub bundle: PathBuf,
+    /// Secrets, mode and option variables of the caller; they win over everything.
+    pub extra_env: Vec<(OsString, OsString)>,
+}
+
+impl Surroundings {
+    /// As this process has them.
+    pub fn of_this_process(bundle: &Path) -> std::io::Result<Self> {
+        let home = std::env::var_os("HOME").filter(|home| Path::new(home).is_absolute());
+        Ok(Surroundings {
+            host_env: std::env::vars_os().collect(),
+            home: home.map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),
+            cwd: std::env::current_dir()?,
+            bundle: std::path::absolute(bundle)?,
+            extra_env: Vec::new(),
+        })
+    }
+
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        let (_, value) = self.host_env.iter().rev().find(|(n, _)| n == name)?;
+        Some(value)
+    }
+
+    /// The program that a name means, through `PATH` or by itself.
+    pub fn find(&self, name: &OsStr) -> Result<PathBuf, Refusal> {
+        find::find(&self.lookup(), name).ok_or_else(|| Refusal::ProgramNotFound {
+            name: name.to_string_lossy().into_owned(),
+        })
+    }
+
+    pub(super) fn lookup(&self) -> Lookup {
+        let path = self.variable("PATH").unwrap_or(OsStr::new(DEFAULT_PATH));
+        Lookup {
+            path: std::env::split_paths(path).collect(),
+            cwd: self.cwd.clone(),
+            home: self.home.clone(),
+            env: self.host_env.clone(),
+        }
+    }
+}
+
+/// Where programs are when the host does not say.
+pub(super) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -1,0 +1,285 @@
+//! The manifest that declares a sandbox, and where in it the block stands.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Shape;
+use super::block::Block;
+use super::refusal::{Place, Refusal};
+use agentproto_manifest::{
+    Disk, Doctype, Document, FileSource, Node, Problem, RefRole, Resolution, Workspace,
+};
+
+/// Keys by which an AIP-29 block is known where no file name tells.
+const AIP29_KEYS: [&str; 4] = ["network", "fs", "exec", "tty"];
+/// So many directories above a TOOL.md are searched for its CLI.md.
+const MOST_LEVELS: usize = 6;
+
+/// A sandbox block that was found, with what stands around it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub shape: Shape,
+    /// The file that was named: CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md or plain YAML.
+    pub manifest: Arc<Document>,
+    /// The file that holds the block; another one where a reference leads there.
+    holder: Arc<Document>,
+    pointer: String,
+    /// A TOOL.md whose own block narrows the bundle's.
+    tool: Option<Arc<Document>>,
+    /// The document with `auth.state`, where there is one.
+    bundle: Option<Arc<Document>>,
+}
+
+impl Target {
+    /// Reads a file and finds its sandbox.
+    pub fn load(path: &Path) -> Result<Target, Refusal> {
+        Target::load_from(&Disk, path)
+    }
+
+    /// As `load`, from any source of files.
+    pub fn load_from(files: &dyn FileSource, path: &Path) -> Result<Target, Refusal> {
+        let unread = |why: String| Refusal::Unread {
+            path: path.to_owned(),
+            why,
+        };
+        let path = std::path::absolute(path).map_err(|e| unread(e.to_string()))?;
+        if path.extension().is_none_or(|e| e != "md") {
+            let bytes = files.read(&path).map_err(|e| unread(e.to_string()))?;
+            return plain(Arc::new(Document::bare(&path, bytes)));
+        }
+        let workspace = Workspace::new(files, "/");
+        let doc = workspace.load(&path).map_err(|e| unread(e.to_string()))?;
+        find(&workspace, doc)
+    }
+
+    /// The block itself.
+    pub(super) fn block(&self) -> Result<Block<'_>, Refusal> {
+        block_at(&self.holder, &self.pointer)
+    }
+
+    /// The block of the tool, where it has one.
+    pub(super) fn narrowing(&self) -> Result<Option<Block<'_>>, Refusal> {
+        let Some(tool) = &self.tool else {
+            return Ok(None);
+        };
+        match tool.root.as_ref().and_then(|root| root.get("sandbox")) {
+            Some(_) => block_at(tool, "/sandbox").map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// `auth` of the manifest.
+    pub(super) fn auth(&self) -> Result<Option<Block<'_>>, Refusal> {
+        let Some(doc) = &self.bundle else {
+            return Ok(None);
+        };
+        match &doc.root {
+            Some(root) => Block::new(doc, root, "")?.block("auth"),
+            None => Ok(None),
+        }
+    }
+
+    /// The directory that paths of the manifest are relative to.
+    pub fn dir(&self) -> PathBuf {
+        self.manifest.dir().to_owned()
+    }
+
+    /// The files that the policy was read from.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let all = [
+            Some(&self.manifest),
+            Some(&self.holder),
+            self.tool.as_ref(),
+            self.bundle.as_ref(),
+        ];
+        all.into_iter().flatten().map(|doc| doc.path.as_path())
+    }
+}
+
+fn block_at<'d>(doc: &'d Document, pointer: &str) -> Result<Block<'d>, Refusal> {
+    match doc.at_pointer(pointer) {
+        Some(node) => Block::new(doc, node, pointer),
+        None => Err(no_sandbox(doc)),
+    }
+}
+
+fn no_sandbox(doc: &Document) -> Refusal {
+    Refusal::Invalid {
+        at: Place::new(doc, doc.front.map_or_else(Default::default, |f| f.open)),
+        what: "there is no `sandbox` block, so nothing is allowed and nothing can run".into(),
+    }
+}
+
+/// A file with any problem is not used: what was meant is not known.
+fn whole(doc: &Document) -> Result<&Node, Refusal> {
+    if let Some(Problem { span, message, .. }) = doc.problems.first() {
+        return Err(Refusal::Invalid {
+            at: Place::new(doc, *span),
+            what: message.clone(),
+        });
+    }
+    doc.root.as_ref().ok_or_else(|| no_sandbox(doc))
+}
+
+/// A YAML file that holds just a block, or a `sandbox` key with one.
+fn plain(doc: Arc<Document>) -> Result<Target, Refusal> {
+    let root = whole(&doc)?;
+    let pointer = if root.has("sandbox") { "/sandbox" } else { "" };
+    let block = block_at(&doc, pointer)?;
+    let shape = shape_of(&block)?;
+    Ok(Target {
+        shape,
+        manifest: doc.clone(),
+        pointer: pointer.to_owned(),
+        tool: None,
+        bundle: None,
+        holder: doc,
+    })
+}
+
+fn find(workspace: &Workspace, doc: Arc<Document>) -> Result<Target, Refusal> {
+    let root = whole(&doc)?;
+    match doc.doctype {
+        Some(Doctype::Sandbox) => Ok(Target {
+            shape: Shape::Aip36,
+            manifest: doc.clone(),
+            holder: doc,
+            pointer: String::new(),
+            tool: None,
+            bundle: None,
+        }),
+        Some(Doctype::Cli) => bundle(&doc, None),
+        Some(Doctype::AgentCli) => agent(workspace, &doc, root),
+        Some(Doctype::Tool) => {
+            let cli = parent_of_tool(workspace, &doc, root)?;
+            whole(&cli)?;
+            bundle(&cli, Some(doc.clone()))
+        }
+        // A free name: the shape of the block tells.
+        _ => plain(doc.clone()),
+    }
+}
+
+fn bundle(cli: &Arc<Document>, tool: Option<Arc<Document>>) -> Result<Target, Refusal> {
+    block_at(cli, "/sandbox")?;
+    Ok(Target {
+        shape: Shape::Aip29,
+        manifest: tool.clone().unwrap_or_else(|| cli.clone()),
+        holder: cli.clone(),
+        pointer: "/sandbox".into(),
+        tool,
+        bundle: Some(cli.clone()),
+    })
+}
+
+/// `runner.cli`, or the nearest CLI.md above.
+fn parent_of_tool(
+    workspace: &Workspace,
+    tool: &Arc<Document>,
+    root: &Node,
+) -> Result<Arc<Document>, Refusal> {
+    let named = root.at(&["runner", "cli"]);
+    if let Some(node) = named
+        && let Some(reference) = node.as_str()
+    {
+        let found = workspace.resolve(tool, RefRole::Cli, reference);
+        if let Some(doc) = found.document() {
+            return Ok(doc.clone());
+        }
+        if reference.contains(['/', '.']) {
+            return Err(unresolved(tool, node, reference, &found));
+        }
+    }
+    let above = tool.dir().ancestors().take(MOST_LEVELS);
+    let mut candidates = above.map(|dir| dir.join("CLI.md"));
+    candidates
+        .find_map(|path| workspace.load(&path).ok())
+        .ok_or_else(|| Refusal::Invalid {
+            at: Place::new(tool, named.map_or(root.span, |n| n.span)),
+            what: "the CLI.md that this tool belongs to is not found, and with it its sandbox"
+                .into(),
+        })
+}
+
+fn unresolved(doc: &Document, node: &Node, reference: &str, found: &Resolution) -> Refusal {
+    let why = match found {
+        Resolution::Missing(path) => format!("leads to `{}`, which is not there", path.display()),
+        Resolution::Unreadable(path, error) => {
+            format!(
+                "leads to `{}`, which cannot be read: {error}",
+                path.display()
+            )
+        }
+        Resolution::Absolute => "is not relative to the manifest".into(),
+        Resolution::Escapes(_) => "leads out of the workspace".into(),
+        Resolution::External => "names a registry, and none is configured here".into(),
+        Resolution::Document(_) => "leads to another kind of file".into(),
+    };
+    Refusal::RefUnresolvable {
+        at: Place::new(doc, node.span),
+        reference: reference.to_owned(),
+        why,
+    }
+}
+
+/// AIP-45: a path, `{ref}`, `{inline}`, or the block itself.
+fn agent(workspace: &Workspace, doc: &Arc<Document>, root: &Node) -> Result<Target, Refusal> {
+    let Some(node) = root.get("sandbox") else {
+        return Err(no_sandbox(doc));
+    };
+    let target = |shape, holder: &Arc<Document>, pointer: &str| Target {
+        shape,
+        manifest: doc.clone(),
+        holder: holder.clone(),
+        pointer: pointer.to_owned(),
+        tool: None,
+        bundle: Some(doc.clone()),
+    };
+    let follow = |node: &Node, reference: &str| {
+        let found = workspace.resolve(doc, RefRole::Sandbox, reference);
+        let Some(holder) = found.document() else {
+            return Err(unresolved(doc, node, reference, &found));
+        };
+        let inner = whole(holder)?;
+        let known = holder.doctype == Some(Doctype::Sandbox) || inner.has("provider");
+        match known {
+            true => Ok(target(Shape::Aip36, holder, "")),
+            false => Err(unresolved(doc, node, reference, &found)),
+        }
+    };
+    if let Some(reference) = node.as_str() {
+        return follow(node, reference);
+    }
+    let block = block_at(doc, "/sandbox")?;
+    let (reference, inline) = (block.text("ref")?, block.block("inline")?);
+    match (reference, inline) {
+        (Some(_), Some(_)) => Err(block.invalid(
+            node,
+            "`sandbox` has both `ref` and `inline`; AIP-36 allows one of them",
+        )),
+        (Some(reference), None) => {
+            if let Some(entry) = node.entries().iter().find(|e| e.key != "ref") {
+                let what = format!("`{}` beside `ref` would not be read", entry.key);
+                return Err(block.invalid(&entry.value, what));
+            }
+            let at = node.get("ref").unwrap_or(node);
+            follow(at, &reference.value)
+        }
+        (None, Some(inner)) => Ok(target(shape_of(&inner)?, doc, "/sandbox/inline")),
+        (None, None) => Ok(target(shape_of(&block)?, doc, "/sandbox")),
+    }
+}
+
+/// Which of the two shapes a block has: `provider` is AIP-36's.
+fn shape_of(block: &Block) -> Result<Shape, Refusal> {
+    if block.node.has("provider") {
+        return Ok(Shape::Aip36);
+    }
+    match AIP29_KEYS.iter().any(|key| block.node.has(key)) {
+        true => Ok(Shape::Aip29),
+        false => Err(block.invalid(
+            block.node,
+            "this is no sandbox block: AIP-36 asks for `provider`, AIP-29 for `network`, `fs` and `exec`",
+        )),
+    }
+}

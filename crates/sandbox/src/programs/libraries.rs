@@ -1,0 +1,270 @@
+//! Where the loader finds libraries, followed by reading.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::elf::{Elf, Headers};
+use super::links::Trail;
+
+/// `include` lines in the loader's configuration may name each other; this deep is enough.
+const MOST_INCLUDES: usize = 8;
+/// No program has as many libraries; a loop of hostile files ends here.
+const MOST_LIBRARIES: usize = 2000;
+
+/// Directories of this machine, in the order of the loader.
+#[derive(Clone, Debug)]
+pub struct Directories {
+    configured: Vec<PathBuf>,
+    default: Vec<PathBuf>,
+    headers: Headers,
+}
+
+impl Directories {
+    /// As the loaders of this machine have it: glibc's configuration, then its defaults.
+    pub fn of_this_machine() -> Self {
+        let mut configured = Vec::new();
+        configuration(Path::new("/etc/ld.so.conf"), 0, &mut configured);
+        Directories {
+            configured,
+            default: defaults(),
+            headers: Headers::default(),
+        }
+    }
+
+    /// For tests: these and no others.
+    pub fn only(configured: Vec<PathBuf>) -> Self {
+        Directories {
+            configured,
+            default: Vec::new(),
+            headers: Headers::default(),
+        }
+    }
+
+    /// Whether the loader looks there without its cache or configuration.
+    pub fn is_default(&self, dir: &Path) -> bool {
+        self.default.iter().any(|d| d == dir)
+    }
+
+    fn search<'a>(
+        &'a self,
+        elf: &'a Elf,
+        above: &'a [PathBuf],
+    ) -> impl Iterator<Item = &'a PathBuf> {
+        let rpath: &[PathBuf] = if elf.runpath.is_empty() { above } else { &[] };
+        elf.rpath
+            .iter()
+            .chain(rpath)
+            .chain(&elf.runpath)
+            .chain(&self.configured)
+            .chain(&self.default)
+    }
+}
+
+fn defaults() -> Vec<PathBuf> {
+    let arch = std::env::consts::ARCH;
+    let triple = match arch {
+        "x86" => "i386-linux-gnu".to_owned(),
+        "arm" => "arm-linux-gnueabihf".to_owned(),
+        "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
+        _ => format!("{arch}-linux-gnu"),
+    };
+    [
+        format!("/lib/{triple}"),
+        format!("/usr/lib/{triple}"),
+        "/lib64".into(),
+        "/usr/lib64".into(),
+        "/lib".into(),
+        "/usr/lib".into(),
+        // musl's own default.
+        "/usr/local/lib".into(),
+    ]
+    .map(PathBuf::from)
+    .into()
+}
+
+/// Reads `ld.so.conf`: a directory or an `include GLOB` on each line.
+fn configuration(file: &Path, depth: usize, out: &mut Vec<PathBuf>) {
+    let Ok(text) = std::fs::read_to_string(file) else {
+        return;
+    };
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if let Some(glob) = line
+            .strip_prefix("include")
+            .filter(|r| r.starts_with([' ', '\t']))
+        {
+            let glob = Path::new(glob.trim());
+            let base = file.parent().unwrap_or(Path::new("/"));
+            let (Some(dir), Some(name)) = (glob.parent(), glob.file_name()) else {
+                continue;
+            };
+            let (dir, name) = (base.join(dir), name.to_string_lossy());
+            let mut found: Vec<PathBuf> = std::fs::read_dir(&dir)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .filter(|e| {
+                    agentproto_manifest::globs::matches(&name, &e.file_name().to_string_lossy())
+                })
+                .map(|e| e.path())
+                .collect();
+            found.sort();
+            if depth < MOST_INCLUDES {
+                found.iter().for_each(|f| configuration(f, depth + 1, out));
+            }
+        } else if line.starts_with('/') {
+            let dir = PathBuf::from(line);
+            if !out.contains(&dir) {
+                out.push(dir);
+            }
+        }
+    }
+}
+
+/// Everything that the loader maps for a program, loader included.
+#[derive(Debug, Default)]
+pub struct Closure {
+    /// Files without symbolic links, in the order found.
+    pub files: Vec<PathBuf>,
+    pub trail: Trail,
+    /// Names that no directory has.
+    pub missing: Vec<PathBuf>,
+    /// Found where only the cache or the configuration leads.
+    pub configured: bool,
+    seen: HashSet<PathBuf>,
+}
+
+impl Closure {
+    /// Adds what an ELF file needs, directly or through its libraries.
+    pub fn add(&mut self, directories: &Directories, elf: &Elf) {
+        let mut waiting = vec![(Rc::new(elf.clone()), Vec::new())];
+        while let Some((elf, above)) = waiting.pop() {
+            for name in &elf.needed {
+                if self.files.len() >= MOST_LIBRARIES {
+                    return;
+                }
+                let Some((found, library)) = locate(directories, &elf, &above, name) else {
+                    // The loader itself is known by its path.
+                    if !self.missing.contains(name) && !self.seen_name(name) {
+                        self.missing.push(name.clone());
+                    }
+                    continue;
+                };
+                let Ok(real) = self.trail.follow(&found) else {
+                    continue;
+                };
+                if !self.seen.insert(real.clone()) {
+                    continue;
+                }
+                let dir = found.parent().unwrap_or(Path::new("/"));
+                let own = elf.rpath.iter().chain(&above).chain(&elf.runpath);
+                if !directories.is_default(dir) && !own.into_iter().any(|d| d == dir) {
+                    self.configured = true;
+                }
+                self.files.push(real);
+                // An RPATH holds for the libraries of a library, too.
+                let mut above = above.clone();
+                above.extend(elf.rpath.iter().cloned());
+                waiting.push((library, above));
+            }
+        }
+    }
+
+    /// Adds a library by name where this machine has it, for those that no header names.
+    pub fn add_by_name(&mut self, directories: &Directories, kind: (bool, u16), name: &str) {
+        let wish = Elf {
+            needed: vec![name.into()],
+            kind,
+            ..Elf::default()
+        };
+        self.add_quietly(directories, &wish);
+    }
+
+    /// As `add`, for files that a program may never load: what is missing is not said.
+    pub fn add_quietly(&mut self, directories: &Directories, elf: &Elf) {
+        let before = self.missing.len();
+        self.add(directories, elf);
+        self.missing.truncate(before);
+    }
+
+    fn seen_name(&self, name: &Path) -> bool {
+        self.seen.iter().any(|s| s.file_name() == name.file_name())
+    }
+
+    /// A file that is there without being searched for: the loader.
+    pub fn add_file(&mut self, path: &Path) -> Option<PathBuf> {
+        let real = self.trail.follow(path).ok()?;
+        if self.seen.insert(real.clone()) {
+            self.files.push(real.clone());
+        }
+        Some(real)
+    }
+}
+
+/// The first library of that name that is of the same kind as the file that asks.
+fn locate(
+    directories: &Directories,
+    elf: &Elf,
+    above: &[PathBuf],
+    name: &Path,
+) -> Option<(PathBuf, Rc<Elf>)> {
+    let fits = |path: PathBuf| {
+        let library = directories.headers.get(&path)?;
+        (library.kind == elf.kind).then_some((path, library))
+    };
+    if name.components().count() > 1 {
+        return name.is_absolute().then(|| fits(name.to_owned())).flatten();
+    }
+    directories
+        .search(elf, above)
+        .find_map(|dir| fits(dir.join(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn includes_are_followed_and_end() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let main = dir.path().join("ld.so.conf");
+        let sub = dir.path().join("ld.so.conf.d");
+        std::fs::create_dir(&sub).expect("made");
+        std::fs::write(&main, "include ld.so.conf.d/*.conf\n/opt/a # why\n\n").expect("written");
+        std::fs::write(sub.join("1.conf"), "/opt/b\ninclude ../ld.so.conf\n").expect("written");
+        std::fs::write(sub.join("2.txt"), "/opt/c\n").expect("written");
+        let mut out = Vec::new();
+        configuration(&main, 0, &mut out);
+        out.sort();
+        assert_eq!(out, [PathBuf::from("/opt/a"), PathBuf::from("/opt/b")]);
+    }
+
+    #[test]
+    fn the_closure_of_this_test_has_libc_once() {
+        let own = std::env::current_exe().expect("a path");
+        let elf = crate::programs::elf::read(&own)
+            .expect("readable")
+            .expect("ELF");
+        let mut closure = Closure::default();
+        closure.add(&Directories::of_this_machine(), &elf);
+        let libc = |f: &&PathBuf| f.to_string_lossy().contains("libc.so");
+        if cfg!(target_env = "gnu") {
+            assert_eq!(closure.files.iter().filter(libc).count(), 1);
+            assert!(closure.missing.is_empty(), "{:?}", closure.missing);
+        }
+    }
+
+    #[test]
+    fn what_is_nowhere_is_named() {
+        let mut closure = Closure::default();
+        let wish = Elf {
+            needed: vec!["libnowhere.so.1".into()],
+            ..Elf::default()
+        };
+        closure.add(&Directories::only(Vec::new()), &wish);
+        assert_eq!(closure.missing, [PathBuf::from("libnowhere.so.1")]);
+        closure.add_by_name(&Directories::only(Vec::new()), (true, 0), "libother.so");
+        assert_eq!(closure.missing.len(), 1);
+    }
+}

@@ -1,0 +1,463 @@
+//! A running child, seen from the runner.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::control::{self, Ended, Order, Report};
+use super::launch::{self, Streams};
+use super::output::{Bounds, Lines, Tail};
+use super::terminal::Terminal;
+use crate::helper::sys;
+use crate::limits::{CPU_INTERVAL, CpuBudget};
+use crate::plan::Plan;
+
+/// After standard input was closed, before the first signal.
+pub const AFTER_EOF: Duration = Duration::from_millis(500);
+/// AIP-45, tear down: SIGTERM, five seconds, SIGKILL.
+pub const AFTER_TERM: Duration = Duration::from_secs(5);
+/// From order to obedience; a helper that cannot start within it is killed.
+const START: Duration = Duration::from_secs(20);
+
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    #[error("cannot start the helper process: {0}")]
+    Helper(#[source] io::Error),
+    /// Nothing was executed.
+    #[error("cannot {step}: {error}")]
+    Failed { step: String, error: io::Error },
+    #[error("the helper process ended before the target was started")]
+    Lost,
+    #[error("the target was not started within {} s", START.as_secs())]
+    Slow,
+}
+
+/// How the child's standard streams are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Stdio {
+    /// Three pipes.
+    #[default]
+    Pipes,
+    /// Three pipes; output is read as bytes, in the reader's own time.
+    Raw,
+    /// The runner's own.
+    Inherit,
+    /// The runner's own input and output; errors through a pipe, to be kept.
+    InheritButErrors,
+    /// One terminal for all three.
+    Terminal { rows: u16, columns: u16 },
+}
+
+/// Hears bytes as they come.
+pub type Listener = Box<dyn FnMut(&[u8]) + Send>;
+
+pub struct Options {
+    pub stdio: Stdio,
+    /// Descriptors of the caller's own, in place of what `stdio` says.
+    pub streams: Option<Streams>,
+    pub bounds: Bounds,
+    /// Killed when it runs longer.
+    pub timeout: Option<Duration>,
+    /// Killed when it and all that it started have spent more processor time.
+    pub cpu: Option<CpuBudget>,
+    /// Sees every chunk of standard error as it comes.
+    pub stderr: Listener,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            stdio: Stdio::Pipes,
+            streams: None,
+            bounds: Bounds::default(),
+            timeout: None,
+            cpu: None,
+            stderr: Box::new(|_| {}),
+        }
+    }
+}
+
+/// How a child ended, and what it used.
+#[derive(Clone, Copy, Debug)]
+pub struct Exit {
+    pub status: ExitStatus,
+    pub usage: Ended,
+    /// It ran into its time limit.
+    pub timed_out: bool,
+    /// It had spent its processor time.
+    pub cpu_spent: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Running,
+    Ended(Ended),
+    /// The helper was killed; what it watched died with it.
+    Lost,
+}
+
+/// Dropping it kills the child and all that it started.
+pub struct Child {
+    /// `None` after it was closed, and where there is a terminal.
+    pub stdin: Option<pipe::Sender>,
+    /// `None` where there is a terminal.
+    pub stdout: Option<Lines>,
+    /// Standard output as it comes, where it was asked for so.
+    pub raw: Option<pipe::Receiver>,
+    pub stderr: Tail,
+    pub terminal: Option<Terminal>,
+    /// Where the egress proxy accepts, in the child's own network.
+    pub listener: Option<std::net::TcpListener>,
+    control: Arc<AsyncFd<OwnedFd>>,
+    state: watch::Receiver<State>,
+    /// Ways into the child's own network.
+    pub sockets: Option<Sockets>,
+    timed_out: watch::Receiver<bool>,
+    cpu_spent: watch::Receiver<bool>,
+    /// The process from which all others of it stem.
+    helper: libc::pid_t,
+}
+
+/// Sockets of the child's own network, made there and handed out.
+pub struct Sockets {
+    control: Arc<AsyncFd<OwnedFd>>,
+    made: mpsc::Receiver<OwnedFd>,
+}
+
+impl Sockets {
+    /// A connection to one of the child's ports.
+    pub async fn connect(&mut self, port: u16) -> io::Result<tokio::net::TcpStream> {
+        order(&self.control, Order::Socket)?;
+        let socket = self
+            .made
+            .recv()
+            .await
+            .ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        set_nonblocking(&socket)?;
+        let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
+        let address = (std::net::Ipv4Addr::LOCALHOST, port);
+        socket.connect(address.into()).await
+    }
+}
+
+/// Starts what a plan says; returns when the target was executed.
+pub async fn spawn(plan: &Plan, options: Options) -> Result<Child, SpawnError> {
+    let (ours, theirs) = control::pair().map_err(SpawnError::Helper)?;
+    set_nonblocking(&ours).map_err(SpawnError::Helper)?;
+    let mut ends = match options.streams {
+        Some(child) => Ends {
+            child,
+            runner: Runner::Taken,
+        },
+        None => Ends::new(options.stdio).map_err(SpawnError::Helper)?,
+    };
+    let helper = launch::start(plan, &ends.child, theirs).map_err(SpawnError::Helper)?;
+    let outer = std::mem::replace(&mut ends.runner, Runner::Taken);
+    drop(ends);
+    let control = Arc::new(super::watched(ours).map_err(SpawnError::Helper)?);
+    let pid = helper.pid;
+    reap(helper);
+    let listener = match timeout(START, started(&control)).await {
+        Ok(listener) => listener?,
+        // Dropping the control socket makes the helper give up.
+        Err(_) => return Err(SpawnError::Slow),
+    };
+    let (say, state) = watch::channel(State::Running);
+    let (hand_out, sockets) = mpsc::channel(4);
+    tokio::spawn(follow(Arc::clone(&control), say, hand_out));
+    let mut raw = None;
+    let (stdin, stdout, stderr, terminal) = match outer {
+        Runner::Pipes(stdin, stdout, stderr) if matches!(options.stdio, Stdio::Raw) => {
+            let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
+            raw = Some(pipe::Receiver::from_owned_fd(stdout).map_err(SpawnError::Helper)?);
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            (Some(stdin), None, tail, None)
+        }
+        Runner::Pipes(stdin, stdout, stderr) => {
+            let stdin = pipe::Sender::from_owned_fd(stdin).map_err(SpawnError::Helper)?;
+            let stdout = Lines::drain(stdout, options.bounds).map_err(SpawnError::Helper)?;
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            (Some(stdin), Some(stdout), tail, None)
+        }
+        Runner::Errors(stderr) => {
+            let tail = Tail::drain(stderr, options.stderr).map_err(SpawnError::Helper)?;
+            (None, None, tail, None)
+        }
+        Runner::Terminal(terminal) => (None, None, Tail::default(), Some(terminal)),
+        Runner::Taken => (None, None, Tail::default(), None),
+    };
+    let sockets = Some(Sockets {
+        control: Arc::clone(&control),
+        made: sockets,
+    });
+    let over = options.timeout.map(tokio::time::sleep);
+    let timed_out = kill_after(over, &control, &state);
+    let cpu_spent = kill_after(options.cpu.map(cpu_spent), &control, &state);
+    Ok(Child {
+        stdin,
+        stdout,
+        raw,
+        stderr,
+        terminal,
+        listener,
+        control,
+        state,
+        sockets,
+        timed_out,
+        cpu_spent,
+        helper: pid,
+    })
+}
+
+impl Child {
+    /// Sends a signal to the target's process group, or to everything in the sandbox.
+    pub fn signal(&self, number: i32, all: bool) -> io::Result<()> {
+        order(&self.control, Order::Signal { number, all })
+    }
+
+    /// Sends a signal to the target alone.
+    pub fn signal_target(&self, number: i32) -> io::Result<()> {
+        order(&self.control, Order::SignalTarget { number })
+    }
+
+    /// The process above the target and all that it starts, while it runs.
+    pub fn helper(&self) -> libc::pid_t {
+        self.helper
+    }
+
+    /// Whether it still runs, as far as the helper has told.
+    pub fn is_running(&self) -> bool {
+        matches!(*self.state.borrow(), State::Running)
+    }
+
+    /// Waits for the end of the child and of all that it started.
+    pub async fn wait(&mut self) -> Exit {
+        let lost = Ended {
+            status: libc::SIGKILL,
+            survivors: 0,
+            held: false,
+            user_us: 0,
+            system_us: 0,
+            peak_kb: 0,
+        };
+        let state = self.state.wait_for(|s| !matches!(s, State::Running)).await;
+        let usage = match state.as_deref() {
+            Ok(State::Ended(ended)) => *ended,
+            _ => lost,
+        };
+        Exit {
+            status: ExitStatus::from_raw(usage.status),
+            usage,
+            timed_out: *self.timed_out.borrow(),
+            cpu_spent: *self.cpu_spent.borrow(),
+        }
+    }
+
+    /// Ends the child politely, then firmly: end of input, SIGTERM, five seconds, SIGKILL.
+    pub async fn stop(&mut self) -> Exit {
+        self.stop_within(AFTER_EOF, AFTER_TERM).await
+    }
+
+    pub async fn stop_within(&mut self, after_eof: Duration, after_term: Duration) -> Exit {
+        self.stdin = None;
+        if let Ok(exit) = timeout(after_eof, self.wait()).await {
+            return exit;
+        }
+        let _ = self.signal(libc::SIGTERM, false);
+        if let Ok(exit) = timeout(after_term, self.wait()).await {
+            return exit;
+        }
+        self.kill().await
+    }
+
+    /// Kills the child and all that it started, and waits until they are gone.
+    pub async fn kill(&mut self) -> Exit {
+        let _ = order(&self.control, Order::Kill);
+        self.wait().await
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = order(&self.control, Order::Kill);
+    }
+}
+
+fn order(control: &AsyncFd<OwnedFd>, order: Order) -> io::Result<()> {
+    control::send(control.get_ref().as_fd(), &order, None)
+}
+
+async fn next(control: &AsyncFd<OwnedFd>) -> io::Result<Option<(Report, Option<OwnedFd>)>> {
+    loop {
+        let mut ready = control.readable().await?;
+        match ready.try_io(|fd| control::receive::<Report>(fd.get_ref().as_fd())) {
+            Ok(result) => return result,
+            Err(_would_block) => {}
+        }
+    }
+}
+
+async fn started(control: &AsyncFd<OwnedFd>) -> Result<Option<std::net::TcpListener>, SpawnError> {
+    let mut listener = None;
+    loop {
+        match next(control).await {
+            Ok(Some((Report::Listener, Some(fd)))) => listener = Some(fd.into()),
+            Ok(Some((Report::Started, _))) => return Ok(listener),
+            Ok(Some((Report::Failed { step, errno }, _))) => {
+                let error = io::Error::from_raw_os_error(errno);
+                return Err(SpawnError::Failed { step, error });
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => return Err(SpawnError::Lost),
+        }
+    }
+}
+
+async fn follow(
+    control: Arc<AsyncFd<OwnedFd>>,
+    say: watch::Sender<State>,
+    sockets: mpsc::Sender<OwnedFd>,
+) {
+    loop {
+        match next(&control).await {
+            Ok(Some((Report::Ended(ended), _))) => {
+                say.send_replace(State::Ended(ended));
+                return;
+            }
+            Ok(Some((Report::Socket, Some(fd)))) => {
+                let _ = sockets.try_send(fd);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(_) => {
+                say.send_replace(State::Lost);
+                return;
+            }
+        }
+    }
+}
+
+/// Kills a child that still runs when something has come to pass, and remembers it.
+fn kill_after(
+    over: Option<impl Future<Output = ()> + Send + 'static>,
+    control: &Arc<AsyncFd<OwnedFd>>,
+    state: &watch::Receiver<State>,
+) -> watch::Receiver<bool> {
+    let (say, heard) = watch::channel(false);
+    if let Some(over) = over {
+        let (control, mut state) = (Arc::clone(control), state.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                _ = state.wait_for(|s| !matches!(s, State::Running)) => {}
+                () = over => {
+                    say.send_replace(true);
+                    let _ = order(&control, Order::Kill);
+                }
+            }
+        });
+    }
+    heard
+}
+
+async fn cpu_spent(budget: CpuBudget) {
+    while !budget.is_spent() {
+        tokio::time::sleep(CPU_INTERVAL).await;
+    }
+}
+
+/// The helper itself is waited for in the background, so that it leaves no zombie.
+fn reap(helper: launch::Helper) {
+    tokio::spawn(async move {
+        let launch::Helper { pid, pidfd } = helper;
+        if let Ok(pidfd) = super::watched(pidfd) {
+            let _ = pidfd.readable().await;
+            let pidfd = pidfd.into_inner();
+            launch::wait(&launch::Helper { pid, pidfd });
+        }
+    });
+}
+
+pub fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: plain numbers.
+    unsafe {
+        let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);
+        if flags < 0 || libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Both ends of the child's streams.
+struct Ends {
+    child: Streams,
+    runner: Runner,
+}
+
+enum Runner {
+    Pipes(OwnedFd, OwnedFd, OwnedFd),
+    Terminal(Terminal),
+    Errors(OwnedFd),
+    Taken,
+}
+
+impl Ends {
+    fn new(stdio: Stdio) -> io::Result<Self> {
+        match stdio {
+            Stdio::Pipes | Stdio::Raw => {
+                let (stdin, to_stdin) = sys::pipe()?;
+                let (from_stdout, stdout) = sys::pipe()?;
+                let (from_stderr, stderr) = sys::pipe()?;
+                for ours in [&to_stdin, &from_stdout, &from_stderr] {
+                    set_nonblocking(ours)?;
+                }
+                Ok(Self {
+                    child: Streams {
+                        stdin,
+                        stdout,
+                        stderr,
+                    },
+                    runner: Runner::Pipes(to_stdin, from_stdout, from_stderr),
+                })
+            }
+            Stdio::Inherit | Stdio::InheritButErrors => {
+                let copy = |fd: BorrowedFd| fd.try_clone_to_owned();
+                let (stderr, runner) = match stdio {
+                    Stdio::InheritButErrors => {
+                        let (from_stderr, stderr) = sys::pipe()?;
+                        set_nonblocking(&from_stderr)?;
+                        (stderr, Runner::Errors(from_stderr))
+                    }
+                    _ => (copy(io::stderr().as_fd())?, Runner::Taken),
+                };
+                Ok(Self {
+                    child: Streams {
+                        stdin: copy(io::stdin().as_fd())?,
+                        stdout: copy(io::stdout().as_fd())?,
+                        stderr,
+                    },
+                    runner,
+                })
+            }
+            Stdio::Terminal { rows, columns } => {
+                let (terminal, inner) = Terminal::open(rows, columns)?;
+                Ok(Self {
+                    child: Streams {
+                        stdin: inner.try_clone()?,
+                        stdout: inner.try_clone()?,
+                        stderr: inner,
+                    },
+                    runner: Runner::Terminal(terminal),
+                })
+            }
+        }
+    }
+}

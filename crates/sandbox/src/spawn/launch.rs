@@ -1,0 +1,143 @@
+//! Starts the helper. `posix_spawn` rather than `fork`: a daemon with a large heap pays
+//! nothing for its size, and no code of ours runs between the two.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+
+use super::spare;
+use crate::helper;
+use crate::helper::spare::Request;
+use crate::plan::{Kind, PLAN_FD, Plan};
+
+/// A process of ours that nobody else can mistake: its number is not reused before we have
+/// waited for it, and the descriptor stays its own after that.
+pub struct Helper {
+    pub pid: libc::pid_t,
+    pub pidfd: OwnedFd,
+}
+
+/// Descriptors that become 0, 1 and 2 of the target.
+pub struct Streams {
+    pub stdin: OwnedFd,
+    pub stdout: OwnedFd,
+    pub stderr: OwnedFd,
+}
+
+pub fn start(plan: &Plan, streams: &Streams, control: OwnedFd) -> io::Result<Helper> {
+    let alone = plan.confinement.is_some() && plan.leftovers.is_empty();
+    let request = match plan.kind {
+        Kind::Native if alone => Request::FirstProcess,
+        _ => Request::Helper,
+    };
+    let plan = helper::sys::in_memory(&serde_json::to_vec(plan).map_err(io::Error::other)?)?;
+    let ends = [
+        &streams.stdin,
+        &streams.stdout,
+        &streams.stderr,
+        &control,
+        &plan,
+    ];
+    if let Some(pid) = spare::ask(request, &ends.map(AsRawFd::as_raw_fd)) {
+        return helper(pid);
+    }
+    let mut places = Vec::new();
+    for (end, to) in ends.into_iter().zip(0..=PLAN_FD) {
+        places.push((high(end)?, to));
+    }
+    helper(spawn(None, &places)?)
+}
+
+fn helper(pid: libc::pid_t) -> io::Result<Helper> {
+    // SAFETY: our own child, not waited for yet: the number is its own.
+    let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, libc::PIDFD_NONBLOCK) };
+    if pidfd < 0 {
+        let error = io::Error::last_os_error();
+        // SAFETY: as above.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, std::ptr::null_mut(), 0);
+        }
+        return Err(error);
+    }
+    // SAFETY: a new descriptor.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as RawFd) };
+    Ok(Helper { pid, pidfd })
+}
+
+/// Collects the helper's end, once its descriptor says that there is one.
+pub fn wait(helper: &Helper) {
+    // SAFETY: the kernel fills `info` in; the process is our child or already collected.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let id = helper.pidfd.as_raw_fd() as libc::id_t;
+        libc::waitid(libc::P_PIDFD, id, &mut info, libc::WEXITED | libc::WNOHANG);
+    }
+}
+
+/// A copy above the numbers that the helper expects, closed on exec.
+pub(super) fn high(fd: &OwnedFd) -> io::Result<OwnedFd> {
+    // SAFETY: plain numbers; the result is new.
+    unsafe {
+        let copy = libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 16);
+        if copy < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(copy))
+    }
+}
+
+pub(super) fn spawn(word: Option<&str>, places: &[(OwnedFd, RawFd)]) -> io::Result<libc::pid_t> {
+    let binary = CString::new(helper::binary()?.as_os_str().as_bytes())
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let name = CString::new(helper::NAME).map_err(io::Error::other)?;
+    let word = word
+        .map(CString::new)
+        .transpose()
+        .map_err(io::Error::other)?;
+    let argv = [
+        name.as_ptr().cast_mut(),
+        word.as_ref()
+            .map_or(std::ptr::null_mut(), |word| word.as_ptr().cast_mut()),
+        std::ptr::null_mut(),
+    ];
+    // What the target gets stands in the plan. The helper itself needs little memory, and
+    // no huge pages: it is there for milliseconds.
+    let env = [
+        c"MIMALLOC_ALLOW_THP=0".as_ptr().cast_mut(),
+        c"MIMALLOC_ARENA_EAGER_COMMIT=0".as_ptr().cast_mut(),
+        std::ptr::null_mut(),
+    ];
+    let flags = libc::POSIX_SPAWN_SETSID | libc::POSIX_SPAWN_SETSIGMASK as libc::c_short;
+    let mut pid = 0;
+    // SAFETY: initialised before use, destroyed after; strings outlive the calls.
+    let code = unsafe {
+        let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
+        let mut attributes: libc::posix_spawnattr_t = std::mem::zeroed();
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::posix_spawn_file_actions_init(&mut actions);
+        libc::posix_spawnattr_init(&mut attributes);
+        for (from, to) in places {
+            libc::posix_spawn_file_actions_adddup2(&mut actions, from.as_raw_fd(), *to);
+        }
+        libc::posix_spawnattr_setsigmask(&mut attributes, &none);
+        libc::posix_spawnattr_setflags(&mut attributes, flags);
+        let code = libc::posix_spawn(
+            &mut pid,
+            binary.as_ptr(),
+            &actions,
+            &attributes,
+            argv.as_ptr(),
+            env.as_ptr(),
+        );
+        libc::posix_spawnattr_destroy(&mut attributes);
+        libc::posix_spawn_file_actions_destroy(&mut actions);
+        code
+    };
+    match code {
+        0 => Ok(pid),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}

@@ -1,0 +1,102 @@
+//! The runner's side of `helper::spare`: asks it for helpers, and does without where it
+//! cannot be had.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, PoisonError};
+
+use super::{control, launch};
+use crate::helper::spare::{self, Request};
+
+/// Who spawns once pays for no spare helper.
+const WORTH_IT: u32 = 2;
+
+enum State {
+    /// So many spawns went without.
+    Without(u32),
+    Waiting(OwnedFd, libc::pid_t),
+}
+
+static STATE: Mutex<State> = Mutex::new(State::Without(0));
+
+/// A helper with these descriptors; `None` where the caller has to start one.
+pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let State::Waiting(requests, spare) = &*state {
+        match request(requests, what, with) {
+            Ok(pid) => return Some(pid),
+            Err(_) => {
+                end(*spare);
+                *state = State::Without(0);
+            }
+        }
+    }
+    if let State::Without(count) = &mut *state {
+        *count += 1;
+        // From the next spawn on; this one would have to wait for it.
+        if *count >= WORTH_IT
+            && let Ok((requests, spare)) = start()
+        {
+            *state = State::Waiting(requests, spare);
+        }
+    }
+    None
+}
+
+fn request(requests: &OwnedFd, what: Request, with: &[RawFd]) -> io::Result<libc::pid_t> {
+    control::send_with(requests.as_fd(), &what, with)?;
+    match control::receive::<i64>(requests.as_fd())? {
+        Some((pid @ 1.., _)) => Ok(pid as libc::pid_t),
+        Some((errno, _)) => Err(io::Error::from_raw_os_error(-errno as i32)),
+        None => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+/// No zombie stays of a spare helper that has died or went silent.
+fn end(spare: libc::pid_t) {
+    // SAFETY: our own child, not waited for yet: the number is its own.
+    unsafe {
+        libc::kill(spare, libc::SIGKILL);
+        libc::waitpid(spare, std::ptr::null_mut(), 0);
+    }
+}
+
+fn start() -> io::Result<(OwnedFd, libc::pid_t)> {
+    let (ours, theirs) = control::pair()?;
+    wait_at_most(&ours, 5)?;
+    let null = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    let null = OwnedFd::from(null);
+    let places = [
+        (launch::high(&null)?, 0),
+        (launch::high(&null)?, 1),
+        (launch::high(&null)?, 2),
+        (launch::high(&theirs)?, spare::REQUESTS_FD),
+    ];
+    let spare = launch::spawn(Some(spare::WORD), &places)?;
+    Ok((ours, spare))
+}
+
+/// A helper that does not answer is as good as none.
+fn wait_at_most(socket: &OwnedFd, seconds: libc::time_t) -> io::Result<()> {
+    let time = libc::timeval {
+        tv_sec: seconds,
+        tv_usec: 0,
+    };
+    // SAFETY: plain data of the size given.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVTIMEO,
+            (&raw const time).cast(),
+            size_of::<libc::timeval>() as libc::socklen_t,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

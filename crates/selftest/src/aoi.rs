@@ -1,0 +1,597 @@
+//! Who judges the judge: every mutant of the mock tool must be caught by its own check, and
+//! nothing may be found on conforming tools, however they look and however often they are tried.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use agentproto_aoi::LintError;
+use agentproto_aoi::ground::{Ground, Lanes};
+use agentproto_aoi::model::{Check, Finding, Report, Verdict};
+use agentproto_aoi::probe::{self, Observe, Probe};
+use agentproto_aoi::rules::{self, Level};
+use agentproto_aoi::session::Options;
+use agentproto_mock::mutants::aoi as mutants;
+use agentproto_mock::mutants::aoi::Mutant;
+use agentproto_mock::variants::aoi as variants;
+use agentproto_mock::variants::aoi::Variant;
+
+/// What may be done with the mock tool.
+const PROBE: &str = agentproto_mock_agents::AOI_PROBE;
+/// Tools side by side; how many of their runs are is for the lanes to say.
+const TOOLS: usize = 12;
+/// Runs that mostly wait, of all tools together.
+const WAITERS: usize = 40;
+/// Runs of a tool that sleeps before it begins.
+const SLEEPERS: usize = 16;
+/// The tool answers within milliseconds: what takes so long hangs.
+const LIMIT: Duration = Duration::from_secs(6);
+/// Checks that live on signals and pipes are tried so often on the conforming tool.
+const REPEATS: usize = 20;
+const REPEATERS: usize = 4;
+/// A whole battery is one deep future, deeper still where nothing is optimised.
+const STACK: usize = 32 << 20;
+const REPEATED: &str = "repeats";
+const CONFORMING: &str = "conforming";
+/// The variant that sleeps before it begins.
+const SLEEPER: &str = "slow-start";
+const TIMED: [Check; 2] = [Check::Number(3), Check::Number(10)];
+
+#[derive(Clone, Debug, Serialize)]
+pub struct MutantRow {
+    pub mutant: String,
+    pub check: Check,
+    /// What it breaks.
+    pub rule: String,
+    pub wrong: String,
+    /// Something was found that is not found on the correct tool.
+    pub killed: bool,
+    /// By its own check.
+    pub attributed: bool,
+    /// By the very rule that it breaks.
+    pub named: bool,
+    /// Rules that found something.
+    pub found: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct VariantRow {
+    pub variant: String,
+    pub what: String,
+    /// Pairs that were proven, so that nothing is proven by nothing.
+    pub proven: usize,
+    pub blamed: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    pub mutants: Vec<MutantRow>,
+    pub variants: Vec<VariantRow>,
+    /// Of so many repeats of the checks of signals and pipes…
+    pub repeats: usize,
+    /// …so many said something else than the first…
+    pub flakes: usize,
+    /// …namely this.
+    pub flaky: Vec<String>,
+    pub wall_ms: f64,
+    pub partial: bool,
+}
+
+impl Outcome {
+    pub fn killed(&self) -> usize {
+        self.mutants.iter().filter(|m| m.killed).count()
+    }
+    pub fn attributed(&self) -> usize {
+        self.mutants.iter().filter(|m| m.attributed).count()
+    }
+    pub fn named(&self) -> usize {
+        self.mutants.iter().filter(|m| m.named).count()
+    }
+    pub fn false_findings(&self) -> usize {
+        self.variants.iter().map(|v| v.blamed.len()).sum()
+    }
+    /// Nothing of what was tried went wrong.
+    pub fn is_clean(&self) -> bool {
+        self.killed() == self.mutants.len()
+            && self.false_findings() == 0
+            && self.flakes == 0
+            && !self.partial
+    }
+
+    /// Nothing was tried.
+    pub fn is_empty(&self) -> bool {
+        self.mutants.is_empty() && self.variants.is_empty() && self.repeats == 0
+    }
+
+    /// Each repeat against the first.
+    fn compare(&mut self, repeats: impl IntoIterator<Item = Said>) {
+        let mut first: Option<Said> = None;
+        for said in repeats {
+            self.repeats += 1;
+            match &first {
+                Some(first) => {
+                    let differs = difference(first, &said);
+                    self.flakes += usize::from(!differs.is_empty());
+                    let repeat = self.repeats;
+                    let told = differs
+                        .iter()
+                        .map(|text| format!("repeat {repeat}: {text}"));
+                    self.flaky.extend(told);
+                }
+                None => first = Some(said),
+            }
+        }
+    }
+
+    /// Everything killed, nearly all by their own check, nobody blamed, nothing left to chance.
+    pub fn is_sound(&self) -> bool {
+        let (all, own) = (self.mutants.len(), self.attributed());
+        !self.partial
+            && all > 0
+            && self.killed() == all
+            && own * 100 >= all * 98
+            && self.repeats > 1
+            && self.flakes == 0
+            && self
+                .variants
+                .iter()
+                .all(|v| v.blamed.is_empty() && v.proven > 0)
+    }
+}
+
+/// What one repeat of the checks of signals and pipes says: each rule of each command.
+type Said = BTreeMap<String, (Verdict, String)>;
+
+/// Only these: ids of mutants, names of variants, `repeats`; nothing means everything.
+pub fn run(
+    only: &[String],
+    quick: bool,
+    tokio: &Handle,
+    stop: &'static AtomicBool,
+    heard: &dyn Fn(&str),
+) -> Result<Outcome, LintError> {
+    let begun = Instant::now();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+    let judge = tokio.block_on(Judge::new(quick, stop))?;
+    let mut outcome = Outcome::default();
+
+    // Those that take longest come first.
+    let mut variants: Vec<(usize, &Variant)> = variants::VARIANTS.iter().enumerate().collect();
+    variants.retain(|(_, variant)| wanted(variant.name));
+    variants.sort_by_key(|(_, variant)| variant.name != SLEEPER);
+    let mut trials: Vec<Asked> = Vec::new();
+    for (place, variant) in variants {
+        trials.push(Asked::Variant(place, variant));
+    }
+    if wanted(CONFORMING) {
+        trials.push(Asked::Conforming);
+    }
+    let mutants = mutants::all().enumerate().filter(|(_, m)| wanted(m.id));
+    trials.extend(mutants.map(|(place, mutant)| Asked::Mutant(place, mutant)));
+    let (mut variants, mut mutants) = (BTreeMap::new(), BTreeMap::new());
+    let work = |asked: &Asked| tokio.block_on(judge.answer(asked));
+    side_by_side(&trials, TOOLS, stop, work, |_, row| match row {
+        Row::Variant(place, row) => {
+            heard(&row.variant);
+            variants.insert(place, row);
+        }
+        Row::Mutant(place, row) => {
+            heard(&row.mutant);
+            mutants.insert(place, row);
+        }
+    })?;
+    outcome.variants = variants.into_values().collect();
+    outcome.mutants = mutants.into_values().collect();
+
+    if wanted(REPEATED) {
+        let mut said = BTreeMap::new();
+        let work = |_: &()| tokio.block_on(judge.repeat());
+        side_by_side(&[(); REPEATS], REPEATERS, stop, work, |place, one| {
+            heard(REPEATED);
+            said.insert(place, one);
+        })?;
+        outcome.compare(said.into_values());
+    }
+    outcome.partial = stop.load(Ordering::Relaxed);
+    outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
+    Ok(outcome)
+}
+
+/// Threads take one after the other of what there is to do; each result is heard as it comes. The
+/// first error ends it, and so does a signal.
+fn side_by_side<T: Sync, R: Send>(
+    all: &[T],
+    threads: usize,
+    stop: &AtomicBool,
+    work: impl Fn(&T) -> Result<R, LintError> + Sync,
+    mut heard: impl FnMut(usize, R),
+) -> Result<(), LintError> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let is_over = || stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+    let (say, said) = channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(all.len()) {
+            let say = say.clone();
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            let started = thread.spawn_scoped(scope, || {
+                let say = say;
+                while !is_over() {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(one) = all.get(place) else { break };
+                    let _ = say.send((place, work(one)));
+                }
+            });
+            started.map_err(LintError::Thread)?;
+        }
+        drop(say);
+        let mut first = Ok(());
+        for (place, done) in said {
+            match done {
+                // What a signal has cut says nothing.
+                Ok(_) if stop.load(Ordering::Relaxed) => {}
+                Ok(done) => heard(place, done),
+                Err(error) => {
+                    failed.store(true, Ordering::Relaxed);
+                    first = first.and(Err(error));
+                }
+            }
+        }
+        first
+    })
+}
+
+/// What a repeat says otherwise than the first.
+fn difference(first: &Said, said: &Said) -> Vec<String> {
+    let keys: BTreeSet<&String> = first.keys().chain(said.keys()).collect();
+    let of = |said: &Said, key: &str| match said.get(key) {
+        Some((verdict, message)) => format!("{} ({message})", verdict.as_str()),
+        None => "nothing".to_owned(),
+    };
+    let verdict = |said: &Said, key: &str| said.get(key).map(|(verdict, _)| *verdict);
+    keys.into_iter()
+        .filter(|key| verdict(first, key) != verdict(said, key))
+        .map(|key| format!("{key}: {}, at first {}", of(said, key), of(first, key)))
+        .collect()
+}
+
+/// One tool to be tried, and where it stands in the list of its kind.
+enum Asked {
+    Conforming,
+    Variant(usize, &'static Variant),
+    Mutant(usize, &'static Mutant),
+}
+
+enum Row {
+    Variant(usize, VariantRow),
+    Mutant(usize, MutantRow),
+}
+
+/// Everything is tried on one ground, whatever is wrong with the tool.
+struct Judge {
+    ground: Ground,
+    /// For the tool that sleeps: it would keep others from the ground that they share.
+    aside: Ground,
+    /// What is found on the tool as it is.
+    plain: OnceCell<Report>,
+    quick: bool,
+    stop: &'static AtomicBool,
+}
+
+impl Judge {
+    async fn new(quick: bool, stop: &'static AtomicBool) -> Result<Judge, LintError> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let probe = Trial::default().probe()?;
+        let lanes = Lanes::with_waiters(2 * cores, WAITERS);
+        Ok(Judge {
+            ground: agentproto_aoi::ground(&probe, lanes).await?,
+            aside: agentproto_aoi::ground(&probe, Lanes::new(SLEEPERS)).await?,
+            plain: OnceCell::new(),
+            quick,
+            stop,
+        })
+    }
+
+    async fn plain(&self) -> Result<&Report, LintError> {
+        let tried = async || self.try_one(&Trial::default()).await;
+        self.plain.get_or_try_init(tried).await
+    }
+
+    async fn answer(&self, asked: &Asked) -> Result<Row, LintError> {
+        Ok(match *asked {
+            // Before all variants.
+            Asked::Conforming => {
+                let report = self.plain().await?;
+                Row::Variant(0, row(CONFORMING, "the tool as it is", report, &[]))
+            }
+            Asked::Variant(place, variant) => {
+                let trial = Trial::variant(variant.name, self.quick);
+                let report = self.try_one(&trial).await?;
+                let row = row(variant.name, variant.what, &report, variant.warns);
+                Row::Variant(place + 1, row)
+            }
+            Asked::Mutant(place, mutant) => Row::Mutant(place, self.mutant(mutant).await?),
+        })
+    }
+
+    /// Quick: its own check on its own command first, then all checks on that, its own on all; the
+    /// whole only where nothing else finds it.
+    async fn mutant(&self, mutant: &'static Mutant) -> Result<MutantRow, LintError> {
+        let own = check_of(mutant.id);
+        let trials = match self.quick {
+            true => vec![
+                Trial::narrow(mutant, own),
+                Trial::wide(mutant),
+                Trial::own(mutant, own),
+                Trial::whole(mutant),
+            ],
+            false => vec![Trial::whole(mutant)],
+        };
+        let mut found = Vec::new();
+        for trial in trials {
+            let report = self.try_one(&trial).await?;
+            let usual: BTreeSet<String> = blamed(self.plain().await?).map(key).collect();
+            found = news(&report, &usual, mutant);
+            if found.iter().any(|f| f.rule == mutant.rule) {
+                break;
+            }
+        }
+        Ok(MutantRow {
+            mutant: mutant.id.to_owned(),
+            check: own,
+            rule: mutant.rule.to_owned(),
+            wrong: mutant.wrong.to_owned(),
+            killed: !found.is_empty(),
+            attributed: found.iter().any(|f| f.check == own),
+            named: found.iter().any(|f| f.rule == mutant.rule),
+            found: found.iter().map(|f| f.rule.clone()).collect(),
+        })
+    }
+
+    async fn repeat(&self) -> Result<Said, LintError> {
+        let trial = Trial {
+            checks: TIMED.to_vec(),
+            ..Trial::default()
+        };
+        let report = self.try_one(&trial).await?;
+        let said = report.checks.iter();
+        Ok(said
+            .map(|f| (key(f), (f.verdict, f.message.clone())))
+            .collect())
+    }
+
+    async fn try_one(&self, trial: &Trial) -> Result<Report, LintError> {
+        let ground = match trial.name == SLEEPER {
+            true => &self.aside,
+            false => &self.ground,
+        };
+        let options = Options {
+            only: trial.checks.clone(),
+            limit: LIMIT,
+            discovery_limit: LIMIT,
+            ..Options::default()
+        };
+        agentproto_aoi::lint_on(ground, Instant::now(), trial.probe()?, options, self.stop).await
+    }
+}
+
+/// One battery over the mock tool, or a part of one.
+#[derive(Default)]
+struct Trial {
+    /// Words before the tool's own, which make it wrong or odd.
+    words: Vec<String>,
+    /// A mutant or variant that wants to be asked otherwise.
+    name: &'static str,
+    /// Only these; none named means all of them.
+    checks: Vec<Check>,
+    /// Only these commands, and what they need; what is none stands for `search`. None named means
+    /// all of them.
+    commands: Vec<&'static str>,
+    /// Without what would only be more of the same.
+    is_short: bool,
+}
+
+impl Trial {
+    fn variant(name: &'static str, quick: bool) -> Trial {
+        Trial {
+            words: vec!["--variant".to_owned(), name.to_owned()],
+            name,
+            is_short: quick,
+            ..Trial::default()
+        }
+    }
+
+    fn whole(mutant: &'static Mutant) -> Trial {
+        Trial {
+            words: vec!["--mutant".to_owned(), mutant.id.to_owned()],
+            name: mutant.id,
+            ..Trial::default()
+        }
+    }
+
+    fn own(mutant: &'static Mutant, own: Check) -> Trial {
+        Trial {
+            checks: vec![own],
+            ..Trial::whole(mutant)
+        }
+    }
+
+    fn wide(mutant: &'static Mutant) -> Trial {
+        Trial {
+            // Which reads what others wrote, and nothing: some defects show only there.
+            commands: vec![shown(mutant), "rank"],
+            ..Trial::whole(mutant)
+        }
+    }
+
+    fn narrow(mutant: &'static Mutant, own: Check) -> Trial {
+        Trial {
+            commands: vec![shown(mutant)],
+            ..Trial::own(mutant, own)
+        }
+    }
+
+    /// The words of the probe file, with ourselves in front and the defect before the tool's own.
+    fn probe(&self) -> Result<Probe, LintError> {
+        let mut probe = read_probe()?;
+        let own = agentproto_sandbox::helper::own_path().map_err(LintError::Workplace)?;
+        let mut tool = vec![own.to_string_lossy().into_owned()];
+        let said = probe.tool.iter().skip(1).map(String::as_str);
+        for word in said {
+            if word == "--" {
+                tool.extend(self.words.iter().cloned());
+            }
+            tool.push(word.to_owned());
+        }
+        probe.tool = tool;
+        // It lives for milliseconds, thousands of times: large pages would be cleared for nothing.
+        for name in ["MIMALLOC_ALLOW_THP", "MIMALLOC_ARENA_EAGER_COMMIT"] {
+            probe.env.push((name.to_owned(), "0".to_owned()));
+        }
+        self.fit(&mut probe);
+        Ok(probe)
+    }
+
+    /// What the probe file says, as it is true of this tool.
+    fn fit(&self, probe: &mut Probe) {
+        match self.name {
+            "format-flag" => probe.machine_args = vec!["--format".into(), "jsonl".into()],
+            "aoi-advisory-other-flag" => probe.machine_args = vec!["--jsonl".into()],
+            // It has nothing of what is optional.
+            "bare" => {
+                probe.commands.retain(|command| command.name != "purge");
+                for command in &mut probe.commands {
+                    command.limit = None;
+                    command.idempotency = None;
+                    command.dry_run = None;
+                    let names_limit = |line: &Vec<String>| line.iter().any(|w| w == "--limit");
+                    command.malformed.retain(|line| !names_limit(line));
+                }
+                if let Some(Observe::Command { args, .. }) = &mut probe.observe {
+                    args.truncate(1);
+                }
+            }
+            _ => {}
+        }
+        if self.is_short {
+            // `search`, `create` and `delete` do the same in the same way.
+            let mut alike = vec!["list", "get", "update", "purge"];
+            // Changes come one after another, and it sleeps before each.
+            alike.extend((self.name == SLEEPER).then_some("import"));
+            probe.commands.retain(|c| !alike.contains(&c.name.as_str()));
+        }
+        if self.commands.is_empty() {
+            return;
+        }
+        let known = |name: &str| probe.commands.iter().any(|command| command.name == name);
+        let named = self.commands.iter();
+        let named = named.map(|name| if known(name) { *name } else { "search" });
+        let mut kept: Vec<String> = named.map(str::to_owned).collect();
+        let mut at = 0;
+        while let Some(name) = kept.get(at).cloned() {
+            at += 1;
+            let command = probe.commands.iter().find(|command| command.name == name);
+            kept.extend(command.and_then(|command| command.target_from.clone()));
+        }
+        probe
+            .commands
+            .retain(|command| kept.contains(&command.name));
+    }
+}
+
+fn read_probe() -> Result<Probe, LintError> {
+    probe::parse(PROBE, Path::new("/")).map_err(|mistakes| {
+        let first = mistakes
+            .first()
+            .map(|m| format!("{}: {}", m.line, m.message));
+        LintError::NoProgram(first.unwrap_or_default())
+    })
+}
+
+/// Broken rules, whatever their weight.
+fn blamed(report: &Report) -> impl Iterator<Item = &Finding> {
+    let is_broken =
+        |f: &&Finding| matches!(f.verdict, Verdict::Fail | Verdict::Warn | Verdict::Error);
+    report.checks.iter().filter(is_broken)
+}
+
+fn key(finding: &Finding) -> String {
+    format!("{} {}", finding.rule, finding.command)
+}
+
+/// What the mutant has and the correct tool has not. What breaks a MUST must fail.
+fn news(report: &Report, usual: &BTreeSet<String>, mutant: &Mutant) -> Vec<Finding> {
+    let is_must = rules::find(mutant.rule).is_none_or(|rule| rule.level == Level::Must);
+    let counts = |f: &&Finding| match mutant.verdict {
+        // A tool that hides its state cannot be proven; that is what must be said of it.
+        mutants::Verdict::NotVerified => {
+            !matches!(f.verdict, Verdict::Pass | Verdict::NotApplicable)
+        }
+        _ if is_must => f.verdict == Verdict::Fail,
+        _ => matches!(f.verdict, Verdict::Fail | Verdict::Warn),
+    };
+    let found = report.checks.iter().filter(counts);
+    found
+        .filter(|f| !usual.contains(&key(f)))
+        .cloned()
+        .collect()
+}
+
+fn row(name: &str, what: &str, report: &Report, allowed: &[&str]) -> VariantRow {
+    let excused = |f: &&Finding| f.verdict == Verdict::Warn && allowed.contains(&f.rule.as_str());
+    VariantRow {
+        variant: name.to_owned(),
+        what: what.to_owned(),
+        proven: report.summary.pairs_proven,
+        blamed: blamed(report)
+            .filter(|f| !excused(f))
+            .map(|f| format!("{} {}: {}", f.rule, f.command, f.message))
+            .collect(),
+    }
+}
+
+/// The command in which it shows.
+fn shown(mutant: &Mutant) -> &'static str {
+    mutant.shows.first().copied().unwrap_or_default()
+}
+
+/// `aoi-03-…` is of check 3.
+fn check_of(id: &str) -> Check {
+    let number = id.split('-').nth(1).and_then(|part| part.parse().ok());
+    number.map_or(Check::Advisory, Check::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeat_that_says_something_else_is_told() {
+        let said = |verdict| -> Said {
+            let row = |verdict| (verdict, "seen".to_owned());
+            [
+                ("a".to_owned(), row(Verdict::Pass)),
+                ("b".to_owned(), row(verdict)),
+            ]
+            .into()
+        };
+        let mut outcome = Outcome::default();
+        let mut shorter = said(Verdict::Pass);
+        shorter.remove("a");
+        let pass = || said(Verdict::Pass);
+        outcome.compare([pass(), pass(), said(Verdict::NotVerified), shorter]);
+        assert_eq!((outcome.repeats, outcome.flakes), (4, 2));
+        let told = [
+            "repeat 3: b: not_verified (seen), at first pass (seen)",
+            "repeat 4: a: nothing, at first pass (seen)",
+        ];
+        assert_eq!(outcome.flaky, told);
+        assert!(!outcome.is_clean() && !outcome.is_sound());
+    }
+}

@@ -1,0 +1,299 @@
+//! From a few changed words to a bundle on disk, and to a report about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use agentproto_harness::lifecycle::{BundleTarget, Choices};
+use agentproto_harness::model::{Report, Target};
+use agentproto_harness::run::process::Launcher;
+use agentproto_harness::run::{
+    self, Login, Options, Patience, Secrets, Setting, Workspace, prompts,
+};
+use agentproto_harness::suite::{self, Selection};
+use agentproto_mock_agents::{self as mock, ADAPTER, WRAPPER};
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::context::Sandboxing;
+use agentproto_runtime::home::write_with_mode;
+use agentproto_sandbox::helper;
+
+/// Patience with mocks, which answer at once or never.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// What the script ends with.
+pub const EXEC: &str = "exec \"$here/agentproto\" mock acp --state .mock-agent -- \"$@\"";
+
+/// What stands behind `bin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    /// The mock itself.
+    Mock,
+    /// A script, `agent.sh`, that becomes the mock.
+    Script,
+    /// A script, `adapter.sh`, that is an executable adapter.
+    Adapter,
+}
+
+/// How a bundle is made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The mock bundle that it starts from.
+    from: &'static str,
+    body: Body,
+    /// Of a file, words and what comes in their place.
+    edits: Vec<(String, String, String)>,
+    /// Variables of the caller.
+    variables: Vec<(String, String)>,
+    /// Confirmed beforehand: setup steps run.
+    yes: bool,
+}
+
+fn of(from: &'static str, body: Body) -> Made {
+    Made {
+        from,
+        body,
+        edits: Vec::new(),
+        variables: Vec::new(),
+        yes: false,
+    }
+}
+
+pub fn acp() -> Made {
+    of("mock-acp", Body::Mock)
+}
+
+pub fn mcp() -> Made {
+    of("mock-mcp", Body::Mock)
+}
+
+pub fn repl() -> Made {
+    of("mock-repl", Body::Mock)
+}
+
+/// The ACP mock behind a script.
+pub fn script() -> Made {
+    of("mock-acp", Body::Script)
+        .manifest("bin: agentproto\n", "bin: ./agent.sh\n")
+        .manifest("[mock, acp, --state, .mock-agent, \"--\"]", "[serve]")
+        .manifest("agentproto --version", "./agent.sh --version")
+}
+
+/// An agent in shell.
+pub fn adapter() -> Made {
+    of("mock-repl", Body::Adapter)
+        .manifest("codec: claude-stream-json", "adapter_exec: [./adapter.sh]")
+        .manifest("bidirectional: false", "bidirectional: true")
+        .manifest("[native-resume, t", "[native-resume, pinned-session, t")
+}
+
+/// A script that keeps some lines from the agent.
+pub fn without_line(word: &str) -> String {
+    let agent = EXEC.trim_start_matches("exec ");
+    let keep = "printf '%s\\n' \"$line\"";
+    let lines = [
+        "while IFS= read -r line; do",
+        "  case $line in",
+        &format!("    *'{word}'*) ;;"),
+        &format!("    *) {keep} ;;"),
+        "  esac",
+        &format!("done | {agent}"),
+    ];
+    lines.join("\n")
+}
+
+impl Made {
+    pub fn edit(mut self, file: &str, old: &str, new: &str) -> Made {
+        let edit = [file, old, new].map(str::to_owned);
+        self.edits.push(edit.into());
+        self
+    }
+
+    pub fn manifest(self, old: &str, new: &str) -> Made {
+        self.edit("AGENT-CLI.md", old, new)
+    }
+
+    /// Arguments of the mock, as they stand in a YAML list.
+    pub fn args(self, words: &str) -> Made {
+        match self.from {
+            "mock-mcp" => {
+                // `bin_args` say the same, and are not what a server is started with.
+                let command = "command: agentproto\n  args: [mock, mcp,";
+                self.manifest(command, &format!("{command} {words},"))
+            }
+            _ => self.manifest("[mock, acp,", &format!("[mock, acp, {words},")),
+        }
+    }
+
+    pub fn version_command(self, shell: &str) -> Made {
+        let command = format!("cmd: \"sh -c '{shell}'\"");
+        self.manifest("cmd: agentproto --version", &command)
+    }
+
+    /// Another end of the script.
+    pub fn program(self, shell: &str) -> Made {
+        self.edit("agent.sh", EXEC, shell)
+    }
+
+    /// Something that the script does first.
+    pub fn before(self, shell: &str) -> Made {
+        self.program(&format!("{shell}\n{EXEC}"))
+    }
+
+    pub fn says(self, old: &str, new: &str) -> Made {
+        self.edit("adapter.sh", old, new)
+    }
+
+    /// A login by a variable, which the caller has.
+    pub fn with_login(self) -> Made {
+        let sandbox = "sandbox: ./SANDBOX.md";
+        let auth = format!("auth:\n  state: {{ env: [MOCK_TOKEN] }}\n\n{sandbox}");
+        let mut made = self.manifest(sandbox, &auth);
+        let variable = ["MOCK_TOKEN", "a-token-of-the-caller"].map(str::to_owned);
+        made.variables.push(variable.into());
+        made
+    }
+
+    /// No continuation but `none`.
+    pub fn starts_anew(self) -> Made {
+        let (default, supported) = ("default: native-resume", "[native-resume, pinned-session");
+        self.manifest(default, "default: none")
+            .manifest(supported, "[none")
+            .manifest("[none, transcript, none]", "[none]")
+    }
+
+    /// An agent that declares neither tools nor questions nor memory.
+    pub fn only_talks(self) -> Made {
+        self.manifest("tool_calls: true", "tool_calls: false")
+            .manifest("bidirectional: true", "bidirectional: false")
+            .starts_anew()
+    }
+
+    pub fn confirmed(mut self) -> Made {
+        self.yes = true;
+        self
+    }
+
+    /// Writes the bundle into a directory.
+    pub fn write(&self, dir: &Path) -> io::Result<()> {
+        let bundle = mock::bundles().iter().find(|b| b.name == self.from);
+        let bundle = bundle.ok_or_else(|| io::Error::other("there is no such mock"))?;
+        let mut files: Vec<(String, String, u32)> = Vec::new();
+        for (name, bytes, _) in bundle.files {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            files.push(((*name).to_owned(), text, 0o600));
+        }
+        match self.body {
+            Body::Mock => {}
+            Body::Script => {
+                // A sandbox shows a script with the package around it.
+                let package = "{ \"private\": true }\n".to_owned();
+                files.push(("package.json".to_owned(), package, 0o600));
+                files.push(("agent.sh".to_owned(), WRAPPER.to_owned(), 0o700));
+                program(dir)?;
+            }
+            Body::Adapter => {
+                files.push(("adapter.sh".to_owned(), ADAPTER.to_owned(), 0o700));
+            }
+        }
+        for (file, old, new) in &self.edits {
+            let there = files.iter_mut().find(|(name, _, _)| name == file);
+            match there {
+                Some((_, text, _)) if text.contains(old.as_str()) => {
+                    *text = text.replacen(old.as_str(), new, 1)
+                }
+                _ => {
+                    let what = format!("`{old}` is not in {file}");
+                    return Err(io::Error::other(what));
+                }
+            }
+        }
+        for (name, text, mode) in files {
+            write_with_mode(&dir.join(name), text.as_bytes(), mode)?;
+        }
+        Ok(())
+    }
+
+    /// The bundle as a target of a run whose directory is `run`.
+    pub fn target(&self, run: &Path, sandboxing: Sandboxing) -> Result<BundleTarget, String> {
+        let dir = run.join("made").join("bundle");
+        self.write(&dir).map_err(|error| error.to_string())?;
+        let manifest = dir.join("AGENT-CLI.md");
+        let mut bundle = Bundle::load(&manifest).map_err(|fault| fault.message)?;
+        // `agentproto` is this very binary.
+        bundle.built_in = true;
+        let mut choices = Choices {
+            sandboxing,
+            yes: self.yes,
+            ..Choices::default()
+        };
+        for (name, value) in &self.variables {
+            choices.host_env.retain(|(known, _)| known != name.as_str());
+            choices.host_env.push((name.into(), value.into()));
+        }
+        Ok(BundleTarget::new(bundle, choices, run))
+    }
+}
+
+/// The mock's program beside the script, without its bytes where that is possible.
+fn program(dir: &Path) -> io::Result<PathBuf> {
+    let own = helper::own_path()?;
+    std::fs::create_dir_all(dir)?;
+    let to = dir.join("agentproto");
+    match std::fs::hard_link(&own, &to) {
+        Ok(()) => {}
+        Err(_) => {
+            std::fs::copy(&own, &to)?;
+        }
+    }
+    Ok(to)
+}
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// The lifecycle suite over a bundle that was made; `only` as in `certify --only`.
+pub async fn trial(
+    made: &Made,
+    only: &[String],
+    jobs: usize,
+    sandboxing: Sandboxing,
+) -> Result<Report, String> {
+    let suite = suite::built_in("lifecycle").and_then(Result::ok);
+    let suite = suite.ok_or_else(|| "there is no suite of the lifecycle".to_owned())?;
+    let suites = Arc::new(vec![suite]);
+    let only = Selection::of(only, &suites);
+    let only = only.map_err(|unknown| format!("there is no `{}`", unknown.word))?;
+    let workspace = Workspace::new("certify").map_err(|error| error.to_string())?;
+    let target = made.target(workspace.path(), sandboxing)?;
+    let told = Target {
+        kind: "bundle".to_owned(),
+        name: target.name(),
+        ..Target::default()
+    };
+    let setting = Setting {
+        launcher: Launcher::of_bundle(Arc::new(target)),
+        prompts: prompts::of_mock(),
+        timeout: PATIENCE,
+        quiet: Duration::from_millis(300),
+        grace: Duration::from_millis(1000),
+        login: Login::No,
+        model: None,
+        workspace,
+        home: None,
+        state_variable: None,
+        starts: Patience::default(),
+        sessions: Patience::default(),
+        turns: Patience::default(),
+        secrets: Secrets::default(),
+    };
+    let options = Options {
+        jobs,
+        shard: None,
+        stop: &GO_ON,
+        keep_transcripts: false,
+        only,
+    };
+    let ran = run::run(suites, told, setting, options, Arc::new(())).await;
+    Ok(ran.report)
+}

@@ -1,0 +1,479 @@
+//! Between a client and our own daemon: changes one thing in what is asked or answered, so that
+//! the host as a whole is wrong in exactly that way, or right in an odd one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde_json::{Value, json};
+
+use super::frames::{self, Frame};
+use agentproto_daemon::model::Principal;
+use agentproto_daemon::{Registry, SpawnRequest};
+
+/// Larger than anything that a probe sends or gets.
+const LARGEST: usize = 8 << 20;
+/// Between two looks whether a turn is over.
+const GLANCE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Route {
+    List,
+    Spawn,
+    Show,
+    Prompt,
+    Kill,
+    Forget,
+    Stream,
+    Mcp,
+    Other,
+}
+
+/// What a client asks.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub route: Route,
+    pub method: Method,
+    /// Of the session, where the path names one.
+    pub id: String,
+    /// The body, where it is JSON.
+    pub body: Value,
+    /// The body as it came.
+    raw: Bytes,
+    pub has_token: bool,
+    pub headers: axum::http::HeaderMap,
+}
+
+impl Asked {
+    /// The tool that is called.
+    pub fn tool(&self) -> &str {
+        match self.body["method"].as_str() {
+            Some("tools/call") => self.body["params"]["name"].as_str().unwrap_or_default(),
+            _ => "",
+        }
+    }
+
+    pub fn arguments(&self) -> &Value {
+        &self.body["params"]["arguments"]
+    }
+
+    fn path(&self) -> String {
+        let id = agentproto_harness::sessions::encoded(&self.id);
+        match self.route {
+            Route::List => "/sessions".to_owned(),
+            Route::Spawn => "/sessions/agent".to_owned(),
+            Route::Show | Route::Forget => format!("/sessions/{id}"),
+            Route::Prompt => format!("/sessions/{id}/prompt"),
+            Route::Kill => format!("/sessions/{id}/kill"),
+            Route::Stream => format!("/sessions/{id}/stream"),
+            Route::Mcp => "/mcp".to_owned(),
+            Route::Other => "/nothing".to_owned(),
+        }
+    }
+}
+
+/// What a client is answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub body: Value,
+    /// In place of the JSON.
+    pub text: Option<String>,
+    pub media: &'static str,
+    pub headers: Vec<(&'static str, String)>,
+}
+
+impl Reply {
+    pub fn new(status: u16, body: Value) -> Reply {
+        Reply {
+            status,
+            body,
+            text: None,
+            media: "application/json",
+            headers: Vec::new(),
+        }
+    }
+
+    pub fn error(status: u16, message: &str) -> Reply {
+        Reply::new(
+            status,
+            json!({"error": {"code": "mutant", "message": message}}),
+        )
+    }
+}
+
+/// What a host of this kind remembers.
+#[derive(Default)]
+pub struct Memory {
+    /// How often something happened.
+    counts: HashMap<String, u64>,
+    /// The hidden twin of a session.
+    twins: HashMap<String, String>,
+}
+
+impl Memory {
+    /// How often this was so before; counted.
+    pub fn count(&mut self, what: &str, id: &str) -> u64 {
+        let count = self.counts.entry(format!("{what} {id}")).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    pub fn has(&self, what: &str, id: &str) -> bool {
+        self.counts.contains_key(&format!("{what} {id}"))
+    }
+}
+
+type Before = dyn Fn(&mut Asked, &mut Memory, &Registry) -> Option<Reply> + Send + Sync;
+type After = dyn Fn(&Asked, &mut Reply, &mut Memory) + Send + Sync;
+type OnFrame = dyn Fn(Frame, &mut Memory) -> Vec<Frame> + Send + Sync;
+
+/// One change, or several that belong together.
+#[derive(Default)]
+pub struct Tamper {
+    pub(super) before: Option<Box<Before>>,
+    pub(super) after: Option<Box<After>>,
+    pub(super) frame: Option<Box<OnFrame>>,
+    /// The answer waits for the end of the turn.
+    pub(super) waits: Option<fn(&Asked) -> bool>,
+    /// Each session has a twin, which gets every prompt but the first.
+    pub(super) has_twins: bool,
+    /// Streams send no comments.
+    pub(super) is_mute: bool,
+    /// Before every request.
+    pub(super) delay: Duration,
+    pub(super) wire: Wire,
+    /// The daemon lets everybody in.
+    pub(super) no_gate: bool,
+}
+
+/// How bytes are put, where that is free.
+#[derive(Clone, Copy, Default)]
+pub struct Wire {
+    pub crlf: bool,
+    pub chunked: bool,
+    pub pretty: bool,
+    /// Answers of `/mcp` come as an event stream.
+    pub mcp_stream: bool,
+    /// Ids are other words.
+    pub other_ids: bool,
+}
+
+/// How the daemon calls its sessions, and how a host may.
+const OWN_ID: &str = "ses_";
+const OTHER_ID: &str = "Sitzung 7/ä:";
+
+pub struct Host {
+    pub registry: Registry,
+    pub inner: Router,
+    pub token: String,
+    pub tamper: Arc<Tamper>,
+    pub memory: Arc<Mutex<Memory>>,
+}
+
+impl Host {
+    /// The daemon behind its changes.
+    pub fn router(self) -> Router {
+        let host = Arc::new(self);
+        Router::new().fallback(move |request: Request| {
+            let host = Arc::clone(&host);
+            async move { host.answer(request).await }
+        })
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        tokio::time::sleep(self.tamper.delay).await;
+        let (parts, body) = request.into_parts();
+        let raw = to_bytes(body, LARGEST).await.unwrap_or_default();
+        let raw = match self.tamper.wire.other_ids {
+            true => Bytes::from(String::from_utf8_lossy(&raw).replace(OTHER_ID, OWN_ID)),
+            false => raw,
+        };
+        let (route, id) = self.route(&parts.method, &parts.uri);
+        let bearer = format!("Bearer {}", self.token);
+        let mut asked = Asked {
+            route,
+            method: parts.method,
+            id,
+            body: serde_json::from_slice(&raw).unwrap_or_default(),
+            raw,
+            has_token: parts
+                .headers
+                .get(AUTHORIZATION)
+                .is_some_and(|v| *v == *bearer),
+            headers: parts.headers,
+        };
+        let before = asked.body.clone();
+        let own = self.tamper.before.as_ref();
+        let own = own.and_then(|f| f(&mut asked, &mut self.memory(), &self.registry));
+        if asked.body != before {
+            asked.raw = Bytes::from(asked.body.to_string());
+        }
+        if let Some(reply) = own {
+            return self.reply(&asked, reply);
+        }
+        let asked_for = asked.id.clone();
+        self.swap(&mut asked);
+        let response = self.pass_on(&asked, parts.extensions).await;
+        asked.id = asked_for;
+        let media = response.headers().get(CONTENT_TYPE).cloned();
+        let is_stream = media.is_some_and(|m| m.as_bytes().starts_with(b"text/event-stream"));
+        match is_stream && asked.route == Route::Stream {
+            true => self.stream(&asked, response).await,
+            false => self.whole(&asked, response).await,
+        }
+    }
+
+    fn route(&self, method: &Method, uri: &Uri) -> (Route, String) {
+        let path = uri.path();
+        if path == "/mcp" {
+            return (Route::Mcp, String::new());
+        }
+        let Some(rest) = path.strip_prefix("/sessions") else {
+            return (Route::Other, String::new());
+        };
+        let mut parts = rest.trim_start_matches('/').split('/');
+        let id = decoded(parts.next().unwrap_or_default());
+        let id = match self.tamper.wire.other_ids {
+            true => id.replace(OTHER_ID, OWN_ID),
+            false => id,
+        };
+        let route = match (method.as_str(), id.as_str(), parts.next()) {
+            ("GET", "", None) => Route::List,
+            ("POST", "agent", None) => Route::Spawn,
+            ("GET", _, None) => Route::Show,
+            ("DELETE", _, None) => Route::Forget,
+            ("POST", _, Some("prompt")) => Route::Prompt,
+            ("POST", _, Some("kill")) => Route::Kill,
+            ("GET", _, Some("stream")) => Route::Stream,
+            _ => Route::Other,
+        };
+        (route, id)
+    }
+
+    /// Later prompts go to the twin.
+    fn swap(&self, asked: &mut Asked) {
+        if !self.tamper.has_twins || asked.route != Route::Prompt {
+            return;
+        }
+        let mut memory = self.memory();
+        if memory.count("prompt", &asked.id) > 0
+            && let Some(twin) = memory.twins.get(&asked.id)
+        {
+            asked.id = twin.clone();
+        }
+    }
+
+    async fn pass_on(&self, asked: &Asked, extensions: axum::http::Extensions) -> Response {
+        let mut request = Request::new(Body::from(asked.raw.clone()));
+        *request.method_mut() = asked.method.clone();
+        *request.uri_mut() = asked.path().parse().unwrap_or_default();
+        *request.headers_mut() = asked.headers.clone();
+        *request.extensions_mut() = extensions;
+        request.headers_mut().remove(CONTENT_LENGTH);
+        let length = HeaderValue::from(asked.raw.len());
+        request.headers_mut().insert(CONTENT_LENGTH, length);
+        if self.tamper.no_gate {
+            let bearer = HeaderValue::try_from(format!("Bearer {}", self.token));
+            if let Ok(bearer) = bearer {
+                request.headers_mut().insert(AUTHORIZATION, bearer);
+            }
+        }
+        let inner = TowerToHyperService::new(self.inner.clone());
+        match inner.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
+    /// An answer in one piece.
+    async fn whole(&self, asked: &Asked, response: Response) -> Response {
+        let status = response.status().as_u16();
+        let headers = ["mcp-session-id", "www-authenticate"]
+            .into_iter()
+            .filter_map(|name| {
+                let value = response.headers().get(name)?.to_str().ok()?.to_owned();
+                Some((name, value))
+            });
+        let headers: Vec<(&'static str, String)> = headers.collect();
+        let bytes = match asked.route {
+            Route::Mcp => message(response, &asked.body["id"]).await,
+            _ => to_bytes(response.into_body(), LARGEST)
+                .await
+                .unwrap_or_default(),
+        };
+        if self.tamper.waits.is_some_and(|waits| waits(asked)) {
+            let id = asked.arguments()["sessionId"].as_str();
+            let id = id.unwrap_or(&asked.id);
+            while self.registry.get(id).is_ok_and(|session| session.busy) {
+                tokio::time::sleep(GLANCE).await;
+            }
+        }
+        let mut reply = Reply {
+            headers,
+            ..Reply::new(status, serde_json::from_slice(&bytes).unwrap_or_default())
+        };
+        if reply.body.is_null() {
+            reply.text = Some(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        if self.tamper.has_twins
+            && asked.route == Route::Spawn
+            && let Some(id) = reply.body["id"].as_str()
+        {
+            self.twin(id, &asked.body).await;
+        }
+        self.reply(asked, reply)
+    }
+
+    fn reply(&self, asked: &Asked, mut reply: Reply) -> Response {
+        if let Some(after) = &self.tamper.after {
+            after(asked, &mut reply, &mut self.memory());
+        }
+        let wire = self.tamper.wire;
+        let mut text = match (reply.text, wire.pretty) {
+            (Some(text), _) => text,
+            (None, true) => serde_json::to_string_pretty(&reply.body).unwrap_or_default(),
+            (None, false) => reply.body.to_string(),
+        };
+        if wire.other_ids {
+            text = text.replace(OWN_ID, OTHER_ID);
+        }
+        let mut media = reply.media;
+        if wire.mcp_stream && asked.route == Route::Mcp && reply.status == 200 {
+            media = "text/event-stream";
+            let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+            text = format!(": hello\n\ndata: {note}\n\nevent: message\nid: 1\ndata: {text}\n\n");
+        }
+        let body = match wire.chunked {
+            true => {
+                let pieces: Vec<Bytes> = text
+                    .as_bytes()
+                    .chunks(7)
+                    .map(Bytes::copy_from_slice)
+                    .collect();
+                let pieces = pieces.into_iter().map(Ok::<_, std::convert::Infallible>);
+                Body::from_stream(futures::stream::iter(pieces))
+            }
+            false => Body::from(text),
+        };
+        let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::IM_A_TEAPOT);
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+        for (name, value) in reply.headers {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(name, value);
+            }
+        }
+        response
+    }
+
+    async fn stream(&self, asked: &Asked, response: Response) -> Response {
+        let mut media = "text/event-stream";
+        // An answer to the stream is an answer like others, as far as its head goes.
+        if let Some(after) = &self.tamper.after {
+            let mut reply = Reply::new(200, Value::Null);
+            reply.media = media;
+            after(asked, &mut reply, &mut self.memory());
+            media = reply.media;
+        }
+        let own = response.into_body().into_data_stream().boxed();
+        let twin = self.memory().twins.get(&asked.id).cloned();
+        let bytes = match twin {
+            None => own,
+            Some(twin) => {
+                let asked = Asked {
+                    id: twin,
+                    ..asked.clone()
+                };
+                let other = self.pass_on(&asked, axum::http::Extensions::new()).await;
+                let other = other.into_body().into_data_stream();
+                futures::stream::select(own, other).boxed()
+            }
+        };
+        let (tamper, memory) = (Arc::clone(&self.tamper), Arc::clone(&self.memory));
+        let bytes = bytes.map(|piece| piece.unwrap_or_default());
+        let out = frames::cut(bytes).map(move |frame| {
+            let frames = match (&tamper.frame, &frame) {
+                (_, Frame::Comment(_)) if tamper.is_mute => Vec::new(),
+                (Some(change), _) => {
+                    let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+                    change(frame, &mut memory)
+                }
+                (None, _) => vec![frame],
+            };
+            let text: String = frames.iter().map(|f| f.text(tamper.wire.crlf)).collect();
+            let text = match tamper.wire.other_ids {
+                true => text.replace(OWN_ID, OTHER_ID),
+                false => text,
+            };
+            Ok::<_, std::convert::Infallible>(Bytes::from(text))
+        });
+        let mut response = Body::from_stream(out).into_response();
+        let media = HeaderValue::from_static(media);
+        response.headers_mut().insert(CONTENT_TYPE, media);
+        response
+    }
+
+    async fn twin(&self, id: &str, body: &Value) {
+        let request = SpawnRequest {
+            adapter: body["adapter"].as_str().unwrap_or_default().to_owned(),
+            cwd: body["cwd"].as_str().map(str::to_owned),
+            ..SpawnRequest::default()
+        };
+        if let Ok(twin) = self.registry.spawn(request, Principal::Local).await {
+            self.memory().twins.insert(id.to_owned(), twin.id);
+        }
+    }
+}
+
+/// The answer of the MCP server, which puts it into a stream.
+async fn message(response: Response, id: &Value) -> Bytes {
+    let media = response.headers().get(CONTENT_TYPE);
+    let is_stream = media.is_some_and(|m| m.as_bytes().starts_with(b"text/event-stream"));
+    let mut body = response.into_body().into_data_stream();
+    let mut held = Vec::new();
+    while let Some(Ok(piece)) = body.next().await {
+        held.extend_from_slice(&piece);
+        let text = String::from_utf8_lossy(&held);
+        let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let answer = data.find(|data| {
+            let message: Value = serde_json::from_str(data).unwrap_or_default();
+            message["id"] == *id && !id.is_null()
+        });
+        if let Some(answer) = answer.filter(|_| is_stream) {
+            return Bytes::from(answer.to_owned());
+        }
+    }
+    Bytes::from(held)
+}
+
+fn decoded(part: &str) -> String {
+    let mut out = Vec::new();
+    let mut bytes = part.bytes();
+    while let Some(byte) = bytes.next() {
+        let hex = (byte == b'%').then(|| [bytes.next(), bytes.next()]);
+        match hex {
+            Some([Some(a), Some(b)]) => {
+                let digits = [a, b];
+                let digits = std::str::from_utf8(&digits).unwrap_or_default();
+                out.push(u8::from_str_radix(digits, 16).unwrap_or(b'?'));
+            }
+            _ => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

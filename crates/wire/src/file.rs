@@ -1,0 +1,136 @@
+//! Transcripts as files: JSON lines, a head first. What is no UTF-8 stands there as base64.
+
+use std::io::{self, BufRead, Write};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::transcript::{Direction, Line, Transcript};
+
+/// What the head says, so that another file is not taken for a transcript.
+pub const FORMAT: &str = "agentproto.transcript/v1";
+
+/// Lines longer than this in a file are not read: nothing of ours writes them.
+pub(super) const LONGEST: u64 = 64 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The line of the file, from 1, and what is wrong with it.
+    #[error("line {0}: {1}")]
+    Line(usize, String),
+}
+
+/// The first line of a file.
+pub fn head(target: &str) -> Value {
+    json!({"schema": FORMAT, "target": target})
+}
+
+pub fn line_value(line: &Line) -> Value {
+    let mut value = json!({
+        "line": line.number,
+        "direction": line.direction.as_str(),
+        "ms": (line.at.as_secs_f64() * 1_000_000.0).round() / 1000.0,
+        "offset": line.offset,
+    });
+    if let Some(members) = value.as_object_mut() {
+        match std::str::from_utf8(&line.bytes) {
+            Ok(text) => members.insert("text".to_owned(), json!(text)),
+            Err(_) => members.insert("base64".to_owned(), json!(STANDARD.encode(&line.bytes))),
+        };
+        if !line.ended {
+            members.insert("ended".to_owned(), json!(false));
+        }
+        if let Some(length) = line.cut {
+            members.insert("length".to_owned(), json!(length));
+        }
+    }
+    value
+}
+
+pub fn write(transcript: &Transcript, target: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", head(target))?;
+    for line in transcript.lines() {
+        writeln!(out, "{}", line_value(&line))?;
+    }
+    out.flush()
+}
+
+/// Reads a file; gives the transcript and its head.
+pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), ReadError> {
+    let mut transcript = Transcript::new();
+    let mut head = None;
+    let mut number = 0;
+    let mut text = Vec::new();
+    loop {
+        text.clear();
+        let read = io::Read::take(&mut input, LONGEST).read_until(b'\n', &mut text)?;
+        if read == 0 {
+            break;
+        }
+        number += 1;
+        let wrong = |what: &str| ReadError::Line(number, what.to_owned());
+        let value: Value = serde_json::from_slice(&text)
+            .map_err(|error| ReadError::Line(number, format!("no JSON: {error}")))?;
+        if head.is_none() {
+            if value.get("schema").and_then(Value::as_str) != Some(FORMAT) {
+                return Err(wrong(
+                    "not a transcript: `schema` is missing in its first line",
+                ));
+            }
+            head = Some(value);
+            continue;
+        }
+        let direction = value.get("direction").and_then(Value::as_str);
+        let direction = direction.and_then(Direction::named);
+        let direction = direction
+            .ok_or_else(|| wrong("`direction` must be to-agent, from-agent, stderr or process"))?;
+        let bytes = match (value.get("text"), value.get("base64")) {
+            (Some(Value::String(text)), _) => text.clone().into_bytes(),
+            (None, Some(Value::String(text))) => STANDARD
+                .decode(text)
+                .map_err(|_| wrong("`base64` cannot be decoded"))?,
+            _ => return Err(wrong("`text` or `base64` is missing")),
+        };
+        let ms = value.get("ms").and_then(Value::as_f64).unwrap_or(0.0);
+        let at = Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
+        let ended = value.get("ended").and_then(Value::as_bool).unwrap_or(true);
+        let length = value.get("length").and_then(Value::as_u64);
+        transcript.push(direction, at, &bytes, ended, length);
+    }
+    match head {
+        Some(head) => Ok((transcript, head)),
+        None => Err(ReadError::Line(1, "the file is empty".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transcript_comes_back_from_its_file() {
+        let mut transcript = Transcript::new();
+        let at = Duration::from_micros(1500);
+        transcript.push(Direction::ToAgent, at, b"{\"a\":1}", true, None);
+        transcript.push(Direction::FromAgent, at, b"\xff\xfe", false, None);
+        transcript.push(Direction::FromAgent, at, b"cut", true, Some(99));
+        let mut file = Vec::new();
+        write(&transcript, "x", &mut file).unwrap();
+        let (back, head) = read(file.as_slice()).unwrap();
+        assert_eq!(head["target"], "x");
+        let lines: Vec<Line> = back.lines().collect();
+        assert_eq!(lines, transcript.lines().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_is_no_transcript_is_told_with_its_line() {
+        assert!(matches!(read(&b"{}\n"[..]), Err(ReadError::Line(1, _))));
+        assert!(matches!(read(&b""[..]), Err(ReadError::Line(1, _))));
+        let bad = format!("{}\n{{\"direction\":\"up\"}}\n", head("x"));
+        assert!(matches!(read(bad.as_bytes()), Err(ReadError::Line(2, _))));
+    }
+}

@@ -1,0 +1,122 @@
+//! A recording as a script: what each line was meant as, process by process.
+
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+use crate::envelope::{Envelope, Kind};
+use crate::transcript::{Direction, FIRST, Line, Transcript};
+
+/// A line of a recording.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub number: u64,
+    pub direction: Direction,
+    /// `None` where the bytes are no JSON-RPC message.
+    pub kind: Option<Kind>,
+}
+
+impl Entry {
+    pub fn of(line: &Line) -> Entry {
+        let json: Option<Value> = match line.direction {
+            Direction::ToAgent | Direction::FromAgent => serde_json::from_slice(&line.bytes).ok(),
+            _ => None,
+        };
+        let kind = json.map(|json| Envelope::of(&json).kind);
+        Entry {
+            number: line.number,
+            direction: line.direction,
+            kind: kind.filter(|kind| *kind != Kind::Other),
+        }
+    }
+
+    pub fn is_to_agent(&self) -> bool {
+        self.direction == Direction::ToAgent
+    }
+
+    pub fn method(&self) -> Option<&str> {
+        match &self.kind {
+            Some(Kind::Request { method, .. } | Kind::Notification { method }) => Some(method),
+            _ => None,
+        }
+    }
+
+    /// For people: what is sent here.
+    pub fn words(&self) -> String {
+        match &self.kind {
+            Some(Kind::Request { method, .. }) => format!("the request {method}"),
+            Some(Kind::Notification { method }) => format!("the notification {method}"),
+            Some(Kind::Response { id, .. }) => format!("an answer to request {id}"),
+            _ => "a line that is no message".to_owned(),
+        }
+    }
+}
+
+/// The lines of each process in it, by their numbers: a case may start its agent more than once.
+pub fn processes(transcript: &Transcript) -> Vec<RangeInclusive<u64>> {
+    let starts = transcript.lines().filter(|line| {
+        line.direction == Direction::Process && process_said(line, "started").is_some()
+    });
+    let mut starts: Vec<u64> = starts.map(|line| line.number).collect();
+    if starts.first() != Some(&FIRST) {
+        starts.insert(0, FIRST);
+    }
+    let last = transcript.last();
+    let ends = starts.iter().skip(1).map(|start| start - 1).chain([last]);
+    starts.iter().zip(ends).map(|(a, b)| *a..=b).collect()
+}
+
+/// A member of what a line about the process says.
+pub fn process_said(line: &Line, member: &str) -> Option<Value> {
+    let said: Value = serde_json::from_slice(&line.bytes).ok()?;
+    said.get(member).cloned()
+}
+
+/// A message under another id, else byte by byte as it was.
+pub fn with_id(bytes: &[u8], id: &Value) -> Vec<u8> {
+    let spliced = || {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+        let old = members.get("id")?.get();
+        let start = (old.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+        let before = text.get(..start)?;
+        let after = text.get(start + old.len()..)?;
+        Some(format!("{before}{id}{after}").into_bytes())
+    };
+    spliced().unwrap_or_else(|| bytes.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[test]
+    fn only_the_id_changes() {
+        let line = br#"{ "jsonrpc":"2.0", "result":{"id":1,"n":1.50}, "id" : 1 }"#;
+        let changed = br#"{ "jsonrpc":"2.0", "result":{"id":1,"n":1.50}, "id" : "x" }"#;
+        assert_eq!(with_id(line, &json!("x")), changed);
+        assert_eq!(with_id(b"no message", &json!(1)), b"no message");
+        assert_eq!(with_id(b"{}", &json!(1)), b"{}");
+    }
+
+    #[test]
+    fn every_process_has_its_lines() {
+        let mut transcript = Transcript::new();
+        let mut push = |direction, text: &str| {
+            transcript.push(direction, Duration::ZERO, text.as_bytes(), true, None);
+        };
+        push(Direction::Process, r#"{"started":true}"#);
+        push(Direction::ToAgent, "{}");
+        push(Direction::Process, r#"{"exit":{"code":0}}"#);
+        push(Direction::Process, r#"{"started":true}"#);
+        push(Direction::ToAgent, "{}");
+        assert_eq!(processes(&transcript), [2..=4, 5..=6]);
+        let whole = processes(&Transcript::new());
+        assert_eq!(whole.len(), 1);
+        assert!(whole.iter().all(|lines| lines.is_empty()));
+    }
+}

@@ -1,0 +1,253 @@
+//! Rules that need this machine to be decided: what the manifest asks of its host, held
+//! against the host that we are.
+
+use agentproto_lint::{Level, Severity, Source};
+use agentproto_manifest::Node;
+use agentproto_manifest::views::Cli;
+use agentproto_runtime::context::Context;
+use agentproto_runtime::fault::{Code, Fault};
+use agentproto_runtime::install::{self, Action, Options};
+use agentproto_runtime::version;
+use agentproto_sandbox::policy::Place;
+
+/// A rule, decided.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    pub slug: &'static str,
+    pub source: Source,
+    pub level: Level,
+    pub severity: Severity,
+    /// It does not trip.
+    pub ok: bool,
+    pub message: String,
+    pub place: Place,
+    /// JSON pointer into the frontmatter.
+    pub pointer: String,
+}
+
+struct Rule {
+    slug: &'static str,
+    severity: Severity,
+    level: Level,
+    spec: &'static str,
+    section: &'static str,
+}
+
+const fn rule(
+    slug: &'static str,
+    severity: Severity,
+    level: Level,
+    spec: &'static str,
+    section: &'static str,
+) -> Rule {
+    Rule {
+        slug,
+        severity,
+        level,
+        spec,
+        section,
+    }
+}
+
+const REQUIRES: Rule = rule(
+    "host-os-mismatch",
+    Severity::Error,
+    Level::Must,
+    "AIP-29",
+    "Install methods",
+);
+const METHOD: Rule = rule(
+    "host-unsupported-method",
+    Severity::Info,
+    Level::May,
+    "AIP-29",
+    "Install methods",
+);
+const VENDORED: Rule = rule(
+    "install-vendored-missing",
+    Severity::Error,
+    Level::Must,
+    "AIP-29",
+    "Install methods",
+);
+const VERSION: Rule = rule(
+    "vc-probe-out-of-range",
+    Severity::Error,
+    Level::Must,
+    "AIP-29",
+    "Version detection",
+);
+const MIXED: Rule = rule(
+    "out-mixed-undeclared",
+    Severity::Info,
+    Level::Must,
+    "AIP-29",
+    "Output conventions",
+);
+const OAUTH: Rule = rule(
+    "setup-oauth-unsupported-host",
+    Severity::Info,
+    Level::May,
+    "AIP-29",
+    "Setup",
+);
+const MCP: Rule = rule(
+    "mcp-arm-unimplemented",
+    Severity::Info,
+    Level::May,
+    "AIP-45",
+    "Protocol",
+);
+const ISOLATION: Rule = rule(
+    "auth-env-isolation",
+    Severity::Warning,
+    Level::Must,
+    "AIP-45",
+    "Security considerations",
+);
+
+struct Bench<'c> {
+    ctx: &'c Context,
+    verdicts: Vec<Verdict>,
+}
+
+impl Bench<'_> {
+    fn say(&mut self, rule: &Rule, node: &Node, ok: bool, message: impl Into<String>) {
+        let doc = &self.ctx.bundle.manifest;
+        let message = message.into();
+        self.verdicts.push(Verdict {
+            slug: rule.slug,
+            source: Source {
+                spec: rule.spec,
+                section: rule.section,
+            },
+            level: rule.level,
+            severity: rule.severity,
+            ok,
+            message: self.ctx.masks.mask(&message).into_owned(),
+            place: Place::new(doc, node.span),
+            pointer: doc.pointer_of(node).unwrap_or_default(),
+        });
+    }
+}
+
+/// Decides every rule that has something to say about a bundle. Nothing is installed; the
+/// program is asked for its version where it is there. `isolated` is why a child's
+/// environment cannot be kept apart here, if so.
+pub async fn judge(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Verdict>, Fault> {
+    let common = ctx.bundle.common();
+    let plan = install::plan(ctx, Options::default())?;
+    let mut bench = Bench {
+        ctx,
+        verdicts: Vec::new(),
+    };
+    requirements(&mut bench, plan.blocked.as_deref());
+    for (entry, step) in common.install().zip(&plan.steps) {
+        let vendored = entry.method() == Some("vendored");
+        let rule = if vendored { &VENDORED } else { &METHOD };
+        match &step.action {
+            Action::Skip { why, .. } => {
+                bench.say(rule, entry.0, false, format!("{}: {why}", step.method));
+            }
+            _ => bench.say(
+                rule,
+                entry.0,
+                true,
+                format!("{}: can be used here", step.method),
+            ),
+        }
+    }
+    version_and_streams(&mut bench, common, &plan).await?;
+    for step in common.setup().filter(|s| s.kind() == Some("oauth")) {
+        let text = "the flow runs here, with a callback on this machine";
+        bench.say(&OAUTH, step.0, true, text);
+    }
+    if let Some(agent) = ctx.bundle.agent()
+        && agent.protocol() == Some("mcp")
+        && let Some(node) = agent.0.get("protocol")
+    {
+        bench.say(&MCP, node, true, "the MCP arm is implemented here");
+    }
+    if let Some(auth) = common.auth() {
+        let text = match &isolated {
+            Ok(()) => "the agent gets an environment of its own".to_owned(),
+            Err(why) => format!("the agent's environment cannot be kept apart here: {why}"),
+        };
+        bench.say(&ISOLATION, auth.0, isolated.is_ok(), text);
+    }
+    Ok(bench.verdicts)
+}
+
+/// A29-INSTALL-16.
+fn requirements(bench: &mut Bench<'_>, blocked: Option<&str>) {
+    let root = bench.ctx.bundle.root();
+    let Some(requires) = root.get("requires") else {
+        return;
+    };
+    match blocked {
+        Some(why) => {
+            let key = ["os", "arch", "min_disk_mb", "min_memory_mb"]
+                .into_iter()
+                .find(|key| why.contains(&format!("requires.{key}`")));
+            let node = key.and_then(|key| requires.get(key)).unwrap_or(requires);
+            bench.say(&REQUIRES, node, false, why);
+        }
+        None => bench.say(
+            &REQUIRES,
+            requires,
+            true,
+            "this machine is what it requires",
+        ),
+    }
+}
+
+/// A29-VER-06, A29-OUT-13: both need the program.
+async fn version_and_streams(
+    bench: &mut Bench<'_>,
+    common: Cli<'_>,
+    plan: &install::Plan,
+) -> Result<(), Fault> {
+    let Some(check) = common.version_check() else {
+        return Ok(());
+    };
+    let Some(found) = &plan.found else {
+        let text = format!("not decided: `{}` is not installed", plan.bin);
+        bench.say(&VERSION, check.0, true, text);
+        return Ok(());
+    };
+    let range = check.0.get("range").unwrap_or(check.0);
+    let probe = match version::probe(bench.ctx, found).await {
+        Ok(probe) => probe,
+        // Nothing was learnt about the version; the reason is a finding all the same.
+        Err(fault) if fault.code == Code::StateUnwritable => return Err(fault),
+        Err(fault) => {
+            bench.say(
+                &VERSION,
+                check.0,
+                false,
+                format!("the check cannot be run: {fault}"),
+            );
+            return Ok(());
+        }
+    };
+    match probe.fault(bench.ctx, found) {
+        None => bench.say(&VERSION, range, true, format!("{} fits", probe.told())),
+        Some(fault) => bench.say(&VERSION, range, false, fault.message),
+    }
+    if bench.ctx.bundle.agent().is_none() && probe.on_stderr {
+        let stream = common.output().and_then(|o| o.0.get("stream"));
+        let declared = stream.and_then(Node::as_str);
+        let ok = matches!(declared, Some("stderr" | "mixed"));
+        let node = stream
+            .or(common.output().map(|o| o.0))
+            .unwrap_or(bench.ctx.bundle.root());
+        let text = match ok {
+            true => "results on standard error are declared",
+            false => {
+                "the version was told on standard error: `output.stream` should say `stderr` or `mixed`"
+            }
+        };
+        bench.say(&MIXED, node, ok, text);
+    }
+    Ok(())
+}

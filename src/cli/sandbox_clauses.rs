@@ -1,0 +1,105 @@
+//! A policy on this machine, clause by clause.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use agentproto_lint::render::Meta;
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_sandbox::policy::{Access, Exec, Policy};
+use agentproto_sandbox::{Assessment, Backend, Standing};
+use agentproto_text::plain;
+
+pub struct View<'a> {
+    pub target: &'a Path,
+    pub policy: &'a Policy,
+    pub backend: Option<Backend>,
+    pub assessments: &'a [Assessment],
+}
+
+impl View<'_> {
+    pub fn json(&self) -> Value {
+        json!({
+            "schema": "agentproto.sandbox/v1",
+            "target": self.target.to_string_lossy(),
+            "backend": self.backend,
+            "clauses": self.assessments,
+            "sees": self.sees(),
+            "enforceable": self.open() == 0,
+        })
+    }
+
+    pub fn events(&self, emitter: &mut Emitter<'_>) -> io::Result<()> {
+        emitter.meta("sandbox explain")?;
+        for assessment in self.assessments {
+            let fields = serde_json::to_value(assessment)?;
+            emitter.event(Event::Clause, &object(fields))?;
+        }
+        Ok(())
+    }
+
+    fn open(&self) -> usize {
+        let open = |a: &&Assessment| matches!(a.standing, Standing::Unenforceable { .. });
+        self.assessments.iter().filter(open).count()
+    }
+
+    /// What the child sees besides the clauses: the part that every child needs.
+    fn sees(&self) -> Value {
+        let base = self.policy.grants.iter().filter(|g| g.clause.is_none());
+        let paths: Vec<Value> = base
+            .map(|g| {
+                json!({
+                    "path": g.at.to_string_lossy(),
+                    "access": match g.access { Access::Read => "read", Access::Write => "write" },
+                    "exec": g.exec,
+                })
+            })
+            .collect();
+        json!(paths)
+    }
+
+    pub fn human(&self, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
+        let (green, red, dim, off) = match meta.color {
+            true => ("\x1b[32m", "\x1b[31m", "\x1b[2m", "\x1b[0m"),
+            false => ("", "", "", ""),
+        };
+        let backend = self.backend.map_or("none", Backend::as_str);
+        let target = self.target.to_string_lossy();
+        writeln!(out, "{}: sandbox backend {backend}", plain(&target))?;
+        let texts: Vec<String> = self
+            .assessments
+            .iter()
+            .map(|a| plain(&a.clause.text).into_owned())
+            .collect();
+        let width = texts.iter().map(|t| t.chars().count()).max().unwrap_or(0);
+        let width = width.min(48);
+        for (text, assessment) in texts.iter().zip(self.assessments) {
+            let (mark, colour, word, how) = match &assessment.standing {
+                Standing::Enforced { by } => ("✓", green, "enforced", by),
+                Standing::Unenforceable { why } => ("✗", red, "unenforceable", why),
+            };
+            writeln!(
+                out,
+                "  {colour}{mark}{off} {text:<width$}  {colour}{word}{off}: {}",
+                plain(how)
+            )?;
+            if let Some(note) = &assessment.note {
+                writeln!(out, "    {dim}note: {}{off}", plain(note))?;
+            }
+        }
+        if let Exec::Listed { programs, .. } = &self.policy.exec {
+            let names: Vec<String> = programs
+                .iter()
+                .map(|p| plain(&p.to_string_lossy()).into_owned())
+                .collect();
+            writeln!(out, "  {dim}executable: {}{off}", names.join(", "))?;
+        }
+        match self.open() {
+            0 => writeln!(out, "Every clause is enforced."),
+            1 => writeln!(out, "1 clause cannot be enforced: a spawn is refused."),
+            n => writeln!(out, "{n} clauses cannot be enforced: a spawn is refused."),
+        }
+    }
+}
