@@ -1,8 +1,5 @@
 //! Every exit code of the binary, in one place (sysexits where one fits).
 
-use agentproto_runtime::Code;
-use agentproto_sandbox::policy::Refusal;
-
 /// Nothing to report.
 pub const CLEAN: u8 = 0;
 /// Findings at or above the threshold, or failed requirements.
@@ -31,50 +28,3 @@ pub const CONFIG: u8 = 78;
 pub const INTERRUPTED: u8 = 130;
 /// Ended by SIGTERM.
 pub const TERMINATED: u8 = 143;
-
-/// The exit code of a command that ends with a refusal of the runtime.
-pub fn of(code: Code) -> u8 {
-    match code {
-        Code::ProtocolUnknown
-        | Code::Sha256Mismatch
-        | Code::CapabilityMismatch
-        | Code::SandboxRefUnresolvable
-        | Code::ManifestInvalid
-        | Code::AuditBroken => DATA,
-        Code::InstallFailed
-        | Code::VersionMismatch
-        | Code::SetupFailed
-        | Code::SandboxUnenforceable
-        | Code::SandboxUnsupportedProvider
-        | Code::AgentExited
-        | Code::ProgramNotFound
-        | Code::SpawnFailed
-        | Code::ProtocolViolation
-        | Code::SessionClosed
-        | Code::AdapterUnavailable => UNAVAILABLE,
-        Code::SetupRequired => CONFIG,
-        Code::AuthRequired | Code::SandboxReadOnly | Code::SecretUnavailable => NO_PERMISSION,
-        Code::ModeUnknown
-        | Code::OptionUnknown
-        | Code::OptionInvalid
-        | Code::ContinuationUnsupported
-        | Code::TurnsSpent
-        | Code::SessionUnknown => USAGE,
-        Code::HandshakeTimeout | Code::TurnTimeout | Code::SessionBusy => TEMPORARY,
-        Code::TargetUnknown | Code::ManifestUnreadable => NO_INPUT,
-        Code::TurnFailed | Code::Declined => FINDINGS,
-        Code::StateUnwritable => CANT_CREATE,
-    }
-}
-
-/// The exit code of a command whose sandbox cannot be read or is refused.
-pub fn of_refusal(refusal: &Refusal) -> u8 {
-    match refusal {
-        Refusal::Unread { .. } => NO_INPUT,
-        Refusal::Invalid { .. } | Refusal::RefUnresolvable { .. } | Refusal::Widens { .. } => DATA,
-        Refusal::ReadOnly { .. } => NO_PERMISSION,
-        Refusal::UnsupportedProvider { .. }
-        | Refusal::ProgramNotFound { .. }
-        | Refusal::ProgramUnreadable(_) => UNAVAILABLE,
-    }
-}

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cli::machine::effects::Keyed;
 use crate::cli::machine::page::Page;
 use agentproto_lint::render::Format;
 use agentproto_lint::{Profile, Severity};
@@ -95,77 +94,9 @@ pub enum Command {
     Explain(Explain),
     /// List every rule with its source, level, severity and fix
     Rules(crate::cli::rules::Rules),
-    /// Print what decides each statement of the specs: rules, cases, monitors
-    Coverage(Coverage),
-    /// Say what this machine can do: what its kernel can enforce, and what is missing
-    #[cfg(target_os = "linux")]
-    Doctor(crate::cli::doctor::Doctor),
-    /// Install the program of a bundle where it is missing, and check its version
-    #[cfg(target_os = "linux")]
-    Install(crate::cli::install::Install),
-    /// Look at a declared sandbox, or run a command in one
-    #[cfg(target_os = "linux")]
-    Sandbox {
-        #[command(subcommand)]
-        action: SandboxAction,
-    },
-    /// Run an agent: one turn, from its manifest to its end
-    #[cfg(target_os = "linux")]
-    Run(crate::cli::run::Run),
-    /// Serve many agents on this host: HTTP, server-sent events, MCP, a dashboard
-    #[cfg(target_os = "linux")]
-    Serve(crate::cli::serve::Serve),
-    /// List the sessions of a running host, watch them, or attach to one
-    #[cfg(target_os = "linux")]
-    Sessions(crate::cli::sessions::Sessions),
-    /// Manage the named directories that sessions run in
-    #[cfg(target_os = "linux")]
-    Workspace {
-        #[command(subcommand)]
-        action: crate::cli::workspace::WorkspaceAction,
-    },
-    /// Do what a bundle needs once before it is ready
-    #[cfg(target_os = "linux")]
-    Setup(crate::cli::setup::Setup),
-    /// Log in to what a bundle needs, and keep its secrets
-    #[cfg(target_os = "linux")]
-    Auth {
-        #[command(subcommand)]
-        action: crate::cli::auth::AuthAction,
-    },
-    /// Look at the audit log
-    #[cfg(target_os = "linux")]
-    Audit {
-        #[command(subcommand)]
-        action: crate::cli::audit::AuditAction,
-    },
-    /// Prove what an agent really does: suites of cases over its raw wire
-    #[cfg(target_os = "linux")]
-    Certify(Box<crate::cli::certify::Certify>),
-    /// Prove what a command-line tool does in machine mode: the 13 checks of AOI-CLI
-    #[cfg(target_os = "linux")]
-    AoiLint(crate::cli::aoi_lint::AoiLint),
-    /// Stand between a client and its agent, and write down every line
-    #[cfg(target_os = "linux")]
-    Record(crate::cli::record::Record),
-    /// Play a recording: as the agent, as the client of a live agent, or before the judge
-    #[cfg(target_os = "linux")]
-    Replay(crate::cli::replay::Replay),
-    /// Say what differs between two recordings
-    #[cfg(target_os = "linux")]
-    Diff(crate::cli::diff::Diff),
-    /// Merge, render and list saved certification reports
-    #[cfg(target_os = "linux")]
-    Report {
-        #[command(subcommand)]
-        action: crate::cli::report::ReportAction,
-    },
-    /// Run a mock agent on stdio, correct or wrong in one way
-    #[cfg(unix)]
-    Mock(Mock),
-    /// Serve agent sessions to an MCP client on standard input and output
-    #[cfg(target_os = "linux")]
-    Mcp(crate::cli::mcp::Mcp),
+    #[cfg(agents)]
+    #[command(flatten)]
+    Agents(super::agents::Command),
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
     /// Print the JSON Schema of what a command reads
@@ -260,128 +191,6 @@ pub struct Listing {
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
     pub output: String,
-}
-
-#[derive(Args, Debug)]
-pub struct Coverage {
-    /// Only statements of this text or suite, for example `AIP-45` or `acp`
-    #[arg(long, value_name = "SPEC")]
-    pub spec: Option<String>,
-    /// Only statements that nothing decides yet
-    #[arg(long)]
-    pub gaps: bool,
-    #[command(flatten)]
-    pub page: Page,
-    /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
-}
-
-#[derive(Subcommand, Debug)]
-pub enum SandboxAction {
-    /// Show what enforces each clause on this machine, or why nothing does
-    Explain(SandboxExplain),
-    /// Run any command under the sandbox of a manifest
-    Run(SandboxRun),
-}
-
-#[derive(Args, Debug)]
-pub struct SandboxExplain {
-    /// A bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with the block
-    pub target: PathBuf,
-    /// Working directory of the session [default: the current directory]
-    #[arg(long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
-    /// Who confines [default: the first that this machine can]
-    #[arg(long, value_name = "NAME", value_parser = ["native", "bubblewrap"])]
-    pub backend: Option<String>,
-    /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
-}
-
-#[derive(Args, Debug)]
-pub struct SandboxRun {
-    /// A bundle, CLI.md, AGENT-CLI.md, SANDBOX.md, TOOL.md, or a YAML file with the block
-    pub policy: PathBuf,
-    /// Working directory of the command [default: the current directory]
-    #[arg(long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
-    /// Who confines [default: the first that this machine can]
-    #[arg(long, value_name = "NAME", value_parser = ["native", "bubblewrap"])]
-    pub backend: Option<String>,
-    /// Kill the command after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub timeout: Option<f64>,
-    /// Append every decision of the egress proxy to this file, one JSON object per line
-    #[arg(long, value_name = "FILE")]
-    pub audit: Option<PathBuf>,
-    #[command(flatten)]
-    pub keyed: Keyed,
-    /// Output format: the command's own streams, or events
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "jsonl"])]
-    pub output: String,
-    /// The command and its arguments, after `--`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub command: Vec<std::ffi::OsString>,
-}
-
-pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 && value < 1e9 => Ok(value),
-        _ => Err("a number of seconds above 0".to_owned()),
-    }
-}
-
-#[cfg(unix)]
-#[derive(Args, Debug)]
-pub struct Mock {
-    /// Which protocol it speaks; `llm` is the model behind an agent, on a loopback address
-    #[arg(value_parser = ["acp", "acp-v2", "mcp", "repl", "llm", "aoi"], required_unless_present = "list")]
-    pub kind: Option<String>,
-    /// What it does: a name of `--list`, or a YAML file [default: default]
-    #[arg(long, value_name = "FILE|NAME")]
-    pub scenario: Option<String>,
-    /// The one thing that is wrong
-    #[arg(long, value_name = "ID")]
-    pub mutant: Option<String>,
-    /// Another look, as correct as the usual one
-    #[arg(long, value_name = "NAME")]
-    pub variant: Option<String>,
-    /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    #[command(flatten)]
-    pub model: crate::cli::model::Model,
-    /// List scenarios, variants and mutants
-    #[arg(long)]
-    pub list: bool,
-    #[command(flatten)]
-    pub page: Page,
-    /// With `aoi`: judge the judge, as `aoi-lint --selftest` does
-    #[arg(long, conflicts_with_all = ["list", "mutant", "variant", "state", "scenario"])]
-    pub selftest: bool,
-    /// With --selftest: of a mutant its own check, everything only where that finds nothing
-    #[arg(long, requires = "selftest")]
-    pub quick: bool,
-    /// With --selftest: only this mutant or variant; several with commas
-    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
-    pub only: Vec<String>,
-    /// Output format of the list, and of the selftest
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
-    /// Arguments of the agent itself, which the scenario can show
-    #[arg(last = true, value_name = "ARG")]
-    pub args: Vec<std::ffi::OsString>,
-}
-
-#[cfg(unix)]
-impl Mock {
-    /// It speaks its own protocol.
-    pub fn is_agent(&self) -> bool {
-        let speaks = matches!(self.kind.as_deref(), Some(kind) if !["llm", "aoi"].contains(&kind));
-        speaks && !self.list
-    }
 }
 
 #[derive(Args, Debug)]

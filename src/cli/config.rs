@@ -45,7 +45,7 @@ pub struct LintConfig {
 /// Of `aoi-lint`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+#[cfg_attr(not(agents), allow(dead_code))]
 pub struct AoiConfig {
     #[serde(default)]
     pub severity: BTreeMap<String, AoiSeverity>,

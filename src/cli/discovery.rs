@@ -63,11 +63,22 @@ pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
     print(&embedded(name)?, &args.output, "schema", out)
 }
 
+/// How an MCP client reaches the sessions; null in a build that has none.
+#[cfg(agents)]
+fn mcp() -> Value {
+    json!({
+        "stdio": "agentproto mcp",
+        "streamable_http": "agentproto serve",
+        "tools": agentproto_daemon::mcp::TOOL_NAMES,
+    })
+}
+
+#[cfg(not(agents))]
+fn mcp() -> Value {
+    Value::Null
+}
+
 pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
-    #[cfg(target_os = "linux")]
-    let tools: &[&str] = &agentproto_daemon::mcp::TOOL_NAMES;
-    #[cfg(not(target_os = "linux"))]
-    let tools: &[&str] = &[];
     let value = json!({
         "tool": "agentproto",
         "tool_version": env!("CARGO_PKG_VERSION"),
@@ -75,11 +86,7 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
         "outputs": ["jsonl"],
         "schemas": [{ "name": SCHEMA_NAME, "versions": [SCHEMA_VERSION], "default": SCHEMA_VERSION }],
         "input_modes": ["operands", "stdin-text"],
-        "mcp": {
-            "stdio": "agentproto mcp",
-            "streamable_http": "agentproto serve",
-            "tools": tools,
-        },
+        "mcp": mcp(),
         "commands": catalogue::commands(),
         "global_options": {
             "schema_version": "--schema-version",

@@ -502,7 +502,8 @@ mod tests {
 
     use clap::Parser;
 
-    use crate::cli::{Cli, run};
+    use crate::cli::Cli;
+    use crate::cli::agents::run;
     use crate::exit;
     use agentproto_lint::rules::faulty::{self, TRIGGER};
 

@@ -8,7 +8,7 @@ use crate::cli::args::Global;
 use crate::cli::machine::page::Page;
 use crate::cli::{Outcome, io_failure, terminal};
 use crate::exit;
-#[cfg(target_os = "linux")]
+#[cfg(agents)]
 use agentproto_aoi::render::docs;
 use agentproto_lint::render::{Meta, rules};
 use agentproto_lint::{Rule, registry};
@@ -16,7 +16,7 @@ use agentproto_lint::{Rule, registry};
 #[derive(Args, Debug)]
 pub struct Rules {
     /// Whose rules: of `lint`, or of `aoi-lint`
-    #[cfg(target_os = "linux")]
+    #[cfg(agents)]
     #[arg(long, value_name = "KIND", default_value = "lint", value_parser = ["lint", "aoi"])]
     pub kind: String,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
         width: terminal::width(),
         ..Meta::default()
     };
-    #[cfg(target_os = "linux")]
+    #[cfg(agents)]
     if args.kind == "aoi" {
         let mut all = docs::sorted();
         let cut = args.page.keep("rules aoi", &mut all)?;

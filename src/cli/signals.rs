@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::exit;
 
 /// A signal is noticed within so long.
-#[cfg(target_os = "linux")]
+#[cfg(agents)]
 pub const NAP: std::time::Duration = std::time::Duration::from_millis(50);
 
 pub static STOP: AtomicBool = AtomicBool::new(false);
@@ -51,7 +51,7 @@ pub fn watch() {}
 
 /// The caller listens from now on: the code of a signal that came before, which is the caller's to
 /// tell of.
-#[cfg(target_os = "linux")]
+#[cfg(agents)]
 pub fn hand_over() -> Option<u8> {
     HANDED_OVER.store(true, Ordering::Relaxed);
     let came = code();
@@ -61,7 +61,7 @@ pub fn hand_over() -> Option<u8> {
 }
 
 /// What may take its time, or the signal that comes before it is done.
-#[cfg(target_os = "linux")]
+#[cfg(agents)]
 pub fn unless_stopped<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, crate::cli::Failure> {
@@ -107,31 +107,4 @@ pub fn code() -> Option<u8> {
         return Some(exit::TERMINATED);
     }
     Some(exit::INTERRUPTED)
-}
-
-/// Is heard when nobody reads our output any more; never where it is no pipe. Between two writes
-/// nothing else tells.
-#[cfg(unix)]
-pub fn output_closed() -> tokio::sync::oneshot::Receiver<()> {
-    let (say, closed) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let mut output = libc::pollfd {
-            fd: libc::STDOUT_FILENO,
-            events: 0,
-            revents: 0,
-        };
-        loop {
-            // SAFETY: one pollfd that outlives the call.
-            let ready = unsafe { libc::poll(&raw mut output, 1, -1) };
-            if ready > 0 && output.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
-                let _ = say.send(());
-                return;
-            }
-            let error = std::io::Error::last_os_error();
-            if ready < 0 && error.kind() != std::io::ErrorKind::Interrupted {
-                return;
-            }
-        }
-    });
-    closed
 }

@@ -360,7 +360,7 @@ mod tests {
 
     /// AOI-17-01.
     #[test]
-    #[cfg(target_os = "linux")]
+    #[cfg(agents)]
     fn capabilities_are_those_of_the_command_line() {
         let mut there = Vec::new();
         machine_modes(&tree(), "", &mut there);

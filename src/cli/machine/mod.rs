@@ -3,10 +3,7 @@
 //! no secret.
 
 pub mod catalogue;
-pub mod contract;
 pub mod effects;
-#[cfg(target_os = "linux")]
-pub mod once;
 pub mod page;
 pub mod redact;
 pub mod stream;
@@ -62,6 +59,15 @@ impl Call {
     fn elapsed(&self) -> Duration {
         self.started.map_or(Duration::ZERO, |at| at.elapsed())
     }
+}
+
+/// Standard output for a command. Tests start debug builds, and those check every line of machine
+/// mode against what the command declares.
+pub fn stream<W: Write>(out: W, call: &Call) -> Stream<W> {
+    let stream = Stream::new(out, call.is_machine);
+    #[cfg(all(agents, debug_assertions))]
+    let stream = stream.checked(crate::cli::agents::contract::Contract::check(&call.name));
+    stream
 }
 
 /// Whether the version of the events that a caller asks for is the one there is.
@@ -211,7 +217,7 @@ pub fn misunderstood(error: &clap::Error) -> u8 {
         is_machine: true,
         ..Call::default()
     };
-    let mut out = Stream::new(io::stdout().lock(), true).of(&call.name);
+    let mut out = stream(io::stdout().lock(), &call);
     let _ = failure_events(&call, &failure, &mut out).and_then(|()| out.flush());
     faulty(&out).unwrap_or(exit::USAGE)
 }

@@ -3,11 +3,13 @@
 
 use std::io::{self, Write};
 
-use super::contract::Contract;
 use crate::cli::signals;
 
 /// More of a result is not kept for a replay.
 const MOST_KEPT: usize = 1 << 20;
+
+/// What is wrong with a line, if anything.
+pub type Check = Box<dyn FnMut(&[u8]) -> Option<String>>;
 
 pub struct Stream<W: Write> {
     out: W,
@@ -17,7 +19,7 @@ pub struct Stream<W: Write> {
     pub frame: Frame,
     /// A copy of everything, for whoever asks with the same key again.
     kept: Option<Kept>,
-    contract: Option<Contract>,
+    check: Option<Check>,
     /// The first line that broke it, and how.
     pub breach: Option<String>,
 }
@@ -50,16 +52,15 @@ impl<W: Write> Stream<W> {
             begun: Vec::new(),
             frame: Frame::default(),
             kept: None,
-            contract: None,
+            check: None,
             breach: None,
         }
     }
 
-    /// The stream of a command: debug builds hold it to what that declares.
-    pub fn of(mut self, command: &str) -> Self {
-        if cfg!(debug_assertions) && self.is_machine {
-            self.contract = Contract::of(command);
-        }
+    /// Holds every line of machine mode against what the command declares.
+    #[cfg(all(agents, debug_assertions))]
+    pub fn checked(mut self, check: Option<Check>) -> Self {
+        self.check = check.filter(|_| self.is_machine);
         self
     }
 
@@ -76,10 +77,10 @@ impl<W: Write> Stream<W> {
 
     /// One whole line of machine mode.
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
-        if let Some(contract) = &mut self.contract
+        if let Some(check) = &mut self.check
             && self.breach.is_none()
         {
-            self.breach = contract.breach(line);
+            self.breach = check(line);
         }
         let kind = kind(line);
         // Only the frame's own end may follow a signal that nobody else takes care of.

@@ -1,0 +1,429 @@
+//! `agentproto aoi-lint`: what a command-line tool does in machine mode, held against AOI-CLI.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::agents::certify;
+use crate::cli::args::Global;
+use crate::cli::config::{self, AoiSeverity};
+use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
+use crate::exit;
+use agentproto_aoi::guess::{self, Asker, Said};
+use agentproto_aoi::model::{Check, Report, Verdict};
+use agentproto_aoi::probe::{self, Probe};
+use agentproto_aoi::render as aoi_lint;
+use agentproto_aoi::render::{Format, baseline};
+use agentproto_aoi::session::Options;
+use agentproto_aoi::{self as aoi, LintError, init, rules, run};
+use agentproto_manifest::fields::Mistake;
+use agentproto_text::closest_of;
+
+/// Looked for where neither a probe file nor a command is named.
+const USUAL_FILE: &str = "aoi-probe.yaml";
+/// A probe file is written by hand.
+const MOST_BYTES: u64 = 4 << 20;
+/// How long a tool may take to say what it is.
+const ASKING: Duration = Duration::from_secs(10);
+/// How many mistakes of a file are shown.
+const SHOWN: usize = 50;
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AoiLint {
+    #[command(subcommand)]
+    pub action: Option<Action>,
+    /// The probe file: what may be done with the tool [default: aoi-probe.yaml, if it is there]
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub probe: Option<PathBuf>,
+    /// A SHOULD that is broken fails
+    #[arg(long)]
+    pub strict: bool,
+    /// The seven assertions of the reference's linter, too, by its names
+    #[arg(long)]
+    pub compat: bool,
+    /// What makes the exit code 1; several with commas
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "fail",
+          value_parser = ["fail", "warn", "unproven"])]
+    pub fail_on: Vec<String>,
+    /// A report of before (JSON): what was broken there already is no news
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human",
+          value_parser = ["human", "json", "jsonl", "junit", "sarif", "markdown", "badge"])]
+    pub output: String,
+    /// Write every format into a directory
+    #[arg(long, value_name = "DIR")]
+    pub report_dir: Option<PathBuf>,
+    /// Only these checks, by number, or `advisory`; several with commas
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        conflicts_with = "selftest"
+    )]
+    pub check: Vec<String>,
+    /// Runs at a time [default: two per processor]
+    #[arg(long, short = 'j', value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Seconds that a run may take [default: 10, for discovery 30]
+    #[arg(long, value_name = "S")]
+    pub timeout: Option<f64>,
+    /// Judge the judge: every mutant and variant of the mock tool, kill rate and false findings
+    #[arg(long, conflicts_with_all = ["probe", "command", "baseline", "report_dir"])]
+    pub selftest: bool,
+    /// With --selftest: of a mutant its own check, everything only where that finds nothing
+    #[arg(long, requires = "selftest")]
+    pub quick: bool,
+    /// With --selftest: only this mutant or variant; several with commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
+    pub only: Vec<String>,
+    /// The tool and one command of it that may be run
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Action {
+    /// Write a first probe file, from what the tool says of itself
+    Init(Init),
+}
+
+#[derive(Args, Debug)]
+pub struct Init {
+    /// Where to write it [default: standard output]; a file that is there stays as it is
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// The words that start the tool
+    #[arg(last = true, value_name = "CMD", required = true)]
+    pub command: Vec<String>,
+}
+
+pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
+    signals::watch();
+    not_inside_itself()?;
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(io_failure)?;
+    if let Some(Action::Init(args)) = &args.action {
+        return tokio.block_on(unless_stopped(first_probe(args, out)))?;
+    }
+    if args.selftest {
+        let asked = crate::cli::agents::aoi_selftest::Asked {
+            command: "aoi-lint",
+            only: &args.only,
+            quick: args.quick,
+            output: &args.output,
+        };
+        return crate::cli::agents::aoi_selftest::run(&asked, global, &tokio, out);
+    }
+    let format: Format = args
+        .output
+        .parse()
+        .map_err(|()| Failure::new(exit::USAGE, "there is no such output format"))?;
+    if format.needs_proof() && !args.check.is_empty() {
+        let what = "a badge tells of every check, so there is none of a selection";
+        return Err(Failure::new(exit::USAGE, what).hint("leave out --check"));
+    }
+    let options = options(args, global)?;
+    let before = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let probe =
+        match named(args) {
+            Some(file) => read_probe(&file)?,
+            None if args.command.is_empty() => {
+                return Err(Failure::new(exit::USAGE, "there is nothing to look at").hint(
+                "agentproto aoi-lint --probe aoi-probe.yaml, or -- mytool search x --output \
+                 jsonl; `aoi-lint init -- mytool` writes a first probe file",
+            ));
+            }
+            None => {
+                let limit = options.discovery_limit.min(ASKING);
+                tokio.block_on(unless_stopped(guessed(&args.command, limit)))??
+            }
+        };
+    let file = probe.file.clone().unwrap_or_default();
+    let mut report = tokio
+        .block_on(aoi::lint(probe, options, &signals::STOP))
+        .map_err(|error| match error {
+            LintError::Misfit(mistakes) => mistaken(&file, &mistakes),
+            LintError::Setup(mistake) => mistaken(&file, &[mistake]).hint(
+                "nothing was looked at: run it by hand and mend it; it starts in an empty \
+                 directory, with the probe file's `env` and AOI_WORLD",
+            ),
+            other => not_linted(other),
+        })?;
+    let mut shown = aoi_lint::Options {
+        color: terminal::color(global),
+        unicode: terminal::unicode(),
+        width: terminal::width(),
+        ..aoi_lint::Options::default()
+    };
+    if let Some(before) = &before {
+        shown.fixed = baseline::apply(&mut report, before);
+    }
+    shown.ok = is_good(args, &report, before.as_ref());
+    if let Some(dir) = &args.report_dir {
+        let written = aoi_lint::write_all(&report, dir, &shown);
+        written.map_err(|error| Failure::new(exit::CANT_CREATE, error.to_string()))?;
+    }
+    if format.needs_proof() && aoi_lint::badge::badge(&report).is_none() {
+        let code = signals::interrupted().unwrap_or(exit::FINDINGS);
+        return Err(
+            Failure::new(code, "nothing was proven, so there is no badge")
+                .hint("--output human says why"),
+        );
+    }
+    // Asked before: a report that tells of the signal is not cut by it.
+    let interrupted = signals::interrupted();
+    aoi_lint::render(format, &report, &shown, out).map_err(io_failure)?;
+    if let Some(code) = interrupted {
+        return Ok(code);
+    }
+    Ok(match shown.ok {
+        true => exit::CLEAN,
+        false => exit::FINDINGS,
+    })
+}
+
+/// The linter may be a target of the linter, but not of that one in turn.
+fn not_inside_itself() -> Result<(), Failure> {
+    match run::depth() > 1 {
+        true => Err(Failure::new(
+            exit::USAGE,
+            "aoi-lint runs inside aoi-lint inside aoi-lint, and so on without an end",
+        )
+        .hint("the probe file of a linter names targets other than itself")),
+        false => Ok(()),
+    }
+}
+
+fn options(args: &AoiLint, global: &Global) -> Result<Options, Failure> {
+    let usual = Options::default();
+    let limit = args.timeout.map(certify::seconds).transpose()?;
+    Ok(Options {
+        strict: args.strict,
+        compat: args.compat,
+        jobs: args.jobs.unwrap_or(usual.jobs).max(1),
+        limit: limit.unwrap_or(usual.limit),
+        discovery_limit: limit.unwrap_or(usual.discovery_limit),
+        severities: severities(global)?,
+        only: checks(&args.check)?,
+    })
+}
+
+fn checks(names: &[String]) -> Result<Vec<Check>, Failure> {
+    let read = |name: &String| {
+        name.parse().map_err(|()| {
+            let message = format!("there is no check `{name}`");
+            Failure::new(exit::USAGE, message).hint("a number from 1 to 13, or `advisory`")
+        })
+    };
+    names.iter().map(read).collect()
+}
+
+/// `[aoi.severity]` of agentproto.toml.
+fn severities(global: &Global) -> Result<BTreeMap<String, Verdict>, Failure> {
+    let config = config::load(global)?;
+    let here = config.path.unwrap_or_else(|| config::FILE_NAME.into());
+    let mut weights = BTreeMap::new();
+    for (id, setting) in &config.aoi.severity {
+        let Some(rule) = rules::find(id) else {
+            let message = format!("{}: there is no rule `{id}`", here.display());
+            let failure = Failure::new(exit::CONFIG, message);
+            return Err(match closest_of(id, rules::all().map(|rule| rule.id)) {
+                Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+                None => failure.hint("`agentproto rules --kind aoi` lists them all"),
+            });
+        };
+        let verdict = match setting {
+            AoiSeverity::Fail => Verdict::Fail,
+            AoiSeverity::Warn => Verdict::Warn,
+        };
+        weights.insert(rule.id.to_owned(), verdict);
+    }
+    Ok(weights)
+}
+
+fn named(args: &AoiLint) -> Option<PathBuf> {
+    let usual = || {
+        let file = PathBuf::from(USUAL_FILE);
+        (args.command.is_empty() && file.is_file()).then_some(file)
+    };
+    args.probe.clone().or_else(usual)
+}
+
+fn read_probe(file: &Path) -> Result<Probe, Failure> {
+    let unread = |error: std::io::Error| {
+        let message = format!("{} cannot be read: {error}", file.display());
+        match error.kind() {
+            std::io::ErrorKind::InvalidData => Failure::new(exit::DATA, message),
+            _ => Failure::new(exit::NO_INPUT, message)
+                .hint("`agentproto aoi-lint init -- mytool` writes a first probe file"),
+        }
+    };
+    let mut text = String::new();
+    std::fs::File::open(file)
+        .and_then(|opened| opened.take(MOST_BYTES + 1).read_to_string(&mut text))
+        .map_err(unread)?;
+    if u64::try_from(text.len()).is_ok_and(|length| length > MOST_BYTES) {
+        let message = format!("{} is no probe file: more than 4 MiB", file.display());
+        return Err(Failure::new(exit::DATA, message));
+    }
+    let base = match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let base = std::path::absolute(base).map_err(io_failure)?;
+    let mut probe = probe::parse(&text, &base).map_err(|mistakes| mistaken(file, &mistakes))?;
+    let left = probe::unfinished(&text, &probe);
+    if !left.is_empty() {
+        return Err(mistaken(file, &left).hint(
+            "docs/aoi-lint.md shows a whole file; a command that cannot be run is left out",
+        ));
+    }
+    probe.file = Some(file.to_owned());
+    Ok(probe)
+}
+
+/// What is wrong with a probe file, place by place.
+fn mistaken(file: &Path, mistakes: &[Mistake]) -> Failure {
+    let mut lines: Vec<String> = mistakes
+        .iter()
+        .take(SHOWN)
+        .map(|m| format!("{}:{}:{}: {}", file.display(), m.line, m.column, m.message))
+        .collect();
+    if mistakes.len() > SHOWN {
+        lines.push(format!("and {} more", mistakes.len() - SHOWN));
+    }
+    Failure::new(exit::DATA, lines.join("\n"))
+        .hint("`agentproto schema --name aoi-probe` describes the format")
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(io_failure)
+}
+
+/// What is asked before there is anything to report on.
+async fn unless_stopped<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => Ok(done),
+        () = aoi::stopped(&signals::STOP) => {
+            let code = signals::interrupted().unwrap_or(exit::INTERRUPTED);
+            Err(Failure::new(code, "interrupted before anything was looked at"))
+        }
+    }
+}
+
+/// A probe for the command after `--`.
+async fn guessed(words: &[String], limit: Duration) -> Result<Probe, Failure> {
+    let base = here()?;
+    let tool = words
+        .get(..guess::tool_words(words, &base))
+        .unwrap_or(words);
+    let asker = Asker::new(tool, &base, limit).map_err(not_linted)?;
+    let said = Said {
+        capabilities: asker.capabilities().await,
+        help: String::new(),
+    };
+    Ok(guess::probe(words, &base, &said))
+}
+
+async fn first_probe(args: &Init, out: &mut dyn Write) -> Outcome {
+    let base = here()?;
+    let mut tool = args.command.clone();
+    for word in tool.iter_mut().skip(1) {
+        if !word.contains('/') && base.join(&*word).is_file() {
+            *word = format!("./{word}");
+        }
+    }
+    let asker = Asker::new(&tool, &base, ASKING).map_err(not_linted)?;
+    let said = Said {
+        capabilities: asker.capabilities().await,
+        help: asker.help(&[]).await,
+    };
+    let mut helps = Vec::new();
+    for (command, entry) in init::commands(&said).iter().take(30) {
+        // A tool that does not know `--help` would do what the command does.
+        let says = |key: &str| entry.as_ref()?.get(key)?.as_bool();
+        if says("read_only") == Some(true) {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            helps.push(init::Help {
+                command: command.clone(),
+                text: asker.help(&words).await,
+            });
+        }
+    }
+    let beside = match &args.write {
+        Some(file) => file.parent().is_none_or(|parent| parent == Path::new("")),
+        None => true,
+    };
+    if !beside {
+        for word in &mut tool {
+            if word.contains('/') && base.join(&*word).exists() {
+                *word = base.join(&*word).to_string_lossy().into_owned();
+            }
+        }
+    }
+    let text = init::write(&tool, &said, &helps);
+    let Some(file) = &args.write else {
+        out.write_all(text.as_bytes()).map_err(io_failure)?;
+        return Ok(exit::CLEAN);
+    };
+    let made = std::fs::File::create_new(file);
+    made.and_then(|mut made| made.write_all(text.as_bytes()))
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                let message = format!("{} is there already, and stays as it is", file.display());
+                Failure::new(exit::CANT_CREATE, message).hint(
+                    "name another file, or move this one away; without --write the text is printed",
+                )
+            }
+            _ => {
+                let message = format!("{} cannot be written: {error}", file.display());
+                Failure::new(exit::CANT_CREATE, message)
+            }
+        })?;
+    Ok(exit::CLEAN)
+}
+
+fn read_baseline(path: &Path) -> Result<Report, Failure> {
+    aoi_lint::load(path).map_err(|error| {
+        let code = match path.exists() {
+            true => exit::DATA,
+            false => exit::NO_INPUT,
+        };
+        Failure::new(code, error.to_string())
+            .hint("--baseline takes a report of --output json, or report.json of --report-dir")
+    })
+}
+
+fn is_good(args: &AoiLint, report: &Report, before: Option<&Report>) -> bool {
+    let asked = |what: &str| args.fail_on.iter().any(|word| word == what);
+    // Whatever else is asked for, a failure is one.
+    !(report.has_new_failures()
+        || asked("warn") && report.has_new_warnings()
+        || asked("unproven")
+            && (report.summary.pairs_proven == 0 || baseline::new_unproven(report, before)))
+}
+
+fn not_linted(error: LintError) -> Failure {
+    let message = error.to_string();
+    match error {
+        LintError::NoProgram(_) => Failure::new(exit::UNAVAILABLE, message).hint(
+            "the first word of the tool is a program on PATH, or a path (from the probe file \
+             where there is one)",
+        ),
+        LintError::NotExecutable(_) => {
+            Failure::new(exit::UNAVAILABLE, message).hint("chmod +x makes a script a program")
+        }
+        LintError::NotStarted(_) => Failure::new(exit::UNAVAILABLE, message)
+            .hint("a script begins with #! and the path of its interpreter"),
+        LintError::Misfit(_) | LintError::Setup(_) => Failure::new(exit::DATA, message),
+        LintError::Workplace(_) | LintError::Thread(_) => Failure::new(exit::CANT_CREATE, message),
+    }
+}

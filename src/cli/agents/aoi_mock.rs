@@ -1,0 +1,98 @@
+//! `agentproto mock aoi`: one run of the mock AOI tool.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::cli::agents::aoi_selftest;
+use crate::cli::agents::mock::Mock;
+use crate::cli::agents::mock::{Row, chosen};
+use crate::cli::args::Global;
+use crate::cli::{Failure, Outcome};
+use crate::exit;
+use agentproto_mock::aoi::{self, Play};
+use agentproto_mock::mutants::aoi as mutants;
+use agentproto_mock::variants::aoi as variants;
+use agentproto_report::event::Event;
+use agentproto_text::closest_of;
+
+/// The tool has no scenarios; readers of the list look for one.
+const ANY: &str = "default";
+
+pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
+    if args.selftest {
+        let asked = aoi_selftest::Asked {
+            command: "mock",
+            only: &args.only,
+            quick: args.quick,
+            output: &args.output,
+        };
+        return aoi_selftest::start(&asked, global, out);
+    }
+    let scenario = args.scenario.is_some().then_some("--scenario");
+    if let Some(flag) = args.model.given().or(scenario) {
+        let message = format!("`{flag}` is not for the mock AOI tool");
+        return Err(Failure::new(exit::USAGE, message).hint("agentproto mock aoi -- --help"));
+    }
+    let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
+    let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
+    let mutant = mutant.map(|id| {
+        let found = mutants::all().find(|mutant| mutant.id == id);
+        found.ok_or_else(|| unknown("mutant", &id, mutants::all().map(|mutant| mutant.id)))
+    });
+    let variant = variant.map(|name| {
+        let found = variants::VARIANTS
+            .iter()
+            .find(|variant| variant.name == name);
+        let names = variants::VARIANTS.iter().map(|variant| variant.name);
+        found.ok_or_else(|| unknown("variant", &name, names))
+    });
+    let words = args.args.iter();
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    Ok(aoi::run(Play {
+        args: words.collect(),
+        state: args.state.clone(),
+        mutant: mutant.transpose()?,
+        variant: variant.transpose()?,
+    }))
+}
+
+/// Its part of the list.
+pub fn rows() -> impl Iterator<Item = Row> {
+    let variants = variants::VARIANTS.iter().map(|variant| Row {
+        event: Event::Variant,
+        fields: json!({
+            "id": format!("aoi/{}", variant.name),
+            "mock": "aoi",
+            "name": variant.name,
+            "what": variant.what,
+            "warns": (!variant.warns.is_empty()).then(|| variant.warns.join(", ")),
+            "scenario": ANY,
+        }),
+        cells: ["aoi", variant.name, variant.what].map(str::to_owned),
+    });
+    let mutants = mutants::all().map(|mutant| Row {
+        event: Event::Mutant,
+        fields: json!({
+            "mock": "aoi",
+            "id": mutant.id,
+            "requirement": mutant.rule,
+            "check": mutant.check(),
+            "verdict": mutant.verdict.as_str(),
+            "wrong": mutant.wrong,
+            "shows": mutant.shows,
+            "scenario": ANY,
+        }),
+        cells: [mutant.id, mutant.rule, mutant.wrong].map(str::to_owned),
+    });
+    variants.chain(mutants)
+}
+
+fn unknown(what: &str, name: &str, known: impl Iterator<Item = &'static str>) -> Failure {
+    let message = format!("the aoi mock has no {what} `{name}`");
+    let failure = Failure::new(exit::USAGE, message);
+    match closest_of(name, known) {
+        Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+        None => failure.hint("`agentproto mock --list` names them all"),
+    }
+}

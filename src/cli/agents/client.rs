@@ -1,0 +1,349 @@
+//! The daemon, as our own commands reach it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::Value;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+use crate::cli::Failure;
+use crate::exit;
+use agentproto_runtime::Fault;
+use agentproto_runtime::home::Home;
+
+/// For one answer; a kill lets the agent go politely first.
+const ANSWER: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(5);
+/// A stream says something at least every 25 s.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Of one line of a stream.
+const LONGEST_LINE: u64 = 16 << 20;
+
+/// Which host.
+#[derive(Args, Debug)]
+pub struct Which {
+    /// A host elsewhere [default: the one that serves $AGENTPROTO_HOME]
+    #[arg(long, value_name = "URL", requires = "token_file")]
+    pub url: Option<String>,
+    /// File with the token of that host
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// Where a running host is, as `serve` writes it down.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Runtime {
+    pub url: String,
+    pub pid: u32,
+    pub token: String,
+    /// The certificate that it shows, where it has one of its own.
+    #[serde(default)]
+    cert: Option<PathBuf>,
+}
+
+impl Runtime {
+    /// `None` where no host has written it; a file of something else is none, either.
+    pub fn read(home: &Home) -> Result<Option<Runtime>, Fault> {
+        let bytes = home.read(crate::cli::agents::serve::RUNTIME)?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+}
+
+/// Talks to one host.
+#[derive(Clone)]
+pub struct Client {
+    agent: ureq::Agent,
+    base: String,
+    token: String,
+}
+
+impl Client {
+    pub fn new(which: &Which) -> Result<Client, Failure> {
+        let (url, token, cert) = match (&which.url, &which.token_file) {
+            (Some(url), Some(file)) => (url.clone(), token_in(file)?, None),
+            _ => {
+                let home = Home::from_env()?;
+                let found = Runtime::read(&home)?;
+                let found = found.ok_or_else(|| no_host("no host serves", &home))?;
+                (found.url, found.token, found.cert)
+            }
+        };
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // What stands in the environment is for the way out, not for this machine.
+            .proxy(None)
+            .max_redirects(0)
+            .user_agent(concat!("agentproto/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(ANSWER))
+            .timeout_per_read(Some(SILENCE));
+        let roots = match cert {
+            Some(cert) => RootCerts::Specific(Arc::new(certificates(&cert)?)),
+            None => RootCerts::PlatformVerifier,
+        };
+        config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
+        Ok(Client {
+            agent: config.build().into(),
+            base: url.trim_end_matches('/').to_owned(),
+            token,
+        })
+    }
+
+    fn bearer(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
+    pub fn get(&self, path: &str) -> Result<Value, Failure> {
+        let asked = self
+            .agent
+            .get(format!("{}{path}", self.base))
+            .header("Authorization", self.bearer())
+            .call();
+        self.answer(asked)
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        let asked = self
+            .agent
+            .post(format!("{}{path}", self.base))
+            .header("Authorization", self.bearer())
+            .header("Content-Type", "application/json")
+            .send(body.to_string());
+        self.answer(asked)
+    }
+
+    fn answer(
+        &self,
+        asked: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Result<Value, Failure> {
+        let mut answer = asked.map_err(|error| self.gone(&error.to_string()))?;
+        let status = answer.status().as_u16();
+        let text = answer
+            .body_mut()
+            .with_config()
+            .limit(u64::MAX)
+            .read_to_string();
+        let text = text.map_err(|error| self.gone(&error.to_string()))?;
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        match status {
+            200..=299 => Ok(value),
+            status => Err(refused(status, &value)),
+        }
+    }
+
+    fn gone(&self, why: &str) -> Failure {
+        Failure::new(
+            exit::UNAVAILABLE,
+            format!("the host at {} does not answer: {why}", self.base),
+        )
+        .typed("host_unavailable")
+        .hint("start one with `agentproto serve`")
+    }
+
+    /// Follows a session: after an item that is known, or from `start` or `now` on.
+    pub fn stream(&self, id: &str, after: Option<&str>, from: &str) -> Result<Frames, Failure> {
+        let mut asked = self
+            .agent
+            .get(format!(
+                "{}/sessions/{}/stream?from={from}",
+                self.base,
+                escaped(id)
+            ))
+            .header("Authorization", self.bearer())
+            .header("Accept", "text/event-stream");
+        if let Some(after) = after {
+            asked = asked.header("Last-Event-ID", after);
+        }
+        let mut answer = asked
+            .call()
+            .map_err(|error| self.gone(&error.to_string()))?;
+        let status = answer.status().as_u16();
+        if status != 200 {
+            let text = answer.body_mut().read_to_string().unwrap_or_default();
+            return Err(refused(
+                status,
+                &serde_json::from_str(&text).unwrap_or_default(),
+            ));
+        }
+        let reader = answer.into_body().into_reader();
+        Ok(Frames {
+            lines: Box::new(BufReader::new(reader)),
+        })
+    }
+}
+
+fn token_in(file: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::new(exit::NO_INPUT, format!("`{}`: {error}", file.display()))
+            .hint("it holds the token, or is the host's `runtime.json`")
+    })?;
+    let whole = serde_json::from_str::<Runtime>(&text).map(|runtime| runtime.token);
+    Ok(whole.unwrap_or_else(|_| text.trim().to_owned()))
+}
+
+fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::new(exit::NO_INPUT, format!("`{}`: {error}", file.display())))?;
+    let items = parse_pem(&bytes).filter_map(Result::ok);
+    Ok(items
+        .filter_map(|item| match item {
+            PemItem::Certificate(cert) => Some(cert),
+            _ => None,
+        })
+        .collect())
+}
+
+fn no_host(what: &str, home: &Home) -> Failure {
+    let what = format!("{what} `{}`", home.root().display());
+    Failure::new(exit::UNAVAILABLE, what)
+        .typed("no_host")
+        .hint("start one with `agentproto serve`")
+}
+
+/// A refusal of the host, as a failure of ours; its own code and hint come along.
+fn refused(status: u16, body: &Value) -> Failure {
+    let error = &body["error"];
+    let message = match error["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => format!("the host answered with status {status}"),
+    };
+    let code = match status {
+        400 => exit::USAGE,
+        401 | 403 => exit::NO_PERMISSION,
+        404 => exit::NO_INPUT,
+        409 | 429 | 503 => exit::TEMPORARY,
+        422 => exit::DATA,
+        _ => exit::UNAVAILABLE,
+    };
+    let failure = Failure::new(code, message);
+    match error["hint"].as_str() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// As one part of a path.
+pub fn escaped(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
+    text.bytes()
+        .map(|b| match plain(b) {
+            true => char::from(b).to_string(),
+            false => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+/// One server-sent event; types that nobody knows are the reader's to skip (A46-SSE-05).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Frame {
+    pub id: Option<String>,
+    pub event: String,
+    pub data: Value,
+}
+
+pub struct Frames {
+    lines: Box<dyn BufRead + Send>,
+}
+
+impl Frames {
+    /// The next one with data; `None` where the stream breaks off.
+    pub fn next(&mut self) -> Option<Frame> {
+        let mut frame = Frame::default();
+        let mut data = String::new();
+        loop {
+            let line = self.line()?;
+            let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match name {
+                "" if line.is_empty() => {
+                    if !data.is_empty() {
+                        frame.data = serde_json::from_str(&data).unwrap_or_default();
+                        return Some(frame);
+                    }
+                    frame = Frame::default();
+                }
+                "id" => frame.id = Some(value.to_owned()),
+                "event" => frame.event = value.to_owned(),
+                "data" => {
+                    if !data.is_empty() {
+                        data.push('\n');
+                    }
+                    data.push_str(value);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn line(&mut self) -> Option<String> {
+        use std::io::Read;
+        let mut line = Vec::new();
+        let read = self
+            .lines
+            .by_ref()
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut line);
+        if read.ok()? == 0 || line.pop() != Some(b'\n') {
+            return None;
+        }
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        Some(String::from_utf8_lossy(&line).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn frames(text: &'static str) -> Vec<Frame> {
+        let mut frames = Frames {
+            lines: Box::new(text.as_bytes()),
+        };
+        std::iter::from_fn(|| frames.next()).collect()
+    }
+
+    // A46-SSE-05, A46-MODEL-12.
+    #[test]
+    fn frames_of_any_host() {
+        let got = frames(
+            "retry: 5\n\n: comment\n\nid: 1-2\nevent: line\ndata: {\"line\":\"a\",\"new\":1}\n\n\
+             event:odd\r\ndata:{\ndata: \"x\": 2}\r\n\r\nodd: x\ndata: 3\n\ndata: cut",
+        );
+        assert_eq!(got.len(), 3, "{got:?}");
+        assert_eq!(got[0].id.as_deref(), Some("1-2"));
+        assert_eq!(got[0].data["line"], "a");
+        assert_eq!(
+            (got[1].event.as_str(), &got[1].data),
+            ("odd", &json!({ "x": 2 }))
+        );
+        assert_eq!((got[2].event.as_str(), &got[2].data), ("", &json!(3)));
+    }
+
+    #[test]
+    fn refusals_of_a_host_keep_its_words() {
+        let failure = refused(
+            409,
+            &json!({ "error": { "code": "session_busy", "message": "busy", "hint": "wait" } }),
+        );
+        assert_eq!(
+            (failure.code, failure.message.as_str()),
+            (exit::TEMPORARY, "busy")
+        );
+        assert_eq!(failure.hint.as_deref(), Some("wait"));
+        let odd = refused(502, &Value::Null);
+        assert!(odd.message.contains("502") && odd.code == exit::UNAVAILABLE);
+    }
+
+    #[test]
+    fn ids_are_one_part_of_a_path() {
+        assert_eq!(escaped("a/b?c d"), "a%2Fb%3Fc%20d");
+        assert_eq!(escaped("toolu_1-x"), "toolu_1-x");
+    }
+}

@@ -1,0 +1,158 @@
+//! What a command declares of its events: which of them it emits, and their shapes. Debug builds,
+//! and with them all tests that start this program, hold every line against it.
+
+use std::collections::BTreeMap;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+
+use crate::cli::machine::catalogue::{self, Entry};
+use crate::cli::machine::stream::{Check, kind};
+use agentproto_report::event::Event;
+
+pub struct Contract {
+    entry: &'static Entry,
+    schema: Value,
+    /// Made when the first event of its type comes.
+    shapes: BTreeMap<&'static str, Option<Validator>>,
+}
+
+impl Contract {
+    /// `None` for what is no command with machine mode.
+    pub fn of(command: &str) -> Option<Contract> {
+        Some(Contract {
+            entry: catalogue::find(command)?,
+            schema: serde_json::from_str(agentproto_schemas::EVENTS).ok()?,
+            shapes: BTreeMap::new(),
+        })
+    }
+
+    /// The check of a command's stream.
+    pub fn check(command: &str) -> Option<Check> {
+        let mut contract = Contract::of(command)?;
+        Some(Box::new(move |line| contract.breach(line)))
+    }
+
+    /// What is wrong with a line.
+    pub fn breach(&mut self, line: &[u8]) -> Option<String> {
+        let name = kind(line);
+        let command = self.entry.name;
+        let Some(event) = Event::ALL.iter().find(|event| event.as_str() == name) else {
+            return Some(format!("`{command}` emits a line whose type is `{name}`"));
+        };
+        if !self.entry.all_events().any(|declared| declared == *event) {
+            let told = format!("`{command}` emits `{name}`, which it does not declare");
+            return Some(told);
+        }
+        let Ok(value) = serde_json::from_slice::<Value>(line) else {
+            return Some(format!("`{command}` emits a `{name}` that is no JSON"));
+        };
+        if *event == Event::Meta && value["command"] != command {
+            let said = &value["command"];
+            return Some(format!("`{command}` calls itself {said}"));
+        }
+        let schema = &self.schema;
+        let shape = self.shapes.entry(event.as_str());
+        let shape = shape.or_insert_with(|| validator(schema, event.as_str()));
+        match shape {
+            None => Some(format!("`{name}` has no shape that can be read")),
+            Some(shape) => {
+                let wrong = shape.iter_errors(&value).next()?;
+                let place = wrong.instance_path();
+                Some(format!(
+                    "`{command}` emits a bad `{name}`: {place}: {wrong}"
+                ))
+            }
+        }
+    }
+}
+
+/// Of one definition, with those that it refers to: all of them would take longer than most
+/// commands.
+fn validator(schema: &Value, name: &str) -> Option<Validator> {
+    let all = schema.get("$defs")?;
+    let mut defs = Map::new();
+    let mut pending = vec![name.to_owned()];
+    while let Some(name) = pending.pop() {
+        if defs.contains_key(&name) {
+            continue;
+        }
+        let shape = all.get(&name)?.clone();
+        references(&shape, &mut pending);
+        defs.insert(name, shape);
+    }
+    let part =
+        json!({ "$schema": schema["$schema"], "$ref": format!("#/$defs/{name}"), "$defs": defs });
+    jsonschema::validator_for(&part).ok()
+}
+
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let name = value
+                    .as_str()
+                    .and_then(|text| text.strip_prefix("#/$defs/"));
+                match name.filter(|_| key == "$ref") {
+                    Some(name) => found.push(name.to_owned()),
+                    None => references(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breach(command: &str, line: &str) -> Option<String> {
+        Contract::of(command)
+            .expect("a command")
+            .breach(line.as_bytes())
+    }
+
+    /// AOI-17-01, AOI-18.2-04.
+    #[test]
+    fn a_line_that_is_not_as_declared_is_told() {
+        let workspace = r#"{"type":"workspace","slug":"a","path":"/a","addedAt":"","updatedAt":"","active":true}"#;
+        assert_eq!(breach("workspace list", workspace), None);
+        for (command, line, told) in [
+            ("rules", workspace, "does not declare"),
+            ("rules", r#"{"type":"ruel"}"#, "type is `ruel`"),
+            ("rules", "prose\n", "type is ``"),
+            (
+                "workspace list",
+                r#"{"type":"workspace","slug":7}"#,
+                "bad `workspace`",
+            ),
+            ("rules", r#"{"type":"aoi:summary"}"#, "bad `aoi:summary`"),
+            (
+                "rules",
+                r#"{"type":"aoi:meta","command":"lint"}"#,
+                "calls itself \"lint\"",
+            ),
+        ] {
+            let found = breach(command, line).unwrap_or_else(|| panic!("{line} passes"));
+            assert!(found.contains(told), "{found}");
+        }
+    }
+
+    /// Nothing is held against a shape that cannot be read.
+    #[test]
+    fn every_event_that_is_declared_has_a_shape() {
+        let schema: Value = serde_json::from_str(agentproto_schemas::EVENTS).expect("JSON");
+        for event in Event::ALL {
+            let shape = validator(&schema, event.as_str());
+            let shape = shape.unwrap_or_else(|| panic!("{event:?} has no shape"));
+            assert!(!shape.is_valid(&Value::Null), "{event:?} takes anything");
+            let declared = catalogue::ENTRIES
+                .iter()
+                .any(|entry| entry.all_events().any(|one| one == *event));
+            assert!(declared, "{event:?} is of no command");
+        }
+        assert!(validator(&schema, "nonsense").is_none());
+    }
+}

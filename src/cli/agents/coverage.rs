@@ -1,0 +1,317 @@
+//! `agentproto coverage`: statement × what decides it: rules of the linters, cases and monitors of
+//! the suites.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::cli::machine::page::Page;
+use crate::cli::{Failure, Outcome, io_failure};
+use crate::exit;
+use agentproto_lint::registry;
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_suites::{Statement, register};
+
+#[derive(clap::Args, Debug)]
+pub struct Coverage {
+    /// Only statements of this text or suite, for example `AIP-45` or `acp`
+    #[arg(long, value_name = "SPEC")]
+    pub spec: Option<String>,
+    /// Only statements that nothing decides yet
+    #[arg(long)]
+    pub gaps: bool,
+    #[command(flatten)]
+    pub page: Page,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+/// A statement with everything that decides it.
+struct Row {
+    id: String,
+    spec: String,
+    section: String,
+    level: &'static str,
+    binds: &'static str,
+    text: String,
+    by: BTreeSet<String>,
+    /// Tests of this project that decide it for our own programs, as the register names them.
+    tests: BTreeSet<String>,
+    /// What the register says of a statement that nothing of ours decides: why, or which tests.
+    noted: &'static str,
+}
+
+/// What the suites decide, by id of the register; and their own statements.
+#[derive(Default)]
+struct Suites {
+    names: Vec<&'static str>,
+    deciders: BTreeMap<String, BTreeSet<String>>,
+    rows: Vec<Row>,
+}
+
+fn suites() -> Suites {
+    use agentproto_harness::suite;
+    let mut all = Suites::default();
+    for name in suite::names() {
+        let Some(Ok(suite)) = suite::built_in(name) else {
+            continue;
+        };
+        all.names.push(name);
+        for requirement in &suite.requirements {
+            let id = &requirement.id;
+            let mut by = BTreeSet::new();
+            if suite.cases.iter().any(|case| case.decides.contains(id)) {
+                by.insert(format!("case:{name}/{id}"));
+            }
+            if !requirement.watched.is_empty() {
+                by.insert(format!("monitor:{name}/{id}"));
+            }
+            for other in requirement.register.iter().chain([id]) {
+                let deciders = all.deciders.entry(other.clone()).or_default();
+                deciders.extend(by.iter().cloned());
+            }
+            all.rows.push(Row {
+                id: id.clone(),
+                spec: name.to_owned(),
+                section: requirement.section.clone(),
+                level: requirement.level.as_str(),
+                binds: "agent",
+                text: requirement.statement.clone(),
+                by,
+                tests: BTreeSet::new(),
+                noted: "",
+            });
+        }
+    }
+    all
+}
+
+/// `case:SUITE` and `case:SUITE/ID` of the register, where there is such a case.
+fn named_cases(statement: &Statement, suites: &Suites) -> BTreeSet<String> {
+    if statement.proposed.starts_with("n/d") {
+        return BTreeSet::new();
+    }
+    let mut found = BTreeSet::new();
+    for proposed in statement.proposed.split(", ") {
+        let Some(name) = proposed.strip_prefix("case:") else {
+            continue;
+        };
+        let name = name.split(' ').next().unwrap_or_default();
+        match name.split_once('/') {
+            Some((suite, id)) => {
+                let rows = suites.rows.iter();
+                let mut rows = rows.filter(|row| row.spec == suite && row.id == id);
+                found.extend(rows.next().into_iter().flat_map(|row| row.by.clone()));
+            }
+            None if suites.names.contains(&name) => {
+                found.insert(format!("case:{name}"));
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+fn rows() -> Vec<Row> {
+    let mut deciders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for rule in registry::rules() {
+        for id in rule.decides {
+            let by = deciders.entry(id).or_default();
+            by.insert(format!("rule:{}", rule.slug));
+        }
+    }
+    for rule in agentproto_aoi::rules::all() {
+        for id in rule.register {
+            let by = deciders.entry(id).or_default();
+            by.insert(format!("check:{}", rule.id));
+        }
+    }
+    let suites = suites();
+    let of_register = register().map(|statement| {
+        let mut by = deciders.get(statement.id).cloned().unwrap_or_default();
+        by.extend(
+            suites
+                .deciders
+                .get(statement.id)
+                .cloned()
+                .unwrap_or_default(),
+        );
+        by.extend(named_cases(&statement, &suites));
+        // The whole suite is no news where one of its cases is named.
+        let parts: Vec<String> = by.iter().cloned().collect();
+        by.retain(|whole| {
+            !parts
+                .iter()
+                .any(|part| part.starts_with(&format!("{whole}/")))
+        });
+        Row {
+            id: statement.id.to_owned(),
+            spec: statement.spec.to_owned(),
+            section: statement.section.to_owned(),
+            level: statement.level,
+            binds: statement.binds,
+            text: statement.text.to_owned(),
+            noted: match by.is_empty() && statement.tests().next().is_none() {
+                true => statement.proposed,
+                false => "",
+            },
+            by,
+            tests: statement.tests().collect(),
+        }
+    });
+    let mut rows: Vec<Row> = of_register.collect();
+    let known: BTreeSet<String> = rows.iter().map(|row| row.id.clone()).collect();
+    let own = suites.rows.into_iter();
+    rows.extend(own.filter(|row| !known.contains(&row.id)));
+    rows
+}
+
+pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
+    let started = Instant::now();
+    let mut rows = rows();
+    if let Some(spec) = &args.spec
+        && !rows.iter().any(|row| row.spec == *spec)
+    {
+        let mut specs: Vec<&str> = rows.iter().map(|row| row.spec.as_str()).collect();
+        specs.dedup();
+        return Err(
+            Failure::new(exit::USAGE, format!("the register has no text `{spec}`"))
+                .hint(specs.join(", ")),
+        );
+    }
+    rows.retain(|row| args.spec.as_deref().is_none_or(|spec| row.spec == spec));
+    rows.retain(|row| !args.gaps || row.by.is_empty());
+    let list = format!("coverage {:?} {}", args.spec, args.gaps);
+    let cut = args.page.keep(&list, &mut rows)?;
+    match args.output.as_str() {
+        "human" => human(&rows, out).map_err(io_failure)?,
+        "json" => {
+            let list: Vec<_> = rows.iter().map(record).collect();
+            let mut value = object(json!({
+                "schema": "agentproto.coverage/v1",
+                "requirements": list,
+            }));
+            value.extend(args.page.told(&cut));
+            let value = Value::Object(value);
+            writeln!(out, "{value:#}").map_err(io_failure)?;
+        }
+        _ => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("coverage").map_err(io_failure)?;
+            for row in &rows {
+                emitter
+                    .event(Event::Requirement, &record(row))
+                    .map_err(io_failure)?;
+            }
+            emitter
+                .summary(true, started.elapsed(), cut.fields())
+                .map_err(io_failure)?;
+        }
+    }
+    Ok(exit::CLEAN)
+}
+
+/// The ids of all statements.
+pub(super) fn ids() -> Vec<String> {
+    rows().into_iter().map(|row| row.id).collect()
+}
+
+/// Whether the register has this statement.
+pub(super) fn is_statement(name: &str) -> bool {
+    register().any(|statement| statement.id.eq_ignore_ascii_case(name))
+}
+
+/// A statement of the register with what decides it; `false` where there is none of that name.
+pub(super) fn explain(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+    let Some(statement) = register().find(|s| s.id.eq_ignore_ascii_case(name)) else {
+        return Ok(false);
+    };
+    let Some(row) = rows().into_iter().find(|row| row.id == statement.id) else {
+        return Ok(false);
+    };
+    let mut page = format!(
+        "# {}\n\n{} · {}, {} · binds: {}\n\n{}.\n\n## What decides it\n\n",
+        row.id,
+        row.level,
+        row.spec,
+        row.section,
+        row.binds,
+        row.text.trim_end_matches('.'),
+    );
+    for by in &row.by {
+        page.push_str(&format!("- {by}\n"));
+    }
+    if row.by.is_empty() {
+        page.push_str(&format!(
+            "No rule, case or monitor; the register says: {}\n",
+            row.noted
+        ));
+    }
+    let written = match output {
+        "json" => {
+            let mut record = record(&row);
+            record.insert("markdown".to_owned(), page.into());
+            writeln!(out, "{:#}", serde_json::Value::Object(record))
+        }
+        "jsonl" => {
+            let page = std::iter::once((row.id.as_str(), page));
+            agentproto_report::aoi::pages_jsonl(page, out)
+        }
+        _ => out.write_all(page.as_bytes()),
+    };
+    written.map_err(io_failure)?;
+    Ok(true)
+}
+
+fn record(row: &Row) -> Fields {
+    let mut fields = object(json!({
+        "id": row.id,
+        "spec": row.spec,
+        "section": row.section,
+        "level": row.level,
+        "binds": row.binds,
+        "statement": row.text,
+        "decided_by": row.by,
+        "tested_by": row.tests,
+    }));
+    if !row.noted.is_empty() {
+        fields.insert("noted".to_owned(), row.noted.into());
+    }
+    fields
+}
+
+fn human(rows: &[Row], out: &mut dyn Write) -> std::io::Result<()> {
+    let mut heading = ("", "");
+    for row in rows {
+        if (row.spec.as_str(), row.section.as_str()) != heading {
+            heading = (&row.spec, &row.section);
+            writeln!(out, "\n{} · {}", row.spec, row.section)?;
+        }
+        let by: Vec<&str> = row.by.iter().map(String::as_str).collect();
+        let by = match (by.is_empty(), row.noted) {
+            (true, "") => "by -".to_owned(),
+            (true, noted) => format!("by none of these; the register: {noted}"),
+            (false, _) => format!("by {}", by.join(", ")),
+        };
+        let tests: Vec<&str> = row.tests.iter().map(String::as_str).collect();
+        let tests = match tests.is_empty() {
+            true => String::new(),
+            false => format!("; for our own by {}", tests.join(", ")),
+        };
+        writeln!(
+            out,
+            "  {:<16} {:<6} {}\n  {:<16}        {by}{tests}",
+            row.id, row.level, row.text, ""
+        )?;
+    }
+    let decided = rows.iter().filter(|row| !row.by.is_empty()).count();
+    writeln!(
+        out,
+        "\n{decided} of {} statements are decided by rules, cases and monitors of this binary",
+        rows.len()
+    )
+}

@@ -1,0 +1,52 @@
+//! The exit codes of refusals.
+
+use crate::exit::*;
+use agentproto_runtime::Code;
+use agentproto_sandbox::policy::Refusal;
+
+/// The exit code of a command that ends with a refusal of the runtime.
+pub fn of(code: Code) -> u8 {
+    match code {
+        Code::ProtocolUnknown
+        | Code::Sha256Mismatch
+        | Code::CapabilityMismatch
+        | Code::SandboxRefUnresolvable
+        | Code::ManifestInvalid
+        | Code::AuditBroken => DATA,
+        Code::InstallFailed
+        | Code::VersionMismatch
+        | Code::SetupFailed
+        | Code::SandboxUnenforceable
+        | Code::SandboxUnsupportedProvider
+        | Code::AgentExited
+        | Code::ProgramNotFound
+        | Code::SpawnFailed
+        | Code::ProtocolViolation
+        | Code::SessionClosed
+        | Code::AdapterUnavailable => UNAVAILABLE,
+        Code::SetupRequired => CONFIG,
+        Code::AuthRequired | Code::SandboxReadOnly | Code::SecretUnavailable => NO_PERMISSION,
+        Code::ModeUnknown
+        | Code::OptionUnknown
+        | Code::OptionInvalid
+        | Code::ContinuationUnsupported
+        | Code::TurnsSpent
+        | Code::SessionUnknown => USAGE,
+        Code::HandshakeTimeout | Code::TurnTimeout | Code::SessionBusy => TEMPORARY,
+        Code::TargetUnknown | Code::ManifestUnreadable => NO_INPUT,
+        Code::TurnFailed | Code::Declined => FINDINGS,
+        Code::StateUnwritable => CANT_CREATE,
+    }
+}
+
+/// The exit code of a command whose sandbox cannot be read or is refused.
+pub fn of_refusal(refusal: &Refusal) -> u8 {
+    match refusal {
+        Refusal::Unread { .. } => NO_INPUT,
+        Refusal::Invalid { .. } | Refusal::RefUnresolvable { .. } | Refusal::Widens { .. } => DATA,
+        Refusal::ReadOnly { .. } => NO_PERMISSION,
+        Refusal::UnsupportedProvider { .. }
+        | Refusal::ProgramNotFound { .. }
+        | Refusal::ProgramUnreadable(_) => UNAVAILABLE,
+    }
+}

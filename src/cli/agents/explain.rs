@@ -1,0 +1,81 @@
+//! What `explain` knows besides the rules of `lint`: rules of `aoi-lint`, statements of the suites
+//! and of the register.
+
+use std::io::Write;
+
+use super::coverage;
+use crate::cli::args::Explain;
+use crate::cli::{Failure, Outcome, io_failure};
+use crate::exit;
+use agentproto_text::closest_of;
+
+/// A rule of `aoi-lint`, where the name looks like one.
+pub fn tool_rule(args: &Explain, out: &mut dyn Write) -> Option<Outcome> {
+    let name = args.rule.trim();
+    let is_rule = name.to_ascii_uppercase().starts_with("AOI-") && !coverage::is_statement(name);
+    is_rule.then(|| aoi(args, out))
+}
+
+/// A statement of a suite or of the register; `false` where there is none of that name.
+pub fn any_statement(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+    Ok(statement(name, output, out)? || coverage::explain(name, output, out)?)
+}
+
+/// A statement of the suites; `false` where there is none of that name.
+fn statement(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+    use crate::cli::agents::statement as docs;
+    use crate::cli::agents::statement::Page;
+    use agentproto_harness::suite;
+    let suites = suite::names().filter_map(|name| suite::built_in(name)?.ok());
+    let suites: Vec<suite::Suite> = suites.collect();
+    let mut pages: Vec<Page> = Vec::new();
+    for suite in &suites {
+        let of_case = suite.cases.iter().filter(|case| case.id == name);
+        let of_case: Vec<&String> = of_case.flat_map(|case| &case.decides).collect();
+        for requirement in &suite.requirements {
+            if requirement.id.eq_ignore_ascii_case(name) || of_case.contains(&&requirement.id) {
+                pages.push(Page { suite, requirement });
+            }
+        }
+    }
+    if pages.is_empty() {
+        return Ok(false);
+    }
+    docs::explain(&pages, output, out).map_err(io_failure)?;
+    Ok(true)
+}
+
+/// The statement that was meant.
+pub fn closest_statement(name: &str) -> Option<String> {
+    // Its neighbours first: the ids of one chapter differ in two digits.
+    let chapter = name.rsplit_once('-').map_or(name, |(chapter, _)| chapter);
+    let chapter = chapter.to_uppercase();
+    let (near, far): (Vec<String>, Vec<String>) = coverage::ids()
+        .into_iter()
+        .partition(|id| id.starts_with(&chapter));
+    let parts = near.chunks(near.len().max(1)).chain(far.chunks(500));
+    let mut found = parts.filter_map(|ids| closest_of(name, ids.iter().map(String::as_str)));
+    found.next().map(str::to_owned)
+}
+
+/// A rule of `aoi-lint`.
+fn aoi(args: &Explain, out: &mut dyn Write) -> Outcome {
+    use agentproto_aoi::render::docs;
+    use agentproto_aoi::rules;
+    let name = args.rule.trim();
+    let Some(rule) = rules::find(name) else {
+        let failure = Failure::new(exit::USAGE, format!("there is no rule `{name}`"));
+        let names = rules::all().map(|rule| rule.id);
+        return Err(match closest_of(name, names) {
+            Some(id) => failure.hint(format!("did you mean `{id}`?")),
+            None => failure.hint("`agentproto rules --kind aoi` lists them all"),
+        });
+    };
+    match args.output.as_str() {
+        "json" => docs::explain_json(rule, out),
+        "jsonl" => docs::explain_jsonl(rule, out),
+        _ => docs::explain_human(rule, out),
+    }
+    .map_err(io_failure)?;
+    Ok(exit::CLEAN)
+}

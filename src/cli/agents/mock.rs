@@ -1,0 +1,302 @@
+//! `agentproto mock`: runs a mock agent on stdio, or lists what there is.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::cli::agents::mistakes::misread;
+use crate::cli::agents::{aoi_mock, model};
+use clap::Args;
+
+use crate::cli::args::Global;
+use crate::cli::machine::page::Page;
+use crate::cli::{Failure, Outcome, io_failure};
+use crate::exit;
+use agentproto_mock::mutants::{self, Mutant};
+use agentproto_mock::scenario::{self, Embedded, Scenario};
+use agentproto_mock::variants::{self, Variant};
+use agentproto_mock::{self as mock, Kind, Play};
+use agentproto_report::aoi::{Emitter, Fields, object};
+use agentproto_report::event::Event;
+use agentproto_text::closest_of;
+
+#[derive(Args, Debug)]
+pub struct Mock {
+    /// Which protocol it speaks; `llm` is the model behind an agent, on a loopback address
+    #[arg(value_parser = ["acp", "acp-v2", "mcp", "repl", "llm", "aoi"], required_unless_present = "list")]
+    pub kind: Option<String>,
+    /// What it does: a name of `--list`, or a YAML file [default: default]
+    #[arg(long, value_name = "FILE|NAME")]
+    pub scenario: Option<String>,
+    /// The one thing that is wrong
+    #[arg(long, value_name = "ID")]
+    pub mutant: Option<String>,
+    /// Another look, as correct as the usual one
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+    /// Directory in which sessions outlive the process [default: $MOCK_STATE_DIR, or none]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    #[command(flatten)]
+    pub model: crate::cli::agents::model::Model,
+    /// List scenarios, variants and mutants
+    #[arg(long)]
+    pub list: bool,
+    #[command(flatten)]
+    pub page: Page,
+    /// With `aoi`: judge the judge, as `aoi-lint --selftest` does
+    #[arg(long, conflicts_with_all = ["list", "mutant", "variant", "state", "scenario"])]
+    pub selftest: bool,
+    /// With --selftest: of a mutant its own check, everything only where that finds nothing
+    #[arg(long, requires = "selftest")]
+    pub quick: bool,
+    /// With --selftest: only this mutant or variant; several with commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
+    pub only: Vec<String>,
+    /// Output format of the list, and of the selftest
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+    /// Arguments of the agent itself, which the scenario can show
+    #[arg(last = true, value_name = "ARG")]
+    pub args: Vec<std::ffi::OsString>,
+}
+
+impl Mock {
+    /// It speaks its own protocol.
+    pub fn is_agent(&self) -> bool {
+        let speaks = matches!(self.kind.as_deref(), Some(kind) if !["llm", "aoi"].contains(&kind));
+        speaks && !self.list
+    }
+}
+
+pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
+    if args.list {
+        return list(args, out);
+    }
+    if args.selftest && args.kind.as_deref() != Some("aoi") {
+        return Err(
+            Failure::new(exit::USAGE, "`--selftest` is for the mock AOI tool")
+                .hint("`agentproto certify --selftest` tries the mock agents"),
+        );
+    }
+    if args.kind.as_deref() == Some("llm") {
+        return model::run(args, out);
+    }
+    if args.kind.as_deref() == Some("aoi") {
+        return aoi_mock::run(args, global, out);
+    }
+    if let Some(flag) = args.model.given() {
+        let message = format!("`{flag}` is for the mock model");
+        return Err(Failure::new(exit::USAGE, message).hint("agentproto mock llm"));
+    }
+    let Some(kind) = args.kind.as_deref().and_then(Kind::named) else {
+        return Err(Failure::new(exit::USAGE, "which mock?")
+            .hint("agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
+    };
+    // A bundle has no other way to choose than the environment that its options set.
+    let scenario = chosen(args.scenario.as_deref(), "MOCK_SCENARIO");
+    let mutant = chosen(args.mutant.as_deref(), "MOCK_MUTANT");
+    let variant = chosen(args.variant.as_deref(), "MOCK_VARIANT");
+    let variant = variant.map(|name| variant_named(kind, &name)).transpose()?;
+    let own = variant.map_or("default", |variant| variant.scenario);
+    let scenario = scenario_named(kind, scenario.as_deref().unwrap_or(own))?;
+    let mutant = mutant.map(|id| mutant_named(kind, &id)).transpose()?;
+    let words = args.args.iter();
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    let play = Play {
+        kind,
+        scenario,
+        mutant,
+        variant,
+        args: words.collect(),
+        state: args.state.clone(),
+    };
+    mock::run(play)
+        .map_err(|error| Failure::new(exit::IO, format!("the mock cannot speak: {error}")))
+}
+
+pub fn chosen(flag: Option<&str>, variable: &str) -> Option<String> {
+    // An empty one says: none, whatever the environment says.
+    let named = flag.map_or_else(
+        || std::env::var(variable).ok(),
+        |flag| Some(flag.to_owned()),
+    );
+    named.filter(|name| !name.is_empty())
+}
+
+/// A name of ours, or else a file.
+fn scenario_named(kind: Kind, name: &str) -> Result<Scenario, Failure> {
+    let known = || std::iter::once(scenario::default_of(kind)).chain(scenarios());
+    if let Some(found) = known().find(|scenario| scenario.name == name) {
+        return read(found.text, name);
+    }
+    let path = Path::new(name);
+    let is_path = name.contains(std::path::MAIN_SEPARATOR) || path.extension().is_some();
+    if !is_path && !path.exists() {
+        let failure = Failure::new(exit::USAGE, format!("there is no scenario `{name}`"));
+        return Err(match closest_of(name, known().map(|s| s.name)) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`agentproto mock --list` names them; a file ends in .yaml"),
+        });
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(exit::NO_INPUT, format!("{name} cannot be read: {error}")))?;
+    read(&text, name)
+}
+
+fn scenarios() -> impl Iterator<Item = Embedded> {
+    scenario::embedded().iter().copied()
+}
+
+fn read(text: &str, name: &str) -> Result<Scenario, Failure> {
+    scenario::parse(text).map_err(|mistakes| misread("scenario", name, &mistakes))
+}
+
+fn variant_named(kind: Kind, name: &str) -> Result<&'static Variant, Failure> {
+    let known = || variants::of(kind);
+    known().find(|variant| variant.name == name).ok_or_else(|| {
+        let message = format!("the {} mock has no variant `{name}`", kind.as_str());
+        let failure = Failure::new(exit::USAGE, message);
+        match closest_of(name, known().map(|variant| variant.name)) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`agentproto mock --list` names them all"),
+        }
+    })
+}
+
+fn mutant_named(kind: Kind, id: &str) -> Result<&'static Mutant, Failure> {
+    let known = || mutants::of(kind);
+    known().find(|mutant| mutant.id == id).ok_or_else(|| {
+        let failure = Failure::new(
+            exit::USAGE,
+            format!("the {} mock has no mutant `{id}`", kind.as_str()),
+        );
+        match closest_of(id, known().map(|mutant| mutant.id)) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`agentproto mock --list` names them all"),
+        }
+    })
+}
+
+/// One line of the list.
+pub struct Row {
+    pub event: Event,
+    pub fields: Value,
+    pub cells: [String; 3],
+}
+
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    let defaults = Kind::ALL.map(|kind| (kind.as_str(), scenario::default_of(kind)));
+    let named = scenarios().map(|scenario| ("any", scenario));
+    for (mock, embedded) in defaults.into_iter().chain(named) {
+        let description = scenario::parse(embedded.text).map(|s| s.description);
+        let description = description.unwrap_or_default();
+        rows.push(Row {
+            event: Event::Scenario,
+            fields: json!({
+                "id": format!("{mock}/{}", embedded.name),
+                "mock": mock,
+                "name": embedded.name,
+                "description": description,
+            }),
+            cells: [mock.to_owned(), embedded.name.to_owned(), description],
+        });
+    }
+    for variant in variants::all() {
+        let mock = variant.kind.as_str();
+        rows.push(Row {
+            event: Event::Variant,
+            fields: json!({
+                "id": format!("{mock}/{}", variant.name),
+                "mock": mock,
+                "name": variant.name,
+                "what": variant.what,
+                "scenario": variant.scenario,
+            }),
+            cells: [mock, variant.name, variant.what].map(str::to_owned),
+        });
+    }
+    for kind in Kind::ALL {
+        for mutant in mutants::of(kind) {
+            rows.push(Row {
+                event: Event::Mutant,
+                fields: json!({
+                    "mock": kind.as_str(),
+                    "id": mutant.id,
+                    "requirement": mutant.requirement,
+                    "wrong": mutant.wrong,
+                    "scenario": mutant.scenario,
+                }),
+                cells: [
+                    mutant.id.to_owned(),
+                    mutant.requirement.to_owned(),
+                    mutant.wrong.to_owned(),
+                ],
+            });
+        }
+    }
+    rows.extend(aoi_mock::rows());
+    rows
+}
+
+fn list(args: &Mock, out: &mut dyn Write) -> Outcome {
+    let mut rows = rows();
+    let cut = args.page.keep("mock", &mut rows)?;
+    listed(&rows, args.page.told(&cut), &args.output, out).map_err(io_failure)
+}
+
+fn listed(rows: &[Row], more: Fields, output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
+    let started = Instant::now();
+    let of = |event: Event| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
+    let (scenarios, mutants) = (of(Event::Scenario), of(Event::Mutant));
+    let variants = of(Event::Variant);
+    match output {
+        "json" => {
+            let fields = |rows: &[&Row]| -> Vec<Value> {
+                rows.iter().map(|row| row.fields.clone()).collect()
+            };
+            let mut document = object(json!({
+                "schema": "agentproto.mocks/v1",
+                "scenarios": fields(&scenarios),
+                "variants": fields(&variants),
+                "mutants": fields(&mutants),
+            }));
+            document.extend(more);
+            writeln!(out, "{:#}", Value::Object(document))?;
+        }
+        "jsonl" => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("mock")?;
+            for row in rows {
+                emitter.event(row.event, &object(row.fields.clone()))?;
+            }
+            emitter.summary(true, started.elapsed(), more)?;
+        }
+        _ => {
+            table(["MOCK", "SCENARIO", "WHAT HAPPENS"], &scenarios, out)?;
+            writeln!(out)?;
+            table(
+                ["MOCK", "VARIANT", "HOW IT IS UNLIKE OTHERS"],
+                &variants,
+                out,
+            )?;
+            writeln!(out)?;
+            table(["MUTANT", "BREAKS", "WHAT IS WRONG"], &mutants, out)?;
+        }
+    }
+    Ok(exit::CLEAN)
+}
+
+fn table(head: [&str; 3], rows: &[&Row], out: &mut dyn Write) -> std::io::Result<()> {
+    let head = head.map(str::to_owned);
+    let cells = || std::iter::once(&head).chain(rows.iter().map(|row| &row.cells));
+    let first = cells().map(|[cell, ..]| cell.len()).max().unwrap_or(0);
+    let second = cells().map(|[_, cell, _]| cell.len()).max().unwrap_or(0);
+    for [a, b, c] in cells() {
+        writeln!(out, "{a:first$}  {b:second$}  {c}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! What a piece of the lifecycle says while it works, and the signals that end it.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::cli::{Failure, signals};
+use crate::exit;
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+use agentproto_runtime::observe::{Observer, Stage};
+
+pub enum Note {
+    Stage(Stage, String),
+    Progress(Stage, String),
+    Warning(String, String),
+}
+
+impl Note {
+    /// As machine mode tells it.
+    pub fn emit(&self, emitter: &mut Emitter<'_>) -> std::io::Result<()> {
+        match self {
+            Note::Stage(stage, text) | Note::Progress(stage, text) => {
+                let fields = serde_json::json!({ "stage": stage.as_str(), "message": text });
+                emitter.event(Event::Progress, &object(fields))
+            }
+            Note::Warning(code, message) => emitter.warning(code, message, None),
+        }
+    }
+}
+
+/// Hands on what it hears.
+pub struct Notes(pub mpsc::UnboundedSender<Note>);
+
+impl Observer for Notes {
+    fn stage(&self, stage: Stage, detail: &str) {
+        let _ = self.0.send(Note::Stage(stage, detail.to_owned()));
+    }
+
+    fn progress(&self, stage: Stage, text: &str) {
+        let _ = self.0.send(Note::Progress(stage, text.to_owned()));
+    }
+
+    fn warning(&self, code: &str, message: &str) {
+        let note = Note::Warning(code.to_owned(), message.to_owned());
+        let _ = self.0.send(note);
+    }
+}
+
+/// SIGINT and SIGTERM, as exit codes.
+pub struct Signals {
+    streams: Option<(Signal, Signal)>,
+    /// Came before anybody listened here.
+    early: Option<u8>,
+}
+
+impl Signals {
+    pub fn new() -> Self {
+        let interrupt = signal(SignalKind::interrupt());
+        Signals {
+            streams: interrupt.ok().zip(signal(SignalKind::terminate()).ok()),
+            early: signals::hand_over(),
+        }
+    }
+
+    pub async fn next(&mut self) -> u8 {
+        if let Some(code) = self.early.take() {
+            return code;
+        }
+        match &mut self.streams {
+            Some((interrupt, terminate)) => tokio::select! {
+                _ = interrupt.recv() => exit::INTERRUPTED,
+                _ = terminate.recv() => exit::TERMINATED,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// One thread is enough for what waits most of the time.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))
+}
+
+/// Is heard when nobody reads our output any more; never where it is no pipe. Between two writes
+/// nothing else tells.
+pub fn output_closed() -> tokio::sync::oneshot::Receiver<()> {
+    let (say, closed) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut output = libc::pollfd {
+            fd: libc::STDOUT_FILENO,
+            events: 0,
+            revents: 0,
+        };
+        loop {
+            // SAFETY: one pollfd that outlives the call.
+            let ready = unsafe { libc::poll(&raw mut output, 1, -1) };
+            if ready > 0 && output.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
+                let _ = say.send(());
+                return;
+            }
+            let error = std::io::Error::last_os_error();
+            if ready < 0 && error.kind() != std::io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    });
+    closed
+}

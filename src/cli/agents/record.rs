@@ -1,0 +1,335 @@
+//! `agentproto record`: stands between a client and its agent, passes every byte on, and writes
+//! it all down.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::cli::args::Global;
+use crate::cli::{Failure, Outcome, io_failure};
+use crate::exit;
+use agentproto_harness::run::process::{Launcher, StartError, exit_value, unconfined};
+use agentproto_sandbox::spawn::{self, Child, Exit, Options, Stdio};
+use agentproto_text::plain;
+use agentproto_wire::record::Recorder;
+use agentproto_wire::{Direction, file};
+
+/// Chunks that may wait for a slow disk before the agent has to wait too.
+const WAITING: usize = 1024;
+const CHUNK: usize = 64 << 10;
+
+#[derive(Args, Debug)]
+pub struct Record {
+    /// File of the transcript; a directory gets a new file for every run [default: a new file in
+    /// the current directory]
+    #[arg(long, value_name = "FILE|DIR")]
+    pub to: Option<PathBuf>,
+    /// The agent's command line
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// What is written down, in the order of its happening.
+enum Happened {
+    Bytes(Direction, Duration, Vec<u8>),
+    Process(Duration, Value),
+    /// Its streams are over: what has no end yet gets none any more.
+    Closed(Duration),
+    End,
+}
+
+/// One end of the tape.
+#[derive(Clone)]
+struct Tape {
+    begun: Instant,
+    to: SyncSender<Happened>,
+}
+
+impl Tape {
+    fn bytes(&self, direction: Direction, bytes: &[u8]) {
+        let _ = self.to.send(Happened::Bytes(
+            direction,
+            self.begun.elapsed(),
+            bytes.to_vec(),
+        ));
+    }
+    fn process(&self, what: Value) {
+        let _ = self.to.send(Happened::Process(self.begun.elapsed(), what));
+    }
+}
+
+/// Which side of the client has gone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gone {
+    Input,
+    Output,
+}
+
+pub fn run(args: &Record, global: &Global) -> Outcome {
+    let launcher = launcher(args.command.clone(), &[])?;
+    let path = path(args.to.as_deref());
+    let head = {
+        let words = args.command.iter().map(|word| word.to_string_lossy());
+        let mut head = file::head(&words.collect::<Vec<_>>().join(" "));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        head["started"] = json!(now.map(|n| n.as_secs()).unwrap_or_default());
+        head
+    };
+    let recorder = create(&path).and_then(|file| Recorder::new(file, &head));
+    let recorder = recorder.map_err(|error| {
+        let message = format!("{} cannot be written: {error}", path.display());
+        Failure::new(exit::CANT_CREATE, message)
+    })?;
+    if args.to.is_none() && !global.quiet {
+        eprintln!(
+            "agentproto: recording to {}",
+            plain(&path.to_string_lossy())
+        );
+    }
+    let (to, from) = sync_channel(WAITING);
+    let tape = Tape {
+        begun: Instant::now(),
+        to,
+    };
+    let writer = thread::spawn(move || write_down(recorder, &from));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(io_failure)?;
+    let ended = runtime.block_on(pass_on(&launcher, &tape));
+    let _ = tape.to.send(Happened::End);
+    if let Ok(Err(error)) = writer.join() {
+        eprintln!(
+            "agentproto: {} is not whole: {error}",
+            plain(&path.to_string_lossy())
+        );
+    }
+    // A thread may still hang on our own input; it ends with the process.
+    runtime.shutdown_background();
+    Ok(code(ended?.status))
+}
+
+/// A command line in our own environment.
+pub fn launcher(argv: Vec<OsString>, env: &[(String, String)]) -> Result<Launcher, Failure> {
+    Launcher::new(argv, env).map_err(|error| match error {
+        StartError::NoProgram(name) => {
+            Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
+                .hint("the command after `--` is looked for in PATH, or by its path")
+        }
+        error => Failure::new(exit::UNAVAILABLE, error.to_string()),
+    })
+}
+
+fn path(to: Option<&Path>) -> PathBuf {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map(|n| n.as_secs()).unwrap_or_default();
+    let name = format!("transcript-{now}-{}.jsonl", std::process::id());
+    match to {
+        Some(dir) if dir.is_dir() => dir.join(name),
+        Some(file) => file.to_owned(),
+        None => PathBuf::from(name),
+    }
+}
+
+/// For its owner alone: prompts and files of a session stand in it.
+pub fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)
+}
+
+fn write_down(mut recorder: Recorder<File>, from: &Receiver<Happened>) -> io::Result<()> {
+    let mut outcome = Ok(());
+    while let Ok(happened) = from.recv() {
+        let is_end = matches!(happened, Happened::End);
+        // After a failure the agent still goes on; only nothing is written any more.
+        if outcome.is_ok() {
+            outcome = match happened {
+                Happened::Bytes(direction, at, bytes) => recorder.bytes(direction, at, &bytes),
+                Happened::Process(at, what) => recorder.process(at, &what),
+                Happened::Closed(at) => recorder.flush(at),
+                Happened::End => Ok(()),
+            };
+        }
+        if is_end {
+            break;
+        }
+    }
+    outcome
+}
+
+async fn pass_on(launcher: &Launcher, tape: &Tape) -> Result<Exit, Failure> {
+    let cwd = std::env::current_dir().map_err(io_failure)?;
+    let heard = tape.clone();
+    let options = Options {
+        stdio: Stdio::Raw,
+        stderr: Box::new(move |bytes| {
+            heard.bytes(Direction::Stderr, bytes);
+            let _ = io::stderr().lock().write_all(bytes);
+        }),
+        ..Options::default()
+    };
+    let plan = unconfined(&launcher.argv, &launcher.env, &cwd);
+    let mut child = spawn::spawn(&plan, options)
+        .await
+        .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
+    tape.process(json!({"started": true}));
+    let begun = Instant::now();
+    let (say, mut gone) = mpsc::unbounded_channel();
+    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.raw.take()) else {
+        return Err(Failure::new(exit::INTERNAL, "the agent has no pipes"));
+    };
+    let stdin = File::from(stdin.into_blocking_fd().map_err(io_failure)?);
+    let stdout = File::from(stdout.into_blocking_fd().map_err(io_failure)?);
+    let own_input = File::from(
+        io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(io_failure)?,
+    );
+    let own_output = File::from(
+        io::stdout()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(io_failure)?,
+    );
+    forward_input(own_input, stdin, tape.clone(), say.clone());
+    watch_output(say);
+    let output = forward_output(stdout, own_output, tape.clone());
+    let exit = until_ended(&mut child, &mut gone).await?;
+    child.stderr.finish().await;
+    let output = tokio::task::spawn_blocking(move || output.join());
+    // A client that neither reads nor goes away is not waited for against its will.
+    let mut terminate = signal(SignalKind::terminate()).map_err(io_failure)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(io_failure)?;
+    tokio::select! {
+        _ = output => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    let _ = tape.to.send(Happened::Closed(tape.begun.elapsed()));
+    tape.process(json!({"exit": exit_value(&exit, begun.elapsed())}));
+    Ok(exit)
+}
+
+/// Written down first, then passed on: so an answer never stands before its question.
+fn forward_input(mut from: File, mut to: File, tape: Tape, say: mpsc::UnboundedSender<Gone>) {
+    thread::spawn(move || {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match from.read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => {
+                    tape.process(json!({"input": "closed"}));
+                    let _ = say.send(Gone::Input);
+                    return;
+                }
+                Ok(read) => {
+                    let bytes = chunk.get(..read).unwrap_or_default();
+                    tape.bytes(Direction::ToAgent, bytes);
+                    if to.write_all(bytes).is_err() {
+                        // The client shall see a closed pipe, as it would without us.
+                        drop(from);
+                        close_own_input();
+                        return;
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn close_own_input() {
+    if let Ok(null) = File::open("/dev/null") {
+        // SAFETY: both descriptors are open; nobody else reads our standard input.
+        unsafe { libc::dup2(null.as_raw_fd(), libc::STDIN_FILENO) };
+    }
+}
+
+fn forward_output(mut from: File, mut to: File, tape: Tape) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match from.read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return,
+                Ok(read) => {
+                    let bytes = chunk.get(..read).unwrap_or_default();
+                    tape.bytes(Direction::FromAgent, bytes);
+                    // Without a reader the agent's pipe is closed with ours.
+                    if to.write_all(bytes).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Tells when nobody reads our output any more.
+fn watch_output(say: mpsc::UnboundedSender<Gone>) {
+    let closed = crate::cli::agents::notes::output_closed();
+    tokio::spawn(async move {
+        if closed.await.is_ok() {
+            let _ = say.send(Gone::Output);
+        }
+    });
+}
+
+/// Signals go to the agent; a client that neither speaks nor listens ends it.
+async fn until_ended(
+    child: &mut Child,
+    gone: &mut mpsc::UnboundedReceiver<Gone>,
+) -> Result<Exit, Failure> {
+    let listen = |kind| signal(kind).map_err(io_failure);
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut hangup = listen(SignalKind::hangup())?;
+    let mut quit = listen(SignalKind::quit())?;
+    let mut first = listen(SignalKind::user_defined1())?;
+    let mut second = listen(SignalKind::user_defined2())?;
+    let mut missing = vec![Gone::Input, Gone::Output];
+    loop {
+        let number = tokio::select! {
+            exit = child.wait() => return Ok(exit),
+            Some(side) = gone.recv() => {
+                missing.retain(|other| *other != side);
+                if missing.is_empty() {
+                    return Ok(child.stop().await);
+                }
+                continue;
+            }
+            _ = interrupt.recv() => libc::SIGINT,
+            _ = terminate.recv() => libc::SIGTERM,
+            _ = hangup.recv() => libc::SIGHUP,
+            _ = quit.recv() => libc::SIGQUIT,
+            _ = first.recv() => libc::SIGUSR1,
+            _ = second.recv() => libc::SIGUSR2,
+        };
+        // One that has gone does not hear it.
+        let _ = child.signal(number, false);
+    }
+}
+
+/// As shells tell it.
+fn code(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => (128 + signal) as u8,
+        (None, None) => exit::INTERNAL,
+    }
+}

@@ -1,0 +1,321 @@
+//! `agentproto replay`: a recording as the agent, as the client, or before the judge.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Read, Write};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::agents::diff::{self, Side};
+use crate::cli::agents::{certify, record};
+use crate::cli::args::Global;
+use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
+use crate::exit;
+use agentproto_harness::model::{RECORDING, Target};
+use agentproto_harness::render as reports;
+use agentproto_harness::run::{Secrets, recording, rerun};
+use agentproto_harness::suite::Protocol;
+use agentproto_text::plain;
+use agentproto_wire::replay::{Act, Heard, Player};
+use agentproto_wire::script::processes;
+use agentproto_wire::{Transcript, file};
+
+/// A line of a client beyond this is not read to its end.
+const LONGEST: u64 = 64 << 20;
+
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// A transcript of `record`, `replay` or `certify --report-dir`
+    pub file: PathBuf,
+    /// Take the time that the recorded agent took
+    #[arg(long, conflicts_with_all = ["judge", "command"])]
+    pub timing: bool,
+    /// Which process of the recording, where it has several [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "judge")]
+    pub process: Option<usize>,
+    /// Let the monitors of a suite judge the recording
+    #[arg(long, conflicts_with = "command")]
+    pub judge: bool,
+    /// Suites to judge by: a name or a file [default: by the protocol of the recording]
+    #[arg(long = "suite", value_name = "NAME|FILE", requires = "judge")]
+    pub suites: Vec<String>,
+    /// Write every format of the verdicts into a directory
+    #[arg(long, value_name = "DIR", requires = "judge")]
+    pub report_dir: Option<PathBuf>,
+    /// A report of before: what failed there already is no news
+    #[arg(long, value_name = "FILE", requires = "judge")]
+    pub baseline: Option<PathBuf>,
+    /// Working directory of the sessions of a live agent [default: the recorded one, or where it
+    /// is gone the current directory]
+    #[arg(long, value_name = "DIR", requires = "command")]
+    pub cwd: Option<PathBuf>,
+    /// A variable for the live agent's environment
+    #[arg(long = "env", value_name = "K=V", requires = "command")]
+    pub env: Vec<String>,
+    /// Seconds to wait for any answer of a live agent
+    #[arg(long, value_name = "S", default_value_t = 30.0)]
+    pub timeout: f64,
+    /// Keep the transcript of the new run
+    #[arg(long, value_name = "FILE", requires = "command")]
+    pub to: Option<PathBuf>,
+    /// Output format of verdicts; of differences human, json or jsonl
+    #[arg(long, short = 'o', alias = "format", default_value = "human",
+          value_parser = ["human", "json", "jsonl", "junit", "sarif", "html", "markdown", "badge", "badge-json"])]
+    pub output: String,
+    /// A live agent that gets the recorded client's side
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+impl Replay {
+    /// Whether standard output carries the agent's side of a conversation.
+    pub fn is_agent(&self) -> bool {
+        !self.judge && self.command.is_empty()
+    }
+}
+
+pub fn run(args: &Replay, global: &Global, out: &mut dyn Write) -> Outcome {
+    let (transcript, head) = diff::read(&args.file)?;
+    if args.judge {
+        return judge(args, &transcript, &head, global, out);
+    }
+    let lines = chosen(args, &transcript)?;
+    match args.command.is_empty() {
+        true => play(args, &transcript, lines, out),
+        false => rerun(args, &transcript, lines, global, out),
+    }
+}
+
+fn chosen(args: &Replay, transcript: &Transcript) -> Result<RangeInclusive<u64>, Failure> {
+    let all = processes(transcript);
+    let wanted = args.process.unwrap_or(1);
+    let found = wanted.checked_sub(1).and_then(|at| all.get(at).cloned());
+    if args.process.is_none() && all.len() > 1 {
+        eprintln!(
+            "agentproto: the recording has {} processes; this is the first (--process N)",
+            all.len()
+        );
+    }
+    found.ok_or_else(|| {
+        let message = format!("the recording has no process {wanted}");
+        Failure::new(exit::USAGE, message).hint(format!("it has {}", all.len()))
+    })
+}
+
+// --- the recorded agent -------------------------------------------------------------------
+
+fn play(
+    args: &Replay,
+    transcript: &Transcript,
+    lines: RangeInclusive<u64>,
+    out: &mut dyn Write,
+) -> Outcome {
+    let mut player = Player::new(transcript, lines);
+    let mut input = io::stdin().lock();
+    loop {
+        match player.act() {
+            Act::Say { bytes, pause } => {
+                wait(args, pause);
+                let said = out.write_all(&bytes).and_then(|()| out.flush());
+                if said.is_err() {
+                    return Ok(exit::FINDINGS);
+                }
+            }
+            Act::Complain { bytes, pause } => {
+                wait(args, pause);
+                let _ = io::stderr().lock().write_all(&bytes);
+            }
+            Act::Exit(code) => return Ok(verdict(&player, Some(code))),
+            Act::Listen | Act::Over => {
+                let mut line = Vec::new();
+                let read = (&mut input).take(LONGEST).read_until(b'\n', &mut line);
+                if !matches!(read, Ok(1..)) {
+                    break;
+                }
+                if line.last() == Some(&b'\n') {
+                    line.pop();
+                }
+                let heard = player.hear(&line);
+                if answer(&heard, out).is_err() {
+                    return Ok(exit::FINDINGS);
+                }
+            }
+        }
+    }
+    if let Some(complaint) = player.ended() {
+        complain(&complaint);
+    }
+    let code = player.exit_code();
+    Ok(verdict(&player, code))
+}
+
+fn wait(args: &Replay, pause: Duration) {
+    if args.timing {
+        std::thread::sleep(pause);
+    }
+}
+
+fn answer(heard: &Heard, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(complaint) = &heard.complaint {
+        complain(complaint);
+    }
+    match &heard.reply {
+        Some(reply) => writeln!(out, "{reply}").and_then(|()| out.flush()),
+        None => Ok(()),
+    }
+}
+
+fn complain(text: &str) {
+    eprintln!("agentproto: {}", plain(text));
+}
+
+/// A client that did as recorded sees the recorded exit code.
+fn verdict(player: &Player<'_>, code: Option<i32>) -> u8 {
+    match player.deviations {
+        0 => code
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(exit::CLEAN),
+        _ => exit::FINDINGS,
+    }
+}
+
+// --- the recorded client ------------------------------------------------------------------
+
+fn rerun(
+    args: &Replay,
+    recorded: &Transcript,
+    lines: RangeInclusive<u64>,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Outcome {
+    if !["human", "json", "jsonl"].contains(&args.output.as_str()) {
+        let message = format!("differences cannot be told as {}", args.output);
+        return Err(Failure::new(exit::USAGE, message).hint("human, json or jsonl"));
+    }
+    let given = pairs(&args.env)?;
+    let launcher = record::launcher(args.command.clone(), &given)?;
+    let secrets = Secrets::of(&given, &launcher);
+    let here = std::env::current_dir().map_err(io_failure)?;
+    let directory = directory(args, recorded, &lines, &here)?;
+    let within = certify::seconds(args.timeout)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(io_failure)?;
+    let directory = directory.as_deref();
+    let rerunning = rerun::rerun(recorded, lines.clone(), &launcher, &here, directory, within);
+    let mut new = runtime
+        .block_on(rerunning)
+        .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
+    new.transcript = secrets.transcript(new.transcript);
+    for note in &mut new.notes {
+        *note = secrets.text(note).into_owned();
+    }
+    let command = args.command.iter().map(|word| word.to_string_lossy());
+    let command = command.collect::<Vec<_>>().join(" ");
+    if let Some(path) = &args.to {
+        let written = record::create(path).and_then(|file| {
+            let mut file = io::BufWriter::new(file);
+            file::write(&new.transcript, &command, &mut file)
+        });
+        written.map_err(|error| {
+            let message = format!("{} cannot be written: {error}", path.display());
+            Failure::new(exit::CANT_CREATE, message)
+        })?;
+    }
+    let sides = [
+        Side::new(&args.file.to_string_lossy(), recorded, lines),
+        Side::new(&command, &new.transcript, new.transcript.numbers()),
+    ];
+    diff::show(&sides, &new.notes, &args.output, "replay", global, out)
+}
+
+fn pairs(env: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let pair = |pair: &String| match pair.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(Failure::new(exit::USAGE, "--env takes NAME=VALUE")),
+    };
+    env.iter().map(pair).collect()
+}
+
+/// What takes the place of the recorded working directories.
+fn directory(
+    args: &Replay,
+    recorded: &Transcript,
+    lines: &RangeInclusive<u64>,
+    here: &Path,
+) -> Result<Option<String>, Failure> {
+    if let Some(cwd) = &args.cwd {
+        let cwd = cwd.canonicalize().map_err(|error| {
+            let message = format!("{} is no directory: {error}", cwd.display());
+            Failure::new(exit::NO_INPUT, message)
+        })?;
+        return Ok(Some(cwd.to_string_lossy().into_owned()));
+    }
+    let script = agentproto_wire::rerun::Rerun::new(recorded, lines.clone());
+    let is_there = |dir: &String| Path::new(dir).is_dir();
+    Ok(match script.directories().iter().all(is_there) {
+        true => None,
+        false => Some(here.to_string_lossy().into_owned()),
+    })
+}
+
+// --- the judge ----------------------------------------------------------------------------
+
+fn judge(
+    args: &Replay,
+    transcript: &Transcript,
+    head: &Value,
+    global: &Global,
+    out: &mut dyn Write,
+) -> Outcome {
+    signals::watch();
+    let format: reports::Format = args
+        .output
+        .parse()
+        .map_err(|_| Failure::new(exit::USAGE, "there is no such output format"))?;
+    let of_protocol = match recording::protocol(transcript) {
+        Protocol::Mcp => "mcp".to_owned(),
+        _ => "acp".to_owned(),
+    };
+    let names = match args.suites.is_empty() {
+        true => vec![of_protocol],
+        false => args.suites.clone(),
+    };
+    let suites = names.iter().map(|name| certify::suite(name));
+    let suites = suites.collect::<Result<Vec<_>, Failure>>()?;
+    let target = Target {
+        kind: RECORDING.to_owned(),
+        name: match head.get("target").and_then(Value::as_str) {
+            Some(name) => name.to_owned(),
+            None => args.file.to_string_lossy().into_owned(),
+        },
+        ..Target::default()
+    };
+    let mut report = recording::judge(&suites, target, transcript);
+    let mut options = reports::Options {
+        command: "replay".to_owned(),
+        color: terminal::color(global),
+        unicode: terminal::unicode(),
+        width: terminal::width(),
+        report_dir: args.report_dir.clone(),
+        ..reports::Options::default()
+    };
+    if let Some(path) = &args.baseline {
+        let baseline = certify::baseline(path)?;
+        options.fixed = reports::baseline::apply(&mut report, &baseline);
+    }
+    if let Some(dir) = &args.report_dir {
+        let written = reports::write_all(&report, dir, &options);
+        written.map_err(|error| Failure::new(exit::CANT_CREATE, error.to_string()))?;
+    }
+    reports::render(format, &report, &options, out).map_err(io_failure)?;
+    Ok(match report.has_new_failures() {
+        true => exit::FINDINGS,
+        false => exit::CLEAN,
+    })
+}

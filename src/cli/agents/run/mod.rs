@@ -1,0 +1,481 @@
+//! `agentproto run`: one turn of an agent, from its manifest to its end.
+
+mod face;
+mod questions;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use self::face::{Face, Human, Machine};
+use self::questions::{Questions, ask};
+use crate::cli::agents::exit_codes;
+use crate::cli::agents::input;
+use crate::cli::agents::notes::{self, Note, Notes, Signals};
+use crate::cli::args::Global;
+use crate::cli::machine::effects::Keyed;
+use crate::cli::{Outcome, io_failure, signals};
+use crate::exit;
+use agentproto_report::aoi::Emitter;
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::arm::desk::{Answer, Decision, Permissions, Rule};
+use agentproto_runtime::bundle::Bundle;
+use agentproto_runtime::choices::{Given, Strategy, Wanted};
+use agentproto_runtime::context::{Context, Sandboxing, Setting};
+use agentproto_runtime::continuation::{Exchange, with_history};
+use agentproto_runtime::home::Home;
+use agentproto_runtime::install;
+use agentproto_runtime::interact::{Headless, Interact};
+use agentproto_runtime::observe::Observer;
+use agentproto_runtime::session::Session;
+use agentproto_runtime::{Code, Fault, StopReason, StreamEvent};
+
+/// No prompt is longer.
+pub const LONGEST_PROMPT: u64 = 64 << 20;
+
+#[derive(Args, Debug)]
+pub struct Run {
+    /// A slug, a manifest or a bundle directory
+    pub target: String,
+    /// What to say to the agent; `-` reads standard input
+    #[arg(
+        long,
+        short = 'p',
+        value_name = "TEXT",
+        required_unless_present = "list_sessions"
+    )]
+    pub prompt: Option<String>,
+    /// Working directory of the agent [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// One of the manifest's modes
+    #[arg(long, value_name = "ID")]
+    pub mode: Option<String>,
+    /// A value for one of the manifest's options
+    #[arg(long, value_name = "ID=VALUE", value_parser = pair)]
+    pub option: Vec<(String, String)>,
+    /// How prior turns reach the agent: one of the manifest's strategies
+    #[arg(long, value_name = "ID")]
+    pub continuation: Option<String>,
+    /// Prior turns for the transcript strategy: a JSONL file of {"role","text"}
+    #[arg(long, value_name = "FILE")]
+    pub transcript: Option<PathBuf>,
+    /// A former session to go on with
+    #[arg(long, value_name = "ID")]
+    pub resume: Option<String>,
+    /// An OPERATOR.md with mode, options and continuation
+    #[arg(long, value_name = "FILE")]
+    pub operator: Option<PathBuf>,
+    /// Enforce the declared sandbox, or run without it
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "off"])]
+    pub sandbox: String,
+    /// Who decides when the agent asks for permission [default: ask on a terminal, else deny]
+    #[arg(long, value_name = "WHO", value_parser = ["ask", "allow", "deny"])]
+    pub permissions: Option<String>,
+    /// Allow tools whose name fits this glob, whatever `--permissions` says
+    #[arg(long, value_name = "GLOB")]
+    pub allow_tool: Vec<String>,
+    /// Deny tools whose name fits this glob; stronger than `--allow-tool`
+    #[arg(long, value_name = "GLOB")]
+    pub deny_tool: Vec<String>,
+    /// Confirm install, setup and permissions beforehand
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Install what has no SHA-256, too
+    #[arg(long)]
+    pub allow_unverified: bool,
+    /// Seconds that the agent has for its handshake
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = crate::cli::agents::seconds)]
+    pub handshake_timeout: f64,
+    /// Cancel the turn after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = crate::cli::agents::seconds)]
+    pub turn_timeout: Option<f64>,
+    /// Look for slugs here, too
+    #[arg(long, value_name = "DIR")]
+    pub adapters: Vec<PathBuf>,
+    /// List the sessions that the agent knows, and send nothing
+    #[arg(long, conflicts_with_all = ["prompt", "resume"])]
+    pub list_sessions: bool,
+    #[command(flatten)]
+    pub keyed: Keyed,
+    /// Output format: the agent's words, or events
+    #[arg(long, short = 'o', alias = "format", default_value = "text", value_parser = ["text", "jsonl"])]
+    pub output: String,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((id, value)) if !id.is_empty() => Ok((id.to_owned(), value.to_owned())),
+        _ => Err("ID=VALUE is wanted".to_owned()),
+    }
+}
+
+pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
+    let runtime = notes::runtime()?;
+    let began = Instant::now();
+    let mut face: Box<dyn Face + '_> = match args.output.as_str() {
+        "jsonl" => {
+            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+            emitter.meta("run").map_err(io_failure)?;
+            Box::new(Machine { emitter, began })
+        }
+        _ => Box::new(Human {
+            out,
+            verbose: global.verbose,
+            quiet: global.quiet,
+            midline: false,
+            asks: at_terminal(args),
+        }),
+    };
+    let ended = runtime.block_on(converse(args, &mut *face));
+    // Whatever still runs is killed with it.
+    runtime.shutdown_timeout(Duration::from_millis(500));
+    // A reader may be slow: from here on the stream itself takes care of signals.
+    signals::watch();
+    face.finish(ended)
+}
+
+/// What came of it.
+#[derive(Default)]
+pub struct Ended {
+    session: Option<String>,
+    reason: Option<StopReason>,
+    interrupted: Option<u8>,
+    /// The turn's own error, told already as an event.
+    told: Option<u8>,
+}
+
+async fn converse(args: &Run, face: &mut dyn Face) -> Result<Ended, Fault> {
+    let (sender, mut notes) = mpsc::unbounded_channel();
+    let mut signals = Signals::new();
+    let reading = message(args);
+    let message = tokio::select! {
+        biased;
+        code = signals.next() => return Ok(Ended { interrupted: Some(code), ..Ended::default() }),
+        message = reading => message?,
+    };
+    let agent = load(args, Arc::new(Notes(sender)))?;
+    let strategy = agent.chosen.strategy;
+    if args.resume.is_some() && strategy != Strategy::NativeResume {
+        let what = format!(
+            "`--resume` needs the continuation native-resume, and `{}` is chosen (AIP-45, Continuation)",
+            strategy.as_str()
+        );
+        return Err(Fault::new(Code::ContinuationUnsupported, what)
+            .hint("give `--continuation native-resume` where the manifest supports it"));
+    }
+    let message = match strategy {
+        Strategy::Transcript => with_history(&history(args)?, &message),
+        _ => message,
+    };
+    let starting = agent.start(args.resume.as_deref());
+    tokio::pin!(starting);
+    let session = loop {
+        tokio::select! {
+            biased;
+            code = signals.next() => return Ok(Ended { interrupted: Some(code), ..Ended::default() }),
+            note = notes.recv() => face.note(note)?,
+            started = &mut starting => break started,
+        }
+    };
+    drain(&mut notes, face)?;
+    let session = session?;
+    let mut ended = Ended::default();
+    let turned = match args.list_sessions {
+        true => {
+            let limit = Duration::from_secs_f64(args.handshake_timeout);
+            list(&session, limit, face, &mut notes, &mut signals, &mut ended).await
+        }
+        false => {
+            turn(
+                &session,
+                message,
+                face,
+                &mut notes,
+                &mut signals,
+                &mut ended,
+            )
+            .await
+        }
+    };
+    ended.session = Some(session.id());
+    let closing = session.close();
+    tokio::pin!(closing);
+    loop {
+        tokio::select! {
+            biased;
+            code = signals.next() => {
+                ended.interrupted = Some(code);
+                break;
+            }
+            note = notes.recv() => face.note(note)?,
+            closed = &mut closing => {
+                let known = turned.is_err() || ended.told.is_some() || ended.interrupted.is_some();
+                match closed {
+                    // The run has its reason already; this comes on top.
+                    Err(fault) if known => {
+                        let code = fault.code.as_str().to_owned();
+                        face.note(Some(Note::Warning(code, fault.message)))?;
+                    }
+                    closed => {
+                        closed?;
+                    }
+                }
+                break;
+            }
+        }
+    }
+    drain(&mut notes, face)?;
+    turned.map(|()| ended)
+}
+
+fn drain(notes: &mut mpsc::UnboundedReceiver<Note>, face: &mut dyn Face) -> Result<(), Fault> {
+    while let Ok(note) = notes.try_recv() {
+        face.note(Some(note))?;
+    }
+    Ok(())
+}
+
+async fn list(
+    session: &Session,
+    limit: Duration,
+    face: &mut dyn Face,
+    notes: &mut mpsc::UnboundedReceiver<Note>,
+    signals: &mut Signals,
+    ended: &mut Ended,
+) -> Result<(), Fault> {
+    let listing = tokio::time::timeout(limit, session.list());
+    tokio::pin!(listing);
+    loop {
+        tokio::select! {
+            biased;
+            code = signals.next() => {
+                ended.interrupted = Some(code);
+                return Ok(());
+            }
+            note = notes.recv() => face.note(note)?,
+            listed = &mut listing => {
+                let late = |_| {
+                    let what = format!(
+                        "the agent did not list its sessions within {} s",
+                        limit.as_secs_f64()
+                    );
+                    Fault::new(Code::HandshakeTimeout, what)
+                        .hint("`--handshake-timeout` gives it longer")
+                };
+                return face.sessions(&listed.map_err(late)??);
+            }
+        }
+    }
+}
+
+async fn turn(
+    session: &Session,
+    message: String,
+    face: &mut dyn Face,
+    notes: &mut mpsc::UnboundedReceiver<Note>,
+    signals: &mut Signals,
+    ended: &mut Ended,
+) -> Result<(), Fault> {
+    let mut turn = session.send(message)?;
+    let (answers, mut answered) = mpsc::unbounded_channel::<(String, Answer)>();
+    let mut questions = Questions::default();
+    loop {
+        if let Some(question) = questions.next(|id| session.is_asked(id)) {
+            face.event(&question)?;
+            if let StreamEvent::AgentPrompt { id, options, .. } = question {
+                ask(id, options, answers.clone());
+            }
+        }
+        tokio::select! {
+            biased;
+            code = signals.next() => {
+                if ended.interrupted.replace(code).is_some() {
+                    return Ok(());
+                }
+                // An agent that does not listen must not keep the second signal waiting.
+                tokio::select! {
+                    biased;
+                    code = signals.next() => {
+                        ended.interrupted = Some(code);
+                        return Ok(());
+                    }
+                    cancelled = session.cancel() => cancelled?,
+                };
+            }
+            note = notes.recv() => face.note(note)?,
+            Some((id, answer)) = answered.recv() => {
+                questions.answered();
+                if !session.answer(&id, answer) {
+                    let late = "that question was no longer open; the answer was not used";
+                    face.note(Some(Note::Warning("question_closed".to_owned(), late.to_owned())))?;
+                }
+            }
+            event = turn.next() => {
+                let Some(event) = event else { return Ok(()) };
+                match &event {
+                    StreamEvent::TurnEnd { reason } => ended.reason = Some(*reason),
+                    StreamEvent::Error { code, .. } => {
+                        let known = Code::ALL.iter().find(|c| c.as_str() == code);
+                        ended.told = Some(known.map_or(exit::FINDINGS, |code| exit_codes::of(*code)));
+                    }
+                    _ => {}
+                }
+                match &event {
+                    StreamEvent::AgentPrompt { id, .. } if face.asks() && session.is_asked(id) => {
+                        questions.add(event);
+                    }
+                    _ => face.event(&event)?,
+                }
+            }
+        }
+    }
+}
+
+/// On a thread of its own where it comes by standard input: whoever waits for it can be
+/// interrupted.
+async fn message(args: &Run) -> Result<String, Fault> {
+    match args.prompt.as_deref() {
+        Some("-") => {}
+        text => return Ok(text.unwrap_or_default().to_owned()),
+    }
+    let (give, take) = oneshot::channel();
+    std::thread::spawn(move || {
+        let read = input::all(LONGEST_PROMPT);
+        let _ = give.send(read.map(|bytes| String::from_utf8(bytes.to_vec())));
+    });
+    let unread = |why: String| {
+        let what = format!("the prompt on standard input: {why}");
+        Fault::new(Code::ManifestUnreadable, what)
+    };
+    let read = take.await.map_err(|e| unread(e.to_string()))?;
+    let text = read.map_err(|e| unread(e.to_string()))?;
+    text.map_err(|e| unread(e.to_string()))
+}
+
+/// Prior turns as the caller tells them.
+fn history(args: &Run) -> Result<Vec<Exchange>, Fault> {
+    let Some(path) = &args.transcript else {
+        return Ok(Vec::new());
+    };
+    let bad = |what: String| Fault::new(Code::ManifestInvalid, format!("{}{what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| bad(format!(": {e}")))?;
+    let mut said = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let value: Value =
+            serde_json::from_str(line).map_err(|e| bad(format!(":{}: {e}", number + 1)))?;
+        let field = |key: &str| value.get(key).and_then(Value::as_str);
+        match (field("role"), field("text")) {
+            (Some(role @ ("user" | "agent")), Some(text)) => said.push(Exchange {
+                by_user: role == "user",
+                text: text.to_owned(),
+            }),
+            _ => {
+                let what = format!(
+                    ":{}: a line is {{\"role\":\"user\"|\"agent\",\"text\":…}}",
+                    number + 1
+                );
+                return Err(bad(what));
+            }
+        }
+    }
+    Ok(said)
+}
+
+fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
+    let home = Home::from_env()?;
+    let bundle = Bundle::discover(&args.target, &args.adapters, &home)?;
+    let context = Context::new(
+        bundle,
+        Setting {
+            home,
+            cwd: args.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
+            host_env: std::sync::Arc::new(std::env::vars_os().collect()),
+            sandboxing: match args.sandbox.as_str() {
+                "off" => Sandboxing::Off,
+                _ => Sandboxing::Auto,
+            },
+            yes: args.yes,
+            observer,
+            interact: interact(args),
+        },
+    )?;
+    let given = args.option.iter();
+    let from_line = Wanted {
+        mode: args.mode.clone(),
+        continuation: args.continuation.clone(),
+        options: given
+            .map(|(id, text)| (id.clone(), Given::Text(text.clone())))
+            .collect(),
+    };
+    let wanted = match &args.operator {
+        Some(path) => Wanted::from_operator(path)?.beaten_by(from_line),
+        None => from_line,
+    };
+    let wishes = Wishlist {
+        wanted,
+        permissions: permissions(args),
+        handshake_timeout: Duration::from_secs_f64(args.handshake_timeout),
+        turn_timeout: args.turn_timeout.map(Duration::from_secs_f64),
+        install: install::Options {
+            allow_unverified: args.allow_unverified,
+            reinstall: false,
+        },
+    };
+    Agent::load(context, wishes)
+}
+
+/// A person sits there.
+fn at_terminal(args: &Run) -> bool {
+    args.output == "text" && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+fn interact(args: &Run) -> Arc<dyn Interact> {
+    match at_terminal(args) {
+        true => Arc::new(crate::cli::agents::ask::Terminal),
+        false => Arc::new(Headless),
+    }
+}
+
+fn permissions(args: &Run) -> Permissions {
+    let default = match args.permissions.as_deref() {
+        Some("allow") => Decision::Allow,
+        Some("deny") => Decision::Deny,
+        Some("ask") if at_terminal(args) => Decision::Ask,
+        // Nobody could answer: the turn must not hang.
+        Some(_) => Decision::Deny,
+        None if args.yes => Decision::Allow,
+        None if at_terminal(args) => Decision::Ask,
+        None => Decision::Deny,
+    };
+    let rule = |decision| {
+        move |tool: &String| Rule {
+            tool: tool.clone(),
+            kind: None,
+            decision,
+        }
+    };
+    let denied = args.deny_tool.iter().map(rule(Decision::Deny));
+    let allowed = args.allow_tool.iter().map(rule(Decision::Allow));
+    let rest = [Rule {
+        tool: "**".to_owned(),
+        kind: None,
+        decision: default,
+    }];
+    match args.deny_tool.is_empty() && args.allow_tool.is_empty() {
+        true => match default {
+            Decision::Ask => Permissions::Ask,
+            Decision::Allow => Permissions::Allow,
+            Decision::Deny => Permissions::Deny,
+        },
+        false => Permissions::Rules(denied.chain(allowed).chain(rest).collect()),
+    }
+}

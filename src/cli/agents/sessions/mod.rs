@@ -1,0 +1,195 @@
+//! `agentproto sessions`: what runs on the host, as a list, a live table, or one session's
+//! transcript.
+
+mod attach;
+mod table;
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::agents::client::{Client, Which};
+use crate::cli::args::Global;
+use crate::cli::machine::page::Page;
+use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
+use crate::exit;
+use agentproto_report::aoi::{Emitter, object};
+use agentproto_report::event::Event;
+
+/// Between two looks of `--watch`.
+const LOOK: Duration = Duration::from_secs(1);
+
+#[derive(Args, Debug)]
+pub struct Sessions {
+    /// A live table, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["attach", "json", "limit", "cursor"])]
+    pub watch: bool,
+    /// Follow a session (its id, or the beginning of it) and talk to it: Ctrl-C interrupts the
+    /// turn, Ctrl-D leaves
+    #[arg(long, value_name = "ID", conflicts_with_all = ["json", "limit", "cursor"])]
+    pub attach: Option<String>,
+    /// With `--attach`: from what the host still has, or only what comes [default: start on a
+    /// terminal, else now]
+    #[arg(long, value_name = "WHEN", value_parser = ["start", "now"], requires = "attach")]
+    pub from: Option<String>,
+    /// Only those that live
+    #[arg(long)]
+    pub alive: bool,
+    /// The list as JSON; the same as `--output json`
+    #[arg(long, conflicts_with = "output")]
+    pub json: bool,
+    #[command(flatten)]
+    pub page: Page,
+    #[command(flatten)]
+    pub which: Which,
+    /// Output format
+    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
+    pub output: String,
+}
+
+pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
+    let client = Client::new(&args.which)?;
+    if args.output == "json" && (args.watch || args.attach.is_some()) {
+        return Err(
+            Failure::new(exit::USAGE, "what does not end is no JSON document")
+                .hint("`--output jsonl` has an event per line"),
+        );
+    }
+    match &args.attach {
+        Some(id) => attach::run(args, id, &client, global, out),
+        None if args.watch => watch(args, &client, global, out),
+        None => list(args, &client, global, out),
+    }
+}
+
+/// What the host answers, if it does so before a signal comes.
+fn known(client: &Client) -> Result<Value, Failure> {
+    let client = client.clone();
+    signals::unless_stopped(move || client.get("/sessions"))?
+}
+
+/// The records as the host has them: fields that we do not know stay (A46-MODEL-12).
+fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
+    let answer = known(client)?;
+    let Some(sessions) = answer["sessions"].as_array() else {
+        let what = "the host answers, but not as AIP-46 has it: there is no list `sessions`";
+        return Err(Failure::new(exit::UNAVAILABLE, what).hint("is that URL the host's?"));
+    };
+    let alive = |s: &&Value| matches!(s["status"].as_str(), Some("starting" | "running"));
+    let sessions = sessions.iter().filter(|s| !args.alive || alive(s));
+    Ok(sessions.cloned().collect())
+}
+
+fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
+    let began = Instant::now();
+    let mut sessions = fetch(args, client)?;
+    let is_document = args.json || args.output == "json";
+    let is_table = !is_document && args.output != "jsonl";
+    if is_table {
+        table::sort(&mut sessions);
+    }
+    let id = |session: &Value| session["id"].as_str().unwrap_or_default().to_owned();
+    let name = format!("sessions table={is_table} alive={}", args.alive);
+    let cut = args.page.keep_after(&name, &mut sessions, id)?;
+    if is_document {
+        let mut all = object(json!({ "sessions": sessions }));
+        all.extend(args.page.told(&cut));
+        let all = Value::Object(all);
+        let text = agentproto_text::pretty(&all).map_err(io_failure)?;
+        writeln!(out, "{text}").map_err(io_failure)?;
+    } else if args.output == "jsonl" {
+        let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+        emitter.meta("sessions").map_err(io_failure)?;
+        for session in sessions {
+            emitter
+                .event(Event::HostSession, &object(session))
+                .map_err(io_failure)?;
+        }
+        emitter
+            .summary(true, began.elapsed(), cut.fields())
+            .map_err(io_failure)?;
+    } else {
+        let color = terminal::color(global);
+        let mut table = table::render(&sessions, color, terminal::width(), usize::MAX);
+        if let Some(next) = cut.next {
+            table.push_str(&format!("more: --cursor {next}\n"));
+        }
+        out.write_all(table.as_bytes()).map_err(io_failure)?;
+    }
+    Ok(exit::CLEAN)
+}
+
+/// Looks again and again; shows what is new.
+fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
+    let began = Instant::now();
+    signals::watch();
+    if args.output == "jsonl" {
+        let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+        emitter.meta("sessions").map_err(io_failure)?;
+        let mut known: std::collections::HashMap<String, Value> = Default::default();
+        let ended = looks(|| {
+            for session in fetch(args, client)? {
+                let id = session["id"].as_str().unwrap_or_default().to_owned();
+                if known.get(&id) != Some(&session) {
+                    emitter
+                        .event(Event::HostSession, &object(session.clone()))
+                        .map_err(io_failure)?;
+                    known.insert(id, session);
+                }
+            }
+            Ok(emitter.is_closed())
+        });
+        return finish(emitter, ended, began);
+    }
+    let color = terminal::color(global);
+    let is_screen = std::io::stdout().is_terminal();
+    let mut shown = String::new();
+    looks(|| {
+        let rows = match terminal_size::terminal_size() {
+            Some((_, height)) if is_screen => usize::from(height.0).saturating_sub(1),
+            _ => usize::MAX,
+        };
+        let table = table::render(&fetch(args, client)?, color, terminal::width(), rows);
+        if table != shown {
+            // Home, the new table, and nothing of the old one below it.
+            let (before, after) = match is_screen {
+                true => ("\x1b[H\x1b[2J", ""),
+                false => ("", "\n"),
+            };
+            write!(out, "{before}{table}{after}")
+                .and_then(|()| out.flush())
+                .map_err(io_failure)?;
+            shown = table;
+        }
+        Ok(false)
+    })
+}
+
+/// Until a signal, an error, or the reader has gone.
+fn looks(mut look: impl FnMut() -> Result<bool, Failure>) -> Outcome {
+    loop {
+        if look()? {
+            return Ok(exit::CLEAN);
+        }
+        let next = Instant::now() + LOOK;
+        while Instant::now() < next {
+            if let Some(code) = signals::interrupted() {
+                return Ok(code);
+            }
+            std::thread::sleep(signals::NAP);
+        }
+    }
+}
+
+/// The end of a stream of events; what ended it otherwise is told at the edge.
+fn finish(emitter: Emitter<'_>, ended: Outcome, began: Instant) -> Outcome {
+    match ended? {
+        exit::CLEAN => emitter
+            .summary(true, began.elapsed(), object(json!({})))
+            .map_err(io_failure)
+            .map(|()| exit::CLEAN),
+        code => Err(Failure::interrupted(code)),
+    }
+}

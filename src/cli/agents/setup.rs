@@ -1,0 +1,98 @@
+//! `agentproto setup`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::agents::perform::{Common, Told, installed, perform};
+use crate::cli::args::Global;
+use crate::cli::machine::effects::Effects;
+use crate::cli::{Failure, Outcome};
+use crate::exit;
+use agentproto_report::event::Event;
+use agentproto_runtime::Fault;
+use agentproto_runtime::context::Context;
+use agentproto_runtime::setup::answers::Answers;
+use agentproto_runtime::setup::{self, Choices, Redo};
+
+/// No file of answers is longer.
+const LONGEST_ANSWERS: u64 = 1 << 20;
+
+#[derive(Args, Debug)]
+pub struct Setup {
+    #[command(flatten)]
+    pub common: Common,
+    /// Do a step again, or all of them
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub redo: Option<String>,
+    /// Answers for the prompts: a YAML file of `id: value`, secrets as `id: {env: NAME}`
+    #[arg(long, value_name = "FILE")]
+    pub answers: Option<PathBuf>,
+    #[command(flatten)]
+    pub effects: Effects,
+}
+
+pub fn run(args: &Setup, global: &Global, out: &mut dyn Write) -> Outcome {
+    let choices = Choices {
+        redo: match args.redo.as_deref() {
+            None => Redo::Nothing,
+            Some("") => Redo::All,
+            Some(id) => Redo::One(id.to_owned()),
+        },
+        answers: match &args.answers {
+            Some(path) => answers(path)?,
+            None => Answers::default(),
+        },
+        asked_for: true,
+    };
+    perform("setup", &args.common, global, out, async |ctx| {
+        if args.effects.dry_run {
+            return Ok(plan(ctx, &choices)?.into());
+        }
+        let bin = installed(ctx, &args.common).await?;
+        let report = setup::run(ctx, &bin, &choices).await?;
+        let told = report.steps.iter().map(|(id, outcome)| Told {
+            kind: Some(Event::SetupStep),
+            fields: json!({ "id": id, "outcome": outcome.as_str() }),
+            text: format!("{id}: {}", outcome.as_str()),
+        });
+        let mut told: Vec<Told> = told.collect();
+        if told.is_empty() {
+            told.push(Told {
+                kind: Some(Event::SetupStep),
+                fields: json!({ "id": Value::Null, "outcome": "none" }),
+                text: NOTHING.to_owned(),
+            });
+        }
+        Ok(told.into())
+    })
+}
+
+const NOTHING: &str = "there is nothing to set up";
+
+fn plan(ctx: &Context, choices: &Choices) -> Result<Vec<Told>, Fault> {
+    let pending = setup::pending(ctx, choices)?;
+    let told = pending
+        .iter()
+        .map(|(id, kind)| Told::plan("setup", id, format!("do the step `{id}` ({kind})")));
+    let mut told: Vec<Told> = told.collect();
+    if told.is_empty() {
+        told.push(Told {
+            kind: None,
+            fields: Value::Null,
+            text: NOTHING.to_owned(),
+        });
+    }
+    Ok(told)
+}
+
+fn answers(path: &std::path::Path) -> Result<Answers, Failure> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(LONGEST_ANSWERS).read_to_end(&mut bytes));
+    read.map_err(|e| Failure::new(exit::NO_INPUT, format!("`{}`: {e}", path.display())))?;
+    Ok(Answers::parse(&path.display().to_string(), bytes)?)
+}

@@ -1,0 +1,147 @@
+//! Chores of this repository. `cargo xtask` lists them. Nothing but the standard library, so that
+//! a fresh clone builds it in a second.
+
+mod lines;
+mod measure;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  test --list       list the test targets that need more than Rust
+  test NAME…        run some of them; `--all` runs every one
+  docs              regenerate the references in docs/ from the code
+  snapshots         accept changed snapshots, then show them with git diff
+  deny              check licenses, bans and sources of the dependencies
+  measure NAME…     measure build and test cost (release, lint, first, test, ci)
+  lines             count lines of Rust per crate
+";
+
+type Outcome = Result<(), String>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match args.as_slice() {
+        ["test", "--list"] => list(),
+        ["test", "--all"] => all_targets().and_then(|all| {
+            let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+            test(&names)
+        }),
+        ["test", names @ ..] if !names.is_empty() => test(names),
+        ["docs"] => docs(),
+        ["snapshots"] => snapshots(),
+        ["deny"] => tools::deny(),
+        ["measure", names @ ..] if !names.is_empty() => measure::all(names),
+        ["lines"] => lines::print(),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(format!("unknown command\n\n{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Top directory of the repository.
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs a command to its end; anything but success is an error.
+fn run(command: &mut Command) -> Outcome {
+    let shown = format!("{command:?}");
+    let status = command.status().map_err(|e| format!("{shown}: {e}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{shown}: {status}")),
+    }
+}
+
+/// Name and description of every `tests/NAME/run`.
+fn all_targets() -> Result<Vec<(String, String)>, String> {
+    let dir = root().join("tests");
+    let entries = std::fs::read_dir(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let script = entry.path().join("run");
+        let Ok(text) = std::fs::read_to_string(&script) else {
+            continue;
+        };
+        let about = text
+            .lines()
+            .skip(1)
+            .find_map(|line| line.strip_prefix("# "));
+        let name = entry.file_name().to_string_lossy().into_owned();
+        found.push((name, about.unwrap_or_default().to_owned()));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn list() -> Outcome {
+    for (name, about) in all_targets()? {
+        println!("{name:<16} {about}");
+    }
+    Ok(())
+}
+
+fn test(names: &[&str]) -> Outcome {
+    let known = all_targets()?;
+    let mut failed = Vec::new();
+    for name in names {
+        if !known.iter().any(|(known, _)| known == name) {
+            return Err(format!("there is no tests/{name}/run; see test --list"));
+        }
+        println!("== {name}");
+        let script = root().join("tests").join(name).join("run");
+        if let Err(error) = run(Command::new(script).current_dir(root())) {
+            eprintln!("xtask: {error}");
+            failed.push(*name);
+        }
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        failed => Err(format!("failed: {}", failed.join(", "))),
+    }
+}
+
+/// Tests that compare a reference with the code write it when `UPDATE_DOCS` is set.
+fn docs() -> Outcome {
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--package",
+        "agentproto",
+        "--test",
+        "repository",
+        "--test",
+        "judges",
+    ]);
+    run(command.env("UPDATE_DOCS", "1"))?;
+    run(Command::new("git")
+        .args(["diff", "--stat", "--", "docs"])
+        .current_dir(root()))
+}
+
+fn snapshots() -> Outcome {
+    run(cargo().arg("test").env("INSTA_UPDATE", "always"))?;
+    let files = ["diff", "--stat", "--", "*.snap"];
+    run(Command::new("git").args(files).current_dir(root()))
+}
