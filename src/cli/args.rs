@@ -48,6 +48,18 @@ pub struct Global {
     /// Say more: what was read, what was suppressed, how long it took
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub verbose: bool,
+    /// Report what goes on inside, from this level on, on standard error
+    #[cfg(agents)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "LEVEL",
+        env = "AGENTPROTO_LOG",
+        hide_env = true,
+        default_value = "warn",
+        help_heading = "Global options"
+    )]
+    pub log: super::agents::log::LogLevel,
     /// Configuration file (default: the nearest agentproto.toml above the current directory)
     #[arg(
         long,

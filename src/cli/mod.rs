@@ -118,6 +118,8 @@ pub fn main() -> u8 {
         Ok(parsed) => parsed,
         Err(error) => return machine::misunderstood(&error),
     };
+    #[cfg(agents)]
+    agents::log::start(cli.global.log);
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let secrets = Secrets::of(words.iter().map(|word| word.to_string_lossy()));
     let out = BufWriter::new(io::stdout().lock());

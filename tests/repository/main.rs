@@ -3,4 +3,5 @@
 mod ci;
 mod coverage;
 mod docs;
+mod doors;
 mod readme;

@@ -251,7 +251,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             && model.log().all().is_empty()
         {
             let why = "look at its variables (docs/mock-llm.md), or leave out --mock-llm";
-            eprintln!("agentproto: warning: the agent never asked the mock model: {why}");
+            tracing::warn!("the agent never asked the mock model: {why}");
         }
         Ok::<_, Failure>(ran)
     });
@@ -279,7 +279,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if let Some(baseline) = &baseline {
         if baseline.partial {
             let words = "the baseline is of a run that was stopped: what it did not look at is new";
-            eprintln!("agentproto: warning: {words}");
+            tracing::warn!("{words}");
         }
         shown.fixed = certify::baseline::apply(&mut report, baseline);
     }

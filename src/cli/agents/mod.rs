@@ -20,6 +20,7 @@ mod host;
 mod host_rules;
 mod input;
 mod install;
+pub mod log;
 mod mcp;
 mod mistakes;
 mod mock;

@@ -128,7 +128,7 @@ impl Face<'_> {
                 eprintln!("{}", speech(text));
             }
             (Face::Human { .. }, Note::Warning(code, message)) => {
-                eprintln!("agentproto: warning: {code}: {}", speech(message));
+                tracing::warn!("{code}: {message}");
             }
             (Face::Human { .. }, _) => {}
         }

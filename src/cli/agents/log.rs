@@ -1,0 +1,73 @@
+//! `--log LEVEL`: what the libraries report while they work, on standard error.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl From<LogLevel> for LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Off => LevelFilter::OFF,
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+            LogLevel::Trace => LevelFilter::TRACE,
+        }
+    }
+}
+
+/// Prints events from now on.
+pub fn start(level: LogLevel) {
+    let started = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::from(level))
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .event_format(Line)
+        .try_init();
+    // A second call in one process (tests) keeps the first subscriber.
+    let _ = started;
+}
+
+/// `agentproto: warning: message key=value`, as every other message of the tool looks.
+struct Line;
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        out.write_str(match *event.metadata().level() {
+            Level::ERROR => "agentproto: ",
+            Level::WARN => "agentproto: warning: ",
+            Level::INFO => "agentproto: info: ",
+            Level::DEBUG => "agentproto: debug: ",
+            Level::TRACE => "agentproto: trace: ",
+        })?;
+        let mut fields = String::new();
+        context.format_fields(Writer::new(&mut fields), event)?;
+        // Messages quote agents and manifests, which must not steer the terminal.
+        writeln!(out, "{}", agentproto_text::plain_lines(&fields))
+    }
+}

@@ -1,0 +1,207 @@
+//! The doors between the crates: ARCHITECTURE.md says which crate uses which, `cargo tree` says
+//! what is true, and the linter's crates stay free of what only agents need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Names of packages below a package, one per line of `cargo tree`.
+fn tree(args: &[&str]) -> BTreeSet<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let shown = Command::new(cargo)
+        .args([
+            "tree",
+            "--offline",
+            "--locked",
+            "--prefix",
+            "none",
+            "--edges",
+            "normal",
+        ])
+        .args(["--format", "{p}"])
+        .args(args)
+        .current_dir(repository())
+        .output()
+        .expect("cargo tree");
+    let errors = String::from_utf8_lossy(&shown.stderr);
+    assert!(shown.status.success(), "{args:?}: {errors}");
+    let names = String::from_utf8(shown.stdout).expect("UTF-8");
+    let names = names.lines().filter_map(|line| line.split(' ').next());
+    names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Crate → crates that it may use, from the table in ARCHITECTURE.md.
+fn written() -> BTreeMap<String, BTreeSet<String>> {
+    let text = std::fs::read_to_string(repository().join("ARCHITECTURE.md")).expect("a file");
+    let rows = text.lines().filter_map(|line| {
+        let cells: Vec<&str> = line
+            .strip_prefix("| `")?
+            .split('|')
+            .map(str::trim)
+            .collect();
+        let [name, _, uses, _] = cells.as_slice() else {
+            return None;
+        };
+        let uses = uses.split(", ").filter(|name| *name != "–");
+        Some((
+            name.trim_matches('`').to_owned(),
+            uses.map(str::to_owned).collect(),
+        ))
+    });
+    rows.collect()
+}
+
+#[test]
+fn the_table_of_doors_is_true() {
+    let mut written = written();
+    assert!(
+        written.remove("agentproto").is_some(),
+        "the binary has a row"
+    );
+    let mut packages = BTreeSet::new();
+    for dir in std::fs::read_dir(repository().join("crates")).expect("crates") {
+        let name = dir.expect("an entry").file_name();
+        packages.insert(name.to_string_lossy().into_owned());
+    }
+    packages.extend(["schemas", "suites", "mock-agents"].map(str::to_owned));
+    let rows: BTreeSet<String> = written.keys().cloned().collect();
+    assert_eq!(rows, packages, "a row per crate in ARCHITECTURE.md");
+    for (name, uses) in &written {
+        let package = format!("agentproto-{name}");
+        let below = tree(&["--package", &package, "--depth", "1"]);
+        let below: BTreeSet<String> = below
+            .iter()
+            .filter(|found| **found != package)
+            .filter_map(|found| found.strip_prefix("agentproto-"))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(
+            &below, uses,
+            "what `{name}` uses: cargo tree, ARCHITECTURE.md"
+        );
+    }
+}
+
+#[test]
+fn the_linter_has_no_runtime_database_or_network() {
+    let linter = ["--package", "agentproto", "--no-default-features"];
+    let heavy = [
+        "tokio",
+        "rusqlite",
+        "rustls",
+        "axum",
+        "hyper",
+        "rmcp",
+        "ureq",
+        "landlock",
+        "seccompiler",
+    ];
+    for target in [
+        "x86_64-unknown-linux-gnu",
+        "aarch64-apple-darwin",
+        "x86_64-pc-windows-msvc",
+    ] {
+        let below = tree(&[&linter[..], &["--target", target]].concat());
+        let found: Vec<&str> = heavy
+            .into_iter()
+            .filter(|name| below.contains(*name))
+            .collect();
+        assert!(found.is_empty(), "{target}: {found:?}");
+    }
+    // The same question about the full build must find them, or it proves nothing.
+    let full = tree(&[
+        "--package",
+        "agentproto",
+        "--target",
+        "x86_64-unknown-linux-gnu",
+    ]);
+    for name in heavy {
+        assert!(full.contains(name), "{name} is in the full build");
+    }
+    // Elsewhere than on Linux the default build is the linter.
+    let mac = tree(&[
+        "--package",
+        "agentproto",
+        "--target",
+        "aarch64-apple-darwin",
+    ]);
+    assert!(!mac.contains("agentproto-sandbox"), "{mac:?}");
+}
+
+/// Where the linter's crates may name an operating system, and why.
+const PLATFORM_CODE: &[(&str, &str)] = &[
+    (
+        "crates/manifest/src/files.rs",
+        "opening a pipe must not block",
+    ),
+    ("src/main.rs", "leaving without giving memory back"),
+    ("src/cli/git.rs", "paths of git are bytes"),
+    ("src/cli/signals.rs", "SIGINT and SIGTERM"),
+];
+
+#[test]
+fn the_linter_has_no_platform_code() {
+    let mut files = Vec::new();
+    for name in ["text", "manifest", "report", "lint", "shape"] {
+        sources(
+            &repository().join("crates").join(name).join("src"),
+            &mut files,
+        );
+    }
+    sources(&repository().join("src"), &mut files);
+    let words = [
+        "libc::",
+        "std::os::",
+        "target_os",
+        "cfg(unix)",
+        "cfg(windows)",
+    ];
+    let mut used = BTreeSet::new();
+    for file in &files {
+        let path = file
+            .strip_prefix(repository())
+            .expect("below the repository");
+        let path = path.to_string_lossy().replace('\\', "/");
+        if path.starts_with("src/cli/agents/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(file).expect("readable");
+        let found: Vec<&str> = words
+            .into_iter()
+            .filter(|word| text.contains(word))
+            .collect();
+        if found.is_empty() {
+            continue;
+        }
+        let allowed = PLATFORM_CODE.iter().any(|(allowed, _)| *allowed == path);
+        assert!(
+            allowed,
+            "{path} uses {found:?}; the linter must build everywhere"
+        );
+        used.insert(path);
+    }
+    for (allowed, why) in PLATFORM_CODE {
+        assert!(
+            used.contains(*allowed),
+            "{allowed} ({why}) is listed for nothing"
+        );
+    }
+}
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
