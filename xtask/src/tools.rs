@@ -1,37 +1,49 @@
 //! Tools that the checks need and a machine may not have.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::{Outcome, cargo, root, run};
 
-/// `cargo deny` needs the advisory database from the network; CI workflows check advisories, this
-/// checks what can be checked anywhere.
+/// Checks everything but advisories, whose database comes from the network: the release workflow
+/// does that.
 pub fn deny() -> Outcome {
-    let tool = installed("cargo-deny", "0.20.2")?;
-    run(Command::new(tool)
-        .args(["check", "bans", "licenses", "sources"])
-        .current_dir(root()))
+    install("cargo-deny", "0.20.2")?;
+    let mut command = cargo();
+    run(command.args([
+        "deny",
+        "check",
+        "--hide-inclusion-graph",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
 }
 
-/// The tool of this version below target/tools, built when it is missing.
-fn installed(name: &str, version: &str) -> Result<PathBuf, String> {
-    let place = root()
-        .join("target/tools")
-        .join(format!("{name}-{version}"));
-    let program = place.join("bin").join(name);
-    if !program.exists() {
-        let mut install = cargo();
-        install.args([
-            "install",
-            "--locked",
-            "--quiet",
-            "--version",
-            version,
-            name,
-            "--root",
-        ]);
-        run(install.arg(&place))?;
+/// Installs a tool of this version where cargo finds it, unless it is there.
+fn install(name: &str, version: &str) -> Outcome {
+    let mut ask = Command::new(name);
+    let asked = ask
+        .arg("--version")
+        .stderr(Stdio::null())
+        .current_dir(root());
+    let there = asked
+        .output()
+        .map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
+    if there.is_ok_and(|said| said.contains(version)) {
+        return Ok(());
     }
-    Ok(program)
+    eprintln!("xtask: installing {name} {version}");
+    let mut install = cargo();
+    install.args([
+        "install",
+        "--locked",
+        "--quiet",
+        "--force",
+        "--version",
+        version,
+        name,
+    ]);
+    // Quick to build matters more than quick to run.
+    install.env("CARGO_PROFILE_RELEASE_LTO", "off");
+    run(install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"))
 }
