@@ -109,22 +109,29 @@ fn mode(params: &Value, number: u64, ledger: &Ledger, notes: &mut Notes) {
 }
 
 fn scope(params: &Value, number: u64, notes: &mut Notes) {
-    let what = match (params.get("sessionId"), params.get("requestId")) {
+    match (params.get("sessionId"), params.get("requestId")) {
         (Some(_), Some(_)) => {
-            "a question belongs to a session and to a request; it must name exactly one".to_owned()
+            let what = "a question belongs to a session and to a request; it must name exactly one";
+            notes.broken("EL-02", what, &[number]);
         }
         (None, None) => {
-            "a question names neither `sessionId` nor `requestId`; it must name exactly one"
-                .to_owned()
+            let what =
+                "a question names neither `sessionId` nor `requestId`; it must name exactly one";
+            notes.broken("EL-02", what, &[number]);
         }
-        (Some(Value::String(_)), None) => return,
-        (None, Some(Value::String(_) | Value::Number(_) | Value::Null)) => return,
-        (Some(other), None) => format!("`/params/sessionId` is {other}; expected a string"),
+        (Some(Value::String(_)), None) => {}
+        (None, Some(Value::String(_) | Value::Number(_) | Value::Null)) => {}
+        (Some(other), None) => {
+            let at = "/params/sessionId";
+            let what = format!("`{at}` is {other}; expected a string");
+            notes.broken_at("EL-02", at, what, &[number]);
+        }
         (None, Some(other)) => {
-            format!("`/params/requestId` is {other}; expected the id of a request")
+            let at = "/params/requestId";
+            let what = format!("`{at}` is {other}; expected the id of a request");
+            notes.broken_at("EL-02", at, what, &[number]);
         }
-    };
-    notes.broken("EL-02", what, &[number]);
+    }
 }
 
 fn address(url: &str, number: u64, notes: &mut Notes) {

@@ -87,11 +87,12 @@ fn context(meta: &Map<String, Value>, at: &str, number: u64, notes: &mut Notes) 
         match value.as_str().is_some_and(is_right) {
             true => notes.held("EX-08"),
             false => {
+                let at = format!("{at}/_meta/{key}");
                 let what = format!(
-                    "`{at}/_meta/{key}` is {value}; the name is reserved for the trace context of \
-                     the W3C, which looks different"
+                    "`{at}` is {value}; the name is reserved for the trace context of the W3C, \
+                     which looks different"
                 );
-                notes.broken("EX-08", what, &[number]);
+                notes.broken_at("EX-08", at, what, &[number]);
             }
         }
     }

@@ -33,10 +33,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use frame::Frame;
-pub use ledger::{Asked, Ledger, Session, id_key, session_of};
-pub use mcp::mcp;
-pub use watch::{Read, Watch};
+use frame::Frame;
+pub use ledger::Ledger;
+pub(crate) use ledger::id_key;
+use ledger::{Asked, session_of};
+pub(crate) use mcp::mcp;
+pub use watch::Watch;
 
 use agentproto_wire::{Envelope, Line};
 
@@ -120,18 +122,10 @@ pub struct Violation {
     pub message: String,
     /// Line numbers that prove it.
     pub lines: Vec<u64>,
-    /// JSON Pointer of what is wrong, where the message names one.
+    /// JSON Pointer of what is wrong, where one place in the message is.
     pub at: Option<String>,
     /// Told as a warning, whatever the level of the statement: a heuristic.
     pub is_guess: bool,
-}
-
-/// The first pointer that a message names, between backticks.
-fn pointer_in(message: &str) -> Option<String> {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    quoted
-        .find(|quote| quote.starts_with('/'))
-        .map(str::to_owned)
 }
 
 impl Notes {
@@ -152,7 +146,18 @@ impl Notes {
     }
 
     pub fn broken(&mut self, requirement: &'static str, message: impl Into<String>, lines: &[u64]) {
-        self.note(requirement, message.into(), lines, false);
+        self.note(requirement, None, message.into(), lines, false);
+    }
+
+    /// As `broken`, with the JSON Pointer of what is wrong in the first of the lines.
+    pub fn broken_at(
+        &mut self,
+        requirement: &'static str,
+        at: impl Into<String>,
+        message: impl Into<String>,
+        lines: &[u64],
+    ) {
+        self.note(requirement, Some(at.into()), message.into(), lines, false);
     }
 
     /// As `broken`, but never worse than a warning.
@@ -162,18 +167,36 @@ impl Notes {
         message: impl Into<String>,
         lines: &[u64],
     ) {
-        self.note(requirement, message.into(), lines, true);
+        self.note(requirement, None, message.into(), lines, true);
     }
 
-    fn note(&mut self, requirement: &'static str, message: String, lines: &[u64], is_guess: bool) {
+    /// As `broken_at`, but never worse than a warning.
+    pub fn doubtful_at(
+        &mut self,
+        requirement: &'static str,
+        at: impl Into<String>,
+        message: impl Into<String>,
+        lines: &[u64],
+    ) {
+        self.note(requirement, Some(at.into()), message.into(), lines, true);
+    }
+
+    fn note(
+        &mut self,
+        requirement: &'static str,
+        at: Option<String>,
+        message: String,
+        lines: &[u64],
+        is_guess: bool,
+    ) {
         let found = self.found.entry(requirement).or_default();
         found.broken += 1;
         let is_new = |v: &&Violation| v.message == message;
         if found.violations.len() < KEPT && found.violations.iter().find(is_new).is_none() {
             found.violations.push(Violation {
-                at: pointer_in(&message),
                 message,
                 lines: lines.to_vec(),
+                at,
                 is_guess,
             });
         }

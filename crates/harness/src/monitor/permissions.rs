@@ -123,7 +123,7 @@ fn options(params: &Value, number: u64, notes: &mut Notes) {
     };
     if options.is_empty() {
         let what = "`/params/options` is empty; there is nothing to choose from";
-        return notes.broken("PE-02", what, &[number]);
+        return notes.broken_at("PE-02", "/params/options", what, &[number]);
     }
     let ids = options.iter().map(|option| text(option, "optionId"));
     if let Some(id) = repeated(ids.filter(|id| !id.is_empty())) {

@@ -233,13 +233,13 @@ fn path(method: &str, params: &Value, number: u64, notes: &mut Notes) {
             false => {
                 let what =
                     format!("`{method}`: `/params/path` is \"{path}\"; expected an absolute path");
-                notes.broken("FS-03", what, &[number]);
+                notes.broken_at("FS-03", "/params/path", what, &[number]);
             }
         }
     }
     if params.get("line").and_then(Value::as_u64) == Some(0) {
         let what = format!("`{method}`: `/params/line` is 0; lines count from 1");
-        notes.broken("FS-04", what, &[number]);
+        notes.broken_at("FS-04", "/params/line", what, &[number]);
     }
 }
 
@@ -251,7 +251,7 @@ fn working_directory(params: &Value, number: u64, notes: &mut Notes) {
                 let what = format!(
                     "`terminal/create`: `/params/cwd` is \"{cwd}\"; expected an absolute path"
                 );
-                notes.broken("TE-05", what, &[number]);
+                notes.broken_at("TE-05", "/params/cwd", what, &[number]);
             }
         }
     }

@@ -61,7 +61,7 @@ impl Sessions {
             _ if matches!(method, "session/request_permission" | "elicitation/create") => return,
             None => {
                 let what = format!("`{method}` names no session: `/params/sessionId` is missing");
-                return notes.broken("SE-14", what, &[number]);
+                return notes.broken_at("SE-14", "/params/sessionId", what, &[number]);
             }
             Some(other) => {
                 let what = format!("`{method}` names the session {other}; expected a string");
@@ -103,7 +103,8 @@ impl Sessions {
         };
         if id.is_empty() {
             self.is_blind = true;
-            notes.broken("SE-01", "session/new: `/result/sessionId` is empty", lines);
+            let what = "session/new: `/result/sessionId` is empty";
+            notes.broken_at("SE-01", "/result/sessionId", what, lines);
             return;
         }
         notes.held("SE-01");
@@ -150,11 +151,10 @@ fn listed(result: &Value, lines: &[u64], notes: &mut Notes) {
             match is_absolute(cwd) {
                 true => notes.held("LI-02"),
                 false => {
-                    let what = format!(
-                        "session/list: `/result/sessions/{index}/cwd` is \"{cwd}\"; expected an \
-                         absolute path"
-                    );
-                    notes.broken("LI-02", what, lines);
+                    let at = format!("/result/sessions/{index}/cwd");
+                    let what =
+                        format!("session/list: `{at}` is \"{cwd}\"; expected an absolute path");
+                    notes.broken_at("LI-02", at, what, lines);
                 }
             }
         }
@@ -162,22 +162,21 @@ fn listed(result: &Value, lines: &[u64], notes: &mut Notes) {
             match is_time(time) {
                 true => notes.held("LI-07"),
                 false => {
+                    let at = format!("/result/sessions/{index}/updatedAt");
                     let what = format!(
-                        "session/list: `/result/sessions/{index}/updatedAt` is \"{time}\"; expected \
-                         a time of ISO 8601, as 2026-01-31T12:00:00Z"
+                        "session/list: `{at}` is \"{time}\"; expected a time of ISO 8601, as \
+                         2026-01-31T12:00:00Z"
                     );
-                    notes.broken("LI-07", what, lines);
+                    notes.broken_at("LI-07", at, what, lines);
                 }
             }
         }
         let others = items(session, "additionalDirectories");
         for path in others.iter().filter_map(Value::as_str) {
             if !is_absolute(path) {
-                let what = format!(
-                    "session/list: `/result/sessions/{index}/additionalDirectories` has \"{path}\"; \
-                     expected absolute paths"
-                );
-                notes.broken("LI-02", what, lines);
+                let at = format!("/result/sessions/{index}/additionalDirectories");
+                let what = format!("session/list: `{at}` has \"{path}\"; expected absolute paths");
+                notes.broken_at("LI-02", at, what, lines);
             }
         }
     }

@@ -202,12 +202,13 @@ fn judge(options: &[Value], root: &str, lines: &[u64], ledger: &Ledger, notes: &
             match CATEGORIES.contains(&category.as_str()) || category.starts_with('_') {
                 true => notes.held("CO-08"),
                 false => {
+                    let at = format!("{at}/category");
                     let what = format!(
-                        "`{at}/category` is \"{category}\"; expected one of {}, or a name of your \
-                         own with `_` in front",
+                        "`{at}` is \"{category}\"; expected one of {}, or a name of your own with \
+                         `_` in front",
                         listed(CATEGORIES.into_iter())
                     );
-                    notes.broken("CO-08", what, lines);
+                    notes.broken_at("CO-08", at, what, lines);
                 }
             }
         }
@@ -222,7 +223,7 @@ fn kind(option: &Value, at: &str, lines: &[u64], ledger: &Ledger, notes: &mut No
                 "`{at}` is boolean, and the client did not announce `session.configOptions.boolean`"
             );
             let first = lines.first().copied().unwrap_or_default();
-            notes.broken("CO-03", what, &with_start(first, ledger));
+            notes.broken_at("CO-03", at, what, &with_start(first, ledger));
         }
         "select" => {
             if !takes_boolean {
@@ -237,11 +238,12 @@ fn kind(option: &Value, at: &str, lines: &[u64], ledger: &Ledger, notes: &mut No
             match values.contains(&current.as_str()) {
                 true => notes.held("CO-02"),
                 false => {
+                    let at = format!("{at}/currentValue");
                     let what = format!(
-                        "`{at}/currentValue` is \"{current}\", which is none of its options: {}",
+                        "`{at}` is \"{current}\", which is none of its options: {}",
                         listed(values.into_iter())
                     );
-                    notes.broken("CO-02", what, lines);
+                    notes.broken_at("CO-02", at, what, lines);
                 }
             }
         }

@@ -43,9 +43,10 @@ fn judge(method: &str, value: &Value, root: &str, lines: &[u64], notes: &mut Not
         };
         broken.push(statement);
         let what = format!("{method}: {}", defect.message(root));
+        let at = format!("{root}{}", defect.at);
         match is_warning(method, defect, value) {
-            true => notes.doubtful(statement, what, lines),
-            false => notes.broken(statement, what, lines),
+            true => notes.doubtful_at(statement, at, what, lines),
+            false => notes.broken_at(statement, at, what, lines),
         }
     }
     for statement in touched(method, value) {

@@ -198,8 +198,9 @@ fn places(call: &Value, root: &str, number: u64, notes: &mut Notes) {
         match place.get("line") {
             None | Some(Value::Null) => {}
             Some(line) if line.as_u64() == Some(0) => {
-                let what = format!("`{at}/line` is 0; lines count from 1");
-                notes.broken("TC-09", what, &[number]);
+                let at = format!("{at}/line");
+                let what = format!("`{at}` is 0; lines count from 1");
+                notes.broken_at("TC-09", at, what, &[number]);
             }
             // What is no count at all is told with the shapes.
             Some(_) => notes.held("TC-09"),
@@ -219,8 +220,9 @@ fn path(place: &Value, at: &str, number: u64, notes: &mut Notes) {
     match is_absolute(path) {
         true => notes.held("TC-08"),
         false => {
-            let what = format!("`{at}/path` is \"{path}\"; expected an absolute path");
-            notes.broken("TC-08", what, &[number]);
+            let at = format!("{at}/path");
+            let what = format!("`{at}` is \"{path}\"; expected an absolute path");
+            notes.broken_at("TC-08", at, what, &[number]);
         }
     }
 }

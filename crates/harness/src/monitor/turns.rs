@@ -189,9 +189,8 @@ fn cost(update: &Value, number: u64, notes: &mut Notes) {
     };
     let is_code = currency.len() == 3 && currency.bytes().all(|b| b.is_ascii_uppercase());
     if !is_code {
-        let what = format!(
-            "`/params/update/cost/currency` is \"{currency}\"; expected a code of ISO 4217, as USD"
-        );
-        notes.broken("PT-19", what, &[number]);
+        let at = "/params/update/cost/currency";
+        let what = format!("`{at}` is \"{currency}\"; expected a code of ISO 4217, as USD");
+        notes.broken_at("PT-19", at, what, &[number]);
     }
 }

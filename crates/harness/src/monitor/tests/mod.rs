@@ -28,10 +28,20 @@ pub fn play<L: AsRef<[u8]>>(conversation: &[L]) -> Notes {
         let number = transcript.push(direction, Duration::ZERO, text, true, None);
         watch.line(&transcript.line(number).expect("just written"));
     }
-    watch.end(&Ending {
+    let notes = watch.end(&Ending {
         is_orderly: true,
         last_line: transcript.last(),
-    })
+    });
+    for violation in notes.found.values().flat_map(|found| &found.violations) {
+        assert_eq!(violation.at.as_deref(), named(&violation.message));
+    }
+    notes
+}
+
+/// The place that a message names: it must be the one that the violation carries.
+fn named(message: &str) -> Option<&str> {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    quoted.find(|quote| quote.starts_with('/'))
 }
 
 /// What was broken: statement and lines, guesses marked by `?`.
