@@ -21,7 +21,7 @@ use agentproto_harness::model::{self, CaseResult, Report, Target, Verdict};
 use agentproto_harness::render as certify;
 use agentproto_harness::render::Format;
 use agentproto_harness::run::home::Home;
-use agentproto_harness::run::process::{Launcher, StartError};
+use agentproto_harness::run::process::{Launcher, Program, StartError};
 use agentproto_harness::run::{
     self, Login, Options, Patience, Secrets, Setting, Workspace, prompts,
 };
@@ -213,7 +213,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
                     name: url,
                     ..Target::default()
                 };
-                (target, Launcher::of_host(Arc::new(host)))
+                (target, Launcher::Host(Arc::new(host)))
             }
             (Some(bundle), None) => {
                 let target = Target {
@@ -221,7 +221,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
                     name: bundle.name(),
                     ..Target::default()
                 };
-                (target, Launcher::of_bundle(Arc::clone(bundle)))
+                (target, Launcher::Bundle(Arc::clone(bundle)))
             }
             (None, None) => launcher(args, url.as_deref())?,
         };
@@ -603,7 +603,7 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
         },
         ..Target::default()
     };
-    let mut launcher = Launcher::new(argv, &env).map_err(|error| match error {
+    let mut program = Program::new(argv, &env).map_err(|error| match error {
         StartError::NoProgram(name) => {
             Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
                 .hint("the command after `--` is looked for in PATH, or by its path")
@@ -613,9 +613,9 @@ fn launcher(args: &Certify, url: Option<&str>) -> Result<(Target, Launcher), Fai
     // As if it were typed here: relative arguments mean what they say. Sessions have directories
     // of their own all the same.
     if kind == "command" {
-        launcher.cwd = std::env::current_dir().ok();
+        program.cwd = std::env::current_dir().ok();
     }
-    Ok((target, launcher))
+    Ok((target, Launcher::Program(program)))
 }
 
 /// The mock model as the harness asks it.

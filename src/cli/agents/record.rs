@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use crate::cli::args::Global;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
-use agentproto_harness::run::process::{Launcher, StartError, exit_value, unconfined};
+use agentproto_harness::run::process::{Program, StartError, exit_value, unconfined};
 use agentproto_sandbox::spawn::{self, Child, Exit, Options, Stdio};
 use agentproto_text::plain;
 use agentproto_wire::record::Recorder;
@@ -79,7 +79,7 @@ enum Gone {
 }
 
 pub fn run(args: &Record, global: &Global) -> Outcome {
-    let launcher = launcher(args.command.clone(), &[])?;
+    let program = program(args.command.clone(), &[])?;
     let path = path(args.to.as_deref());
     let head = {
         let words = args.command.iter().map(|word| word.to_string_lossy());
@@ -110,7 +110,7 @@ pub fn run(args: &Record, global: &Global) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let ended = runtime.block_on(pass_on(&launcher, &tape));
+    let ended = runtime.block_on(pass_on(&program, &tape));
     let _ = tape.to.send(Happened::End);
     if let Ok(Err(error)) = writer.join() {
         eprintln!(
@@ -124,8 +124,8 @@ pub fn run(args: &Record, global: &Global) -> Outcome {
 }
 
 /// A command line in our own environment.
-pub fn launcher(argv: Vec<OsString>, env: &[(String, String)]) -> Result<Launcher, Failure> {
-    Launcher::new(argv, env).map_err(|error| match error {
+pub fn program(argv: Vec<OsString>, env: &[(String, String)]) -> Result<Program, Failure> {
+    Program::new(argv, env).map_err(|error| match error {
         StartError::NoProgram(name) => {
             Failure::new(exit::UNAVAILABLE, format!("there is no program `{name}`"))
                 .hint("the command after `--` is looked for in PATH, or by its path")
@@ -172,7 +172,7 @@ fn write_down(mut recorder: Recorder<File>, from: &Receiver<Happened>) -> io::Re
     outcome
 }
 
-async fn pass_on(launcher: &Launcher, tape: &Tape) -> Result<Exit, Failure> {
+async fn pass_on(program: &Program, tape: &Tape) -> Result<Exit, Failure> {
     let cwd = std::env::current_dir().map_err(io_failure)?;
     let heard = tape.clone();
     let options = Options {
@@ -183,7 +183,7 @@ async fn pass_on(launcher: &Launcher, tape: &Tape) -> Result<Exit, Failure> {
         }),
         ..Options::default()
     };
-    let plan = unconfined(&launcher.argv, &launcher.env, &cwd);
+    let plan = unconfined(&program.argv, &program.env, &cwd);
     let mut child = spawn::spawn(&plan, options)
         .await
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;

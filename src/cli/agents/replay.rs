@@ -16,6 +16,7 @@ use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_harness::model::{RECORDING, Target};
 use agentproto_harness::render as reports;
+use agentproto_harness::run::process::Launcher;
 use agentproto_harness::run::{Secrets, recording, rerun};
 use agentproto_harness::suite::Protocol;
 use agentproto_text::plain;
@@ -196,7 +197,7 @@ fn rerun(
         return Err(Failure::new(exit::USAGE, message).hint("human, json or jsonl"));
     }
     let given = pairs(&args.env)?;
-    let launcher = record::launcher(args.command.clone(), &given)?;
+    let launcher = Launcher::Program(record::program(args.command.clone(), &given)?);
     let secrets = Secrets::of(&given, &launcher);
     let here = std::env::current_dir().map_err(io_failure)?;
     let directory = directory(args, recorded, &lines, &here)?;

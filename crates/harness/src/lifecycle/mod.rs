@@ -95,7 +95,7 @@ pub fn decided_by(probe: &str) -> &'static [&'static str] {
 /// Plays a case of probes in a directory of its own.
 pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
     let begun = Instant::now();
-    let Some(target) = &setting.launcher.bundle else {
+    let Some(target) = setting.launcher.bundle() else {
         let why = "this is about a bundle, and the target is a command";
         return Played {
             blocked: Some(Blocked::NotApplicable(why.to_owned())),

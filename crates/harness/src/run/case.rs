@@ -114,19 +114,13 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
     // What the agent does not claim to have needs no prompt: that is looked at first.
     let claims = !case.needs.capabilities.is_empty();
     if let Some(blocked) = lacking(case, protocol, setting).filter(|_| !claims) {
-        return Played {
-            blocked: Some(blocked),
-            ..Played::default()
-        };
+        return Played::blocked(blocked);
     }
     let root = match setting.workspace.case() {
         Ok(root) => root,
         Err(error) => {
             let why = format!("cannot make a directory for the case: {error}");
-            return Played {
-                blocked: Some(Blocked::Error(why)),
-                ..Played::default()
-            };
+            return Played::blocked(Blocked::Error(why));
         }
     };
     if protocol == Protocol::Lifecycle {
@@ -153,8 +147,7 @@ pub async fn play(case: &Case, protocol: Protocol, setting: &Setting) -> Played 
         seen_until: 0,
         is_under_way: false,
     };
-    // However patient the steps are, a case has an end.
-    let most = setting.timeout * 6 + Duration::from_secs(20);
+    let most = setting.longest_case();
     let outcome = match tokio::time::timeout(most, player.run()).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Stop::Blocked(Blocked::Error(format!(
@@ -241,7 +234,7 @@ impl Player<'_> {
         let watch = crate::monitor::Watch::new(monitors);
         let launcher = &self.setting.launcher;
         let own = || self.root.join("start");
-        let cwd = launcher.cwd.clone().unwrap_or_else(own);
+        let cwd = launcher.cwd().map_or_else(own, Path::to_owned);
         if let Err(error) = std::fs::create_dir_all(&cwd) {
             return Err(Blocked::Error(format!("cannot make a directory: {error}")).into());
         }
@@ -284,8 +277,8 @@ impl Player<'_> {
             return Err(Blocked::NotVerified(why).into());
         }
         if let Some(methods) = result.get("authMethods") {
-            let env = &self.setting.launcher.env;
-            self.setting.secrets.of_methods(methods, env);
+            let env = self.setting.launcher.env();
+            self.setting.secrets.of_methods(methods, &env);
         }
         self.played.initialize = result;
         let method = self.auth_method().unwrap_or(Value::Null);

@@ -112,7 +112,7 @@ impl Connection {
             started,
             transcript,
             watch,
-            services: Services::new(answers.clone(), root, say, with(&launcher.env, env)),
+            services: Services::new(answers.clone(), root, say, with(&launcher.env(), env)),
             replies,
             inbox: VecDeque::new(),
             unended: Vec::new(),

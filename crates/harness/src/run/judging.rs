@@ -4,6 +4,14 @@ use super::case::{Blocked, Broken, Played};
 use crate::suite::Case;
 
 impl Played {
+    /// A case in which nothing was looked at.
+    pub fn blocked(why: Blocked) -> Played {
+        Played {
+            blocked: Some(why),
+            ..Played::default()
+        }
+    }
+
     pub fn met(&mut self, id: &str, lines: &[u64]) {
         self.looked_at.push(id.to_owned());
         self.shown.extend(lines);

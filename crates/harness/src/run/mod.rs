@@ -1,9 +1,9 @@
 //! Runs suites against one target: cases side by side, each in processes of its own, and one
 //! report at the end.
 
-pub mod case;
+pub(crate) mod case;
 mod collect;
-pub mod connection;
+pub(crate) mod connection;
 mod evidence;
 pub mod home;
 mod judging;
@@ -35,7 +35,8 @@ use crate::monitor::{self, Monitor};
 use crate::suite::{Case, Protocol, Selection, Step, Suite, What};
 pub use agentproto_sandbox::workplace::Workplace as Workspace;
 use case::Played;
-pub use collect::{Collected, file_name};
+use collect::Collected;
+pub use collect::file_name;
 pub use patience::Patience;
 use process::Launcher;
 pub use secrets::Secrets;
@@ -87,6 +88,11 @@ impl Setting {
     /// Whether all cases find what an agent keeps in one place: the user's own home.
     fn shares_home(&self) -> bool {
         self.home.is_none() && self.state_variable.is_none()
+    }
+
+    /// However patient its steps are, a case has an end.
+    pub fn longest_case(&self) -> Duration {
+        self.timeout * 6 + Duration::from_secs(20)
     }
 
     /// Variables that differ from case to case.
@@ -172,7 +178,7 @@ pub async fn run(
                 () = stopped(stop) => None,
             };
             if let Some(played) = &mut played {
-                let bundle = setting.launcher.bundle.as_deref();
+                let bundle = setting.launcher.bundle().map(Arc::as_ref);
                 setting.secrets.leave(played, bundle);
             }
             (suite, case, played)

@@ -1,12 +1,14 @@
 //! The agent under test as a process, however it was named.
 
-use std::ffi::{OsStr, OsString};
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 
@@ -15,7 +17,7 @@ use crate::sessions::HostTarget;
 use agentproto_runtime::command::Started;
 use agentproto_runtime::fault::Fault;
 pub use agentproto_sandbox::plan::unconfined;
-use agentproto_sandbox::policy::Surroundings;
+use agentproto_sandbox::programs::find::{find_in, search_path};
 use agentproto_sandbox::spawn::{self, Bounds, Child, Exit, Lines, Options};
 
 /// The longest line that is judged, and what may wait for the judge: several agents run at once,
@@ -27,18 +29,24 @@ const BOUNDS: Bounds = Bounds {
 /// Of standard error so much is kept between two looks.
 const STDERR: usize = 1 << 20;
 
-/// What is started for every case.
+/// What the cases of a run are about, and how it is started for each of them.
 #[derive(Clone, Debug)]
-pub struct Launcher {
+pub enum Launcher {
+    Program(Program),
+    /// Started by the runner, under its declared sandbox.
+    Bundle(Arc<BundleTarget>),
+    /// Not started at all: it runs already, under its URL.
+    Host(Arc<HostTarget>),
+}
+
+/// A command line that can be started.
+#[derive(Clone, Debug)]
+pub struct Program {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
     /// Where it is started; a fresh directory where this is not said.
     pub cwd: Option<PathBuf>,
-    /// A bundle is started by the runner, under its declared sandbox.
-    pub bundle: Option<Arc<BundleTarget>>,
-    /// A host is not started at all: it is there, under its URL.
-    pub host: Option<Arc<HostTarget>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -47,56 +55,34 @@ pub enum StartError {
     NoProgram(String),
     #[error("cannot start `{program}`: {reason}")]
     Failed { program: String, reason: String },
+    #[error("the target is a host of sessions, which is not started but asked by its URL")]
+    Host,
     /// The runner refused to start a bundle.
     #[error("{}: {}", .0.code.as_str(), .0.message)]
     Refused(Box<Fault>),
 }
 
-impl Launcher {
+impl Program {
     /// A command line in our own environment, with some variables more.
-    pub fn new(argv: Vec<OsString>, more: &[(String, String)]) -> Result<Launcher, StartError> {
+    pub fn new(argv: Vec<OsString>, more: &[(String, String)]) -> Result<Program, StartError> {
         let own: Vec<_> = std::env::vars_os().collect();
         let env = with(&own, more);
         let (name, rest) = argv
             .split_first()
             .ok_or_else(|| StartError::NoProgram(String::new()))?;
-        let program = std::env::current_dir().ok();
-        let program = program
-            .and_then(|here| find(name, &env, &here))
+        let here = std::env::current_dir().ok();
+        let program = here
+            .and_then(|here| find_in(&search_path(&env), &here, name))
             .ok_or_else(|| StartError::NoProgram(name.to_string_lossy().into_owned()))?;
         let argv = [program.into_os_string()]
             .into_iter()
             .chain(rest.iter().cloned())
             .collect();
-        Ok(Launcher {
+        Ok(Program {
             argv,
             env,
             cwd: None,
-            bundle: None,
-            host: None,
         })
-    }
-
-    /// A bundle, as the runner starts it.
-    pub fn of_bundle(bundle: Arc<BundleTarget>) -> Launcher {
-        Launcher {
-            argv: Vec::new(),
-            env: std::env::vars_os().collect(),
-            cwd: None,
-            bundle: Some(bundle),
-            host: None,
-        }
-    }
-
-    /// A host of sessions, which runs already.
-    pub fn of_host(host: Arc<HostTarget>) -> Launcher {
-        Launcher {
-            argv: Vec::new(),
-            env: Vec::new(),
-            cwd: None,
-            bundle: None,
-            host: Some(host),
-        }
     }
 
     /// Starts it in a directory; everything that it starts ends with it. `more` wins over the
@@ -106,47 +92,92 @@ impl Launcher {
         cwd: &Path,
         more: &[(String, String)],
     ) -> Result<Running, StartError> {
-        let stderr = Stderr::default();
-        let heard = stderr.clone();
-        let options = Options {
-            bounds: BOUNDS,
-            stderr: Box::new(move |bytes| heard.hear(bytes)),
-            ..Options::default()
-        };
-        let program = || {
-            let name = self.argv.first().cloned().unwrap_or_default();
-            name.to_string_lossy().into_owned()
-        };
-        let mut started = match &self.bundle {
-            Some(bundle) => bundle
-                .start(cwd, more, options)
-                .await
-                .map_err(|fault| StartError::Refused(Box::new(fault)))?,
-            None => {
-                let env = with(&self.env, more);
-                let child = spawn::spawn(&unconfined(&self.argv, &env, cwd), options)
-                    .await
-                    .map_err(|error| StartError::Failed {
-                        program: program(),
-                        reason: error.to_string(),
-                    })?;
-                Started::Open(Box::new(child))
-            }
-        };
-        let child = started.child();
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(StartError::Failed {
-                program: program(),
-                reason: "it has no pipes".to_owned(),
-            });
-        };
-        Ok(Running {
-            started,
-            stdin: Some(stdin),
-            stdout,
-            stderr,
-        })
+        let (stderr, options) = heard();
+        let env = with(&self.env, more);
+        let child = spawn::spawn(&unconfined(&self.argv, &env, cwd), options)
+            .await
+            .map_err(|error| self.failed(error.to_string()))?;
+        Running::new(Started::Open(Box::new(child)), stderr)
+            .ok_or_else(|| self.failed(NO_PIPES.to_owned()))
     }
+
+    fn failed(&self, reason: String) -> StartError {
+        let program = self.argv.first().map(|name| name.to_string_lossy());
+        StartError::Failed {
+            program: program.unwrap_or_default().into_owned(),
+            reason,
+        }
+    }
+}
+
+const NO_PIPES: &str = "it has no pipes";
+
+impl Launcher {
+    /// The environment that a started process has, as far as it is ours.
+    pub fn env(&self) -> Cow<'_, [(OsString, OsString)]> {
+        match self {
+            Launcher::Program(program) => Cow::Borrowed(&program.env),
+            Launcher::Bundle(_) => Cow::Owned(std::env::vars_os().collect()),
+            Launcher::Host(_) => Cow::Borrowed(&[]),
+        }
+    }
+
+    /// Where the caller wants it started.
+    pub fn cwd(&self) -> Option<&Path> {
+        match self {
+            Launcher::Program(program) => program.cwd.as_deref(),
+            Launcher::Bundle(_) | Launcher::Host(_) => None,
+        }
+    }
+
+    pub fn bundle(&self) -> Option<&Arc<BundleTarget>> {
+        match self {
+            Launcher::Bundle(bundle) => Some(bundle),
+            Launcher::Program(_) | Launcher::Host(_) => None,
+        }
+    }
+
+    pub fn host(&self) -> Option<&Arc<HostTarget>> {
+        match self {
+            Launcher::Host(host) => Some(host),
+            Launcher::Program(_) | Launcher::Bundle(_) => None,
+        }
+    }
+
+    /// Starts a process of it in a directory, as `Program::start` does.
+    pub async fn start(
+        &self,
+        cwd: &Path,
+        more: &[(String, String)],
+    ) -> Result<Running, StartError> {
+        match self {
+            Launcher::Program(program) => program.start(cwd, more).await,
+            Launcher::Bundle(bundle) => {
+                let (stderr, options) = heard();
+                let started = bundle
+                    .start(cwd, more, options)
+                    .await
+                    .map_err(|fault| StartError::Refused(Box::new(fault)))?;
+                Running::new(started, stderr).ok_or_else(|| StartError::Failed {
+                    program: String::new(),
+                    reason: NO_PIPES.to_owned(),
+                })
+            }
+            Launcher::Host(_) => Err(StartError::Host),
+        }
+    }
+}
+
+/// A place for standard error, and how a process is started that writes there.
+fn heard() -> (Stderr, Options) {
+    let stderr = Stderr::default();
+    let heard = stderr.clone();
+    let options = Options {
+        bounds: BOUNDS,
+        stderr: Box::new(move |bytes| heard.hear(bytes)),
+        ..Options::default()
+    };
+    (stderr, options)
 }
 
 /// An environment with some variables set otherwise.
@@ -157,18 +188,6 @@ pub fn with(env: &[(OsString, OsString)], more: &[(String, String)]) -> Vec<(OsS
     kept.chain(set).collect()
 }
 
-/// The program that a name means in this environment, as the runner finds it.
-pub fn find(name: &OsStr, env: &[(OsString, OsString)], cwd: &Path) -> Option<PathBuf> {
-    let around = Surroundings {
-        host_env: env.to_vec(),
-        home: cwd.to_owned(),
-        cwd: cwd.to_owned(),
-        bundle: cwd.to_owned(),
-        extra_env: Vec::new(),
-    };
-    around.find(name).ok()
-}
-
 /// Standard error since the last look.
 #[derive(Clone, Default)]
 pub struct Stderr {
@@ -177,7 +196,7 @@ pub struct Stderr {
 
 impl Stderr {
     fn hear(&self, bytes: &[u8]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let room = STDERR.saturating_sub(kept.0.len()).min(bytes.len());
         kept.0
             .extend_from_slice(bytes.get(..room).unwrap_or_default());
@@ -186,7 +205,7 @@ impl Stderr {
 
     /// Whole lines since the last look; with `all` also one that has no end yet.
     pub fn take(&self, all: bool) -> Vec<Vec<u8>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let whole = match kept.0.iter().rposition(|b| *b == b'\n') {
             _ if all => kept.0.len(),
             Some(at) => at + 1,
@@ -210,6 +229,18 @@ pub struct Running {
 }
 
 impl Running {
+    /// `None` for a process without pipes.
+    fn new(mut started: Started, stderr: Stderr) -> Option<Running> {
+        let child = started.child();
+        let (stdin, stdout) = (child.stdin.take()?, child.stdout.take()?);
+        Some(Running {
+            started,
+            stdin: Some(stdin),
+            stdout,
+            stderr,
+        })
+    }
+
     pub fn signal(&self, number: i32) -> io::Result<()> {
         self.child().signal(number, false)
     }

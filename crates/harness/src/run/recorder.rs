@@ -2,9 +2,10 @@
 //! listener on loopback.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -107,7 +108,7 @@ impl Recorder {
                 let value = text.and_then(|text| serde_json::from_slice(&text).ok());
                 value.unwrap_or(Value::Null)
             }
-            Kept::Heard(heard, _) => heard.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Kept::Heard(heard, _) => heard.lock().clone(),
         }
     }
 }
@@ -136,7 +137,7 @@ async fn answer(mut stream: TcpStream, heard: Arc<Mutex<Value>>) -> std::io::Res
         let message: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let method = message.get("method").and_then(Value::as_str).unwrap_or("");
         {
-            let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut heard = heard.lock();
             if heard.is_null() || method == "initialize" {
                 let first = head.lines().next().unwrap_or_default();
                 *heard = json!({"request": first, "headers": headers, "method": method});

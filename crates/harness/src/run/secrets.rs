@@ -35,12 +35,12 @@ impl Secrets {
         for (_, value) in given {
             secrets.hide(value);
         }
-        secrets.hide_named(&launcher.env, is_secret_name);
-        if let Some(token) = launcher.host.as_ref().and_then(|host| host.token.as_ref()) {
+        secrets.hide_named(&launcher.env(), is_secret_name);
+        if let Some(token) = launcher.host().and_then(|host| host.token.as_ref()) {
             // Whatever it looks like.
             secrets.masks.add(token);
         }
-        if let Some(bundle) = &launcher.bundle {
+        if let Some(bundle) = launcher.bundle() {
             let auth = bundle.bundle.common().auth();
             let state = auth.and_then(|auth| auth.state());
             let names: Vec<&str> = state.iter().flat_map(|state| state.env()).collect();

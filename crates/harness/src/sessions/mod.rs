@@ -128,7 +128,7 @@ pub fn decided_by(probe: &str) -> &'static [&'static str] {
 /// Plays a case of probes.
 pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
     let begun = Instant::now();
-    let Some(host) = &setting.launcher.host else {
+    let Some(host) = setting.launcher.host() else {
         let why = "this is about a host of sessions: name it with --url";
         return Played {
             blocked: Some(Blocked::NotApplicable(why.to_owned())),

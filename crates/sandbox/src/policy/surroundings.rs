@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::refusal::Refusal;
+pub(super) use crate::programs::find::DEFAULT_PATH;
 use crate::programs::{Lookup, find};
 
 /// This machine and this session, as far as a policy depends on them.
@@ -46,15 +47,11 @@ impl Surroundings {
     }
 
     pub(super) fn lookup(&self) -> Lookup {
-        let path = self.variable("PATH").unwrap_or(OsStr::new(DEFAULT_PATH));
         Lookup {
-            path: std::env::split_paths(path).collect(),
+            path: find::search_path(&self.host_env),
             cwd: self.cwd.clone(),
             home: self.home.clone(),
             env: self.host_env.clone(),
         }
     }
 }
-
-/// Where programs are when the host does not say.
-pub(super) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -1,21 +1,34 @@
 //! From a name to a file, as a shell would find it, and past the shims of version managers.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::Lookup;
 
+/// Where programs are when the host does not say.
+pub const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The directories of `PATH` in an environment; of two values the last counts.
+pub fn search_path(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
+    let path = env.iter().rev().find(|(name, _)| name == "PATH");
+    let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
+    std::env::split_paths(path).collect()
+}
+
 /// Looks a program up: a name through PATH, anything with a slash from the working directory.
 pub fn find(lookup: &Lookup, name: &OsStr) -> Option<PathBuf> {
+    find_in(&lookup.path, &lookup.cwd, name)
+}
+
+/// As `find`, with nothing but the directories of `PATH` and the working directory.
+pub fn find_in(path: &[PathBuf], cwd: &Path, name: &OsStr) -> Option<PathBuf> {
     let name = Path::new(name);
     if name.components().count() != 1 || name.to_str().is_some_and(|n| n.contains('/')) {
-        let path = lookup.cwd.join(name);
+        let path = cwd.join(name);
         return is_program(&path).then_some(path);
     }
-    lookup
-        .path
-        .iter()
+    path.iter()
         // An empty or relative entry means the working directory: what lies there is not a
         // program that anybody installed.
         .filter(|dir| dir.is_absolute())

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use agentproto_harness::model::{CaseResult, Target, Verdict};
-use agentproto_harness::run::process::{Launcher, StartError};
+use agentproto_harness::run::process::{Launcher, Program, StartError};
 use agentproto_harness::run::{
     self, Login, Options, Patience, Progress, Ran, Secrets, Setting, Workspace, prompts,
 };
@@ -407,11 +407,11 @@ impl Bench {
             keep_transcripts: false,
             only,
         };
-        let ready = Launcher::new(argv, env)
+        let ready = Program::new(argv, env)
             .map_err(|error| error.to_string())
-            .and_then(|launcher| {
+            .and_then(|program| {
                 Ok((
-                    launcher,
+                    Launcher::Program(program),
                     Workspace::new("certify").map_err(|e| e.to_string())?,
                 ))
             });

@@ -272,7 +272,7 @@ pub async fn trial(
         ..Target::default()
     };
     let setting = Setting {
-        launcher: Launcher::of_bundle(Arc::new(target)),
+        launcher: Launcher::Bundle(Arc::new(target)),
         prompts: prompts::of_mock(),
         timeout: PATIENCE,
         quiet: Duration::from_millis(300),

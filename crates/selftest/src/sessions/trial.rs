@@ -97,7 +97,7 @@ impl Stage {
         let url = format!("http://{bound}");
         let address = Address::parse(&url)?;
         let token = (!made.is_open).then_some(token);
-        let launcher = Launcher::of_host(Arc::new(HostTarget::new(address, token)));
+        let launcher = Launcher::Host(Arc::new(HostTarget::new(address, token)));
         let setting = Setting {
             secrets: Secrets::of(&[], &launcher),
             launcher,

@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
-use super::super::process::{find, unconfined};
+use super::super::process::unconfined;
 use super::{Reply, envelope};
+use agentproto_sandbox::programs::find::{find_in, search_path};
 use agentproto_sandbox::spawn::{self, Options, Piece};
 
 /// A test needs no more output, and no more terminals.
@@ -79,7 +81,7 @@ impl Terminals {
         };
         match method {
             "terminal/output" => {
-                let screen = lock(&terminal.shared);
+                let screen = terminal.shared.lock();
                 let text = String::from_utf8_lossy(&screen.text).into_owned();
                 let mut result = json!({"output": text, "truncated": screen.truncated});
                 if let (Some(exit), Some(members)) =
@@ -139,7 +141,7 @@ impl Terminals {
             .filter(|cwd| cwd.is_absolute())
             .unwrap_or_else(|| root.join("work"));
         // Agents differ on whether a command is one word or a line for the shell.
-        let argv = match find(command.as_ref(), &env, &cwd) {
+        let argv = match find_in(&search_path(&env), &cwd, command.as_ref()) {
             Some(program) => [program.into_os_string()].into_iter().chain(args).collect(),
             None if args.is_empty() => {
                 vec!["/bin/sh".into(), "-c".into(), OsString::from(command)]
@@ -180,7 +182,7 @@ async fn run(
 ) {
     let errors = Arc::clone(&screen);
     let options = Options {
-        stderr: Box::new(move |bytes| lock(&errors).add(bytes)),
+        stderr: Box::new(move |bytes| errors.lock().add(bytes)),
         ..Options::default()
     };
     let Ok(mut child) = spawn::spawn(&plan, options).await else {
@@ -198,9 +200,9 @@ async fn run(
                     if ended {
                         bytes.push(b'\n');
                     }
-                    lock(&screen).add(&bytes);
+                    screen.lock().add(&bytes);
                 }
-                Some(Piece::TooLong { start, .. }) => lock(&screen).add(&start),
+                Some(Piece::TooLong { start, .. }) => screen.lock().add(&start),
                 Some(Piece::Gap { .. }) => {}
                 None => break false,
             },
@@ -230,8 +232,4 @@ async fn run(
         "signal": exit.status.signal().map(|n| format!("SIG{n}")),
     });
     let _ = tell.send(Some(exit));
-}
-
-fn lock(screen: &Mutex<Screen>) -> std::sync::MutexGuard<'_, Screen> {
-    screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
