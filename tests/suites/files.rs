@@ -236,8 +236,8 @@ fn reader_and_schema_know_the_same_words() {
     let probes = schema.pointer("/$defs/step/properties/probe/enum");
     let probes = probes.and_then(Value::as_array).expect("a list");
     let probes: BTreeSet<&str> = probes.iter().filter_map(Value::as_str).collect();
-    let known = agentproto_harness::lifecycle::names();
-    let known = known.chain(agentproto_harness::sessions::names());
+    let known = agentproto_harness::lifecycle::PROBES.names();
+    let known = known.chain(agentproto_harness::sessions::PROBES.names());
     assert_eq!(probes, known.collect());
     let prompts: Value = serde_json::from_str(&read("schemas/prompts.schema.json")).expect("JSON");
     let known = keys(&prompts, "/properties");

@@ -58,7 +58,7 @@ fn the_suite_decides_statements_of_the_register_by_probes_that_can() {
                 panic!("{} has a step that is no probe", case.id);
             };
             for id in &case.decides {
-                let can = lifecycle::decided_by(probe).contains(&id.as_str());
+                let can = lifecycle::PROBES.decided_by(probe).contains(&id.as_str());
                 assert!(can, "{probe} does not decide {id}");
             }
         }
@@ -67,7 +67,7 @@ fn the_suite_decides_statements_of_the_register_by_probes_that_can() {
         let mut steps = suite.cases.iter().flat_map(|c| &c.steps);
         steps.any(|s| matches!(&s.what, What::Probe(probe) if probe == name))
     };
-    for name in lifecycle::names() {
+    for name in lifecycle::PROBES.names() {
         assert!(used(name), "no case uses {name}");
     }
 }

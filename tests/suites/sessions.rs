@@ -30,7 +30,7 @@ fn the_suite_decides_its_statements_by_probes_that_can() {
             let What::Probe(probe) = &step.what else {
                 panic!("{} has a step that is no probe", case.id);
             };
-            let can: BTreeSet<&str> = sessions::decided_by(probe).iter().copied().collect();
+            let can: BTreeSet<&str> = sessions::PROBES.decided_by(probe).iter().copied().collect();
             let does: BTreeSet<&str> = case.decides.iter().map(String::as_str).collect();
             assert_eq!(can, does, "{probe}");
         }
@@ -39,7 +39,7 @@ fn the_suite_decides_its_statements_by_probes_that_can() {
         let mut steps = suite.cases.iter().flat_map(|c| &c.steps);
         steps.any(|s| matches!(&s.what, What::Probe(probe) if probe == name))
     };
-    for name in sessions::names() {
+    for name in sessions::PROBES.names() {
         assert!(used(name), "no case uses {name}");
     }
 }

@@ -4,6 +4,7 @@
 pub mod lifecycle;
 pub mod model;
 pub mod monitor;
+mod probe;
 pub mod render;
 pub mod run;
 pub mod sessions;

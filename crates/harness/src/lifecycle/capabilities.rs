@@ -17,8 +17,8 @@ use agentproto_runtime::fault::Code;
 const FAMILIES: [&str; 3] = ["/loadSession", "/promptCapabilities/", "/mcpCapabilities/"];
 
 pub async fn capabilities(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    match stand.target.ready().await {
-        Ok(_) if stand.target.protocol() == "acp" => stand.met("A45-CAP-09", &[]),
+    match stand.subject.target.ready().await {
+        Ok(_) if stand.subject.target.protocol() == "acp" => stand.met("A45-CAP-09", &[]),
         Ok(_) => {}
         Err(fault) if fault.code == Code::CapabilityMismatch => {
             let line = stand.fault(&fault);
@@ -28,7 +28,7 @@ pub async fn capabilities(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         }
         Err(fault) => return Err(stand.refused(&fault)),
     }
-    match stand.target.protocol() {
+    match stand.subject.target.protocol() {
         "acp" => acp(stand).await,
         "mcp" => mcp(stand).await,
         _ => {
@@ -42,15 +42,15 @@ async fn connect(stand: &Stand<'_>) -> Result<Connection, Blocked> {
     let cwd = stand.work();
     std::fs::create_dir_all(&cwd)
         .map_err(|error| Blocked::Error(format!("cannot make a directory: {error}")))?;
-    let env = [(MARKER.to_owned(), stand.marker.clone())];
-    let so_far = stand.take_transcript();
+    let env = [(MARKER.to_owned(), stand.subject.marker.clone())];
+    let so_far = (stand.log.take(), stand.log.begun);
     let launcher = &stand.setting.launcher;
     let watch = Watch::new(Vec::new());
     let answers = Answers::default();
     let root = &stand.root;
     let started = Connection::start(launcher, &cwd, &env, watch, &answers, root, so_far).await;
     started.map_err(|(error, transcript)| {
-        stand.put_back(transcript);
+        stand.log.put_back(transcript);
         Blocked::NotVerified(error.to_string())
     })
 }
@@ -76,7 +76,7 @@ async fn ask(
 async fn hang_up(stand: &mut Stand<'_>, connection: Connection) {
     stand.played.agent += connection.waited;
     let (transcript, notes) = connection.finish(stand.setting.grace).await;
-    stand.put_back(transcript);
+    stand.log.put_back(transcript);
     stand.played.notes.push(notes);
 }
 
@@ -100,7 +100,7 @@ async fn acp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .get("agentCapabilities")
         .cloned()
         .unwrap_or_else(|| json!({}));
-    let bundle = stand.target.bundle.clone();
+    let bundle = stand.subject.target.bundle.clone();
     against_acp_md(stand, &bundle, &live, &lines);
     against_manifest(stand, &bundle, &live, &lines);
     Ok(())
@@ -260,7 +260,7 @@ async fn mcp(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     for id in ["A44-CONF-05", "A44-TRANS-03", "A45-CAP-06", "A45-CAP-09"] {
         stand.open(id, acp_only.clone());
     }
-    let bundle = stand.target.bundle.clone();
+    let bundle = stand.subject.target.bundle.clone();
     let declared = bundle.agent().and_then(|agent| agent.capabilities());
     if declared.and_then(|c| c.resumable()) != Some(true) {
         let why = "the manifest does not declare `resumable`".to_owned();

@@ -10,13 +10,13 @@ use crate::run::case::Blocked;
 use agentproto_runtime::agent::Agent;
 use agentproto_runtime::choices::{Strategy, Wanted};
 use agentproto_runtime::continuation::{Ask, Exchange, Pins};
-use agentproto_runtime::fault::Fault;
+use agentproto_runtime::fault::{Code, Fault};
 use agentproto_runtime::session::Session;
 
 /// Choices with a strategy, where the manifest supports it.
 fn wanted(stand: &Stand<'_>, strategy: Strategy) -> Result<Wanted, Blocked> {
     let name = strategy.as_str();
-    let agent = stand.target.bundle.agent();
+    let agent = stand.subject.target.bundle.agent();
     let continuation = agent.and_then(|agent| agent.continuation());
     let supported = continuation.is_some_and(|c| c.supported().any(|s| s == name));
     if !supported {
@@ -70,7 +70,7 @@ async fn turn(
 
 /// Something that nobody says by chance.
 fn token(stand: &Stand<'_>) -> String {
-    format!("(case {})", stand.marker)
+    format!("(case {})", stand.subject.marker)
 }
 
 /// The first turn; what fails in it is no matter of continuation.
@@ -112,7 +112,7 @@ pub async fn pinned(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let agent = load(stand, Strategy::PinnedSession)?;
     let pins = Pins::default();
     let before = first(stand, &pins, &agent).await?;
-    let old = look::agent(&stand.marker);
+    let old = look::agent(&stand.subject.marker);
     let recall = stand.prompt("recall");
     let prompt = match &recall {
         Some(recall) => recall.clone(),
@@ -120,13 +120,13 @@ pub async fn pinned(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     };
     let second = turn(stand, &pins, &agent, asking(prompt)).await;
     let (said, after) = second.map_err(|fault| stand.refused(&fault))?;
-    let new = look::agent(&stand.marker);
+    let new = look::agent(&stand.subject.marker);
     let pids = [&old, &new].map(|seen| seen.as_ref().map(|s| s.pid));
     let line = stand.note(&json!({"processes": pids}));
     let _ = pins.close().await;
     let mut lines = said.lines();
     lines.push(line);
-    if let Some(error) = said.error().filter(|e| e.starts_with("protocol_violation")) {
+    if let Some(error) = said.error().filter(|e| e.is(Code::ProtocolViolation)) {
         return Err(Blocked::NotVerified(format!("the turn failed: {error}")));
     }
     let moved = matches!(pids, [Some(old), Some(new)] if old != new);
@@ -157,7 +157,7 @@ pub async fn transcript(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let (said, _) = turned.map_err(|fault| stand.refused(&fault))?;
     // Why a turn failed nobody knows; that it was begun with a history is not it.
     let failed = match said.error() {
-        Some(error) => Some(error),
+        Some(error) => Some(error.to_string()),
         None => (!said.ended).then(|| "the turn did not end in time".to_owned()),
     };
     if let Some(why) = failed {

@@ -18,18 +18,18 @@ mod teardown;
 mod turns;
 
 use std::path::Path;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::probe::{self, Probes};
 use crate::run::Setting;
 use crate::run::case::{Blocked, Played};
-use crate::suite::{Case, What};
+use crate::suite::Case;
 use stand::Stand;
 pub use target::{BundleTarget, Choices};
 
 /// The probes, each with the statements that it can decide.
-const PROBES: &[(&str, &[&str])] = &[
+pub const PROBES: Probes = Probes(&[
     ("install", &["A45-LIFE-02", "A29-REQ-07"]),
     ("version", &["A29-VER-02", "A45-LIFE-03", "A29-VER-06"]),
     ("setup", &["A45-SETUP-06", "A45-SETUP-02", "A45-SETUP-07"]),
@@ -79,52 +79,31 @@ const PROBES: &[(&str, &[&str])] = &[
         &["A45-LIFE-08", "A45-LIFE-09", "A44-LIFEC-03", "A44-SEC-08"],
     ),
     ("audit", &["A44-SEC-05", "A45-LIFE-07", "A45-SEC-03"]),
-];
-
-/// Names of the probes.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    PROBES.iter().map(|(name, _)| *name)
-}
-
-/// Statements that a probe can decide.
-pub fn decided_by(probe: &str) -> &'static [&'static str] {
-    let found = PROBES.iter().find(|(name, _)| *name == probe);
-    found.map_or(&[], |(_, decides)| decides)
-}
+]);
 
 /// Plays a case of probes in a directory of its own.
-pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
+pub(crate) async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
     let begun = Instant::now();
     let Some(target) = setting.launcher.bundle() else {
         let why = "this is about a bundle, and the target is a command";
-        return Played {
-            blocked: Some(Blocked::NotApplicable(why.to_owned())),
-            ..Played::default()
-        };
+        return Played::blocked(Blocked::NotApplicable(why.to_owned()));
     };
     let mut stand = Stand::new(target, setting, root);
-    // However patient a probe is, a case has an end.
-    let most = setting.timeout * 6 + Duration::from_secs(20);
-    let outcome = tokio::time::timeout(most, async {
-        for step in &case.steps {
-            if let What::Probe(name) = &step.what {
-                probe(name, &mut stand).await?;
-            }
+    let probes = async {
+        for name in probe::of(case) {
+            play_probe(name, &mut stand).await?;
         }
         Ok(())
-    })
-    .await;
-    let blocked = match outcome {
-        Ok(outcome) => outcome.err(),
-        Err(_) => Some(Blocked::Error(format!(
-            "the case did not come to its end within {} s",
-            most.as_secs()
-        ))),
     };
+    let late = |seconds| {
+        let why = format!("the case did not come to its end within {seconds} s");
+        Blocked::Error(why)
+    };
+    let blocked = probe::bounded(setting, probes, late).await;
     stand.finish(case, blocked, begun.elapsed())
 }
 
-async fn probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
+async fn play_probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match name {
         "install" => before::install(stand).await,
         "version" => before::version(stand).await,

@@ -150,7 +150,7 @@ async fn prepared(stand: &mut Stand<'_>, wanted: Wanted) -> Result<Shown, Blocke
 }
 
 pub async fn modes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let bundle = stand.target.bundle.clone();
+    let bundle = stand.subject.target.bundle.clone();
     let modes: Vec<(String, Patch)> = bundle
         .agent()
         .into_iter()
@@ -331,7 +331,7 @@ fn other_value(option: AgentOption<'_>) -> Option<Value> {
 }
 
 pub async fn options(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let bundle = stand.target.bundle.clone();
+    let bundle = stand.subject.target.bundle.clone();
     let wanted = stand.wanted();
     let of_manifest = || bundle.agent().into_iter().flat_map(|agent| agent.options());
     let tried: Vec<Tried> = of_manifest()

@@ -29,7 +29,7 @@ pub fn refusals(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         continuation,
         Code::ContinuationUnsupported,
     );
-    let bundle = stand.target.bundle.clone();
+    let bundle = stand.subject.target.bundle.clone();
     let agent = bundle.agent();
     let wrong: Vec<(String, Given)> = agent
         .into_iter()

@@ -11,7 +11,7 @@ use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::assess_all;
 
 pub async fn sandbox(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    if stand.target.choices.sandboxing == Sandboxing::Off {
+    if stand.subject.target.choices.sandboxing == Sandboxing::Off {
         let why = "the run is without a sandbox (--sandbox off)";
         return Err(Blocked::NotVerified(why.to_owned()));
     }

@@ -10,7 +10,7 @@ use agentproto_runtime::audit;
 use agentproto_runtime::fault::Code;
 
 pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    let auth = stand.target.bundle.common().auth();
+    let auth = stand.subject.target.bundle.common().auth();
     let state = auth.and_then(|auth| auth.state());
     let names: Vec<String> = state
         .into_iter()
@@ -23,7 +23,7 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     }
     let mut context = stand.context().map_err(|fault| stand.refused(&fault))?;
     // A value of ours: no real secret has to be there, and none is shown.
-    let canary = format!("certify-canary-{}", stand.marker);
+    let canary = format!("certify-canary-{}", stand.subject.marker);
     for name in &names {
         let env = std::sync::Arc::make_mut(&mut context.host_env);
         env.retain(|(known, _)| known != name.as_str());
@@ -84,7 +84,7 @@ pub async fn secrets(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let against = in_argv.then(|| "a secret stands in the command line of the agent".to_owned());
     stand.verdict("A45-AUTH-04", against, &[line]);
     let log = std::fs::read_to_string(audit::default_path(&home)).unwrap_or_default();
-    let told = stand.told().iter().any(|text| leaks(text));
+    let told = stand.log.lines().iter().any(|text| leaks(text));
     let against = if leaks(&log) {
         Some("a secret stands in the audit log".to_owned())
     } else if told {

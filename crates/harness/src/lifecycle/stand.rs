@@ -1,18 +1,20 @@
 //! Where a probe stands: a private state directory, a log of all that happens, and verdicts.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::BundleTarget;
 use super::look::{self, Seen};
+use crate::probe::{self, Log};
 use crate::run::Setting;
-use crate::run::case::{Blocked, Played};
-use crate::suite::Case;
+use crate::run::case::Blocked;
 use agentproto_runtime::agent::{Agent, Wishlist};
 use agentproto_runtime::arm::desk::Permissions;
 use agentproto_runtime::choices::Wanted;
@@ -21,7 +23,7 @@ use agentproto_runtime::event::StreamEvent;
 use agentproto_runtime::fault::{Code, Fault};
 use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_runtime::session::{Session, Turn};
-use agentproto_wire::{Direction, Transcript};
+use agentproto_wire::Direction;
 
 /// By this variable the agent's process is found again.
 pub const MARKER: &str = "AGENTPROTO_CERTIFY_CASE";
@@ -39,43 +41,35 @@ pub struct Told {
     pub at: Instant,
 }
 
-/// Writes down what the runner tells.
-pub struct Log {
-    begun: Instant,
-    transcript: Mutex<Transcript>,
+/// Writes down what the runner reports.
+pub struct Observed {
+    log: Arc<Log>,
     stages: Mutex<Vec<Told>>,
     warnings: Mutex<Vec<(String, String, u64)>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Log {
-    pub fn note(&self, direction: Direction, what: &Value) -> u64 {
+impl Observed {
+    fn note(&self, what: &Value) -> u64 {
         let text = what.to_string();
-        let at = self.begun.elapsed();
-        locked(&self.transcript).push(direction, at, text.as_bytes(), true, None)
+        self.log.push(Direction::Process, text.as_bytes())
     }
 }
 
-impl Observer for Log {
+impl Observer for Observed {
     fn stage(&self, stage: Stage, detail: &str) {
-        let what = json!({"stage": stage.as_str(), "detail": detail});
-        let line = self.note(Direction::Process, &what);
+        let line = self.note(&json!({"stage": stage.as_str(), "detail": detail}));
         let at = Instant::now();
-        locked(&self.stages).push(Told { stage, line, at });
+        self.stages.lock().push(Told { stage, line, at });
     }
 
     fn progress(&self, stage: Stage, text: &str) {
-        let what = json!({"stage": stage.as_str(), "progress": text});
-        self.note(Direction::Process, &what);
+        self.note(&json!({"stage": stage.as_str(), "progress": text}));
     }
 
     fn warning(&self, code: &str, message: &str) {
-        let what = json!({"warning": code, "message": message});
-        let line = self.note(Direction::Process, &what);
-        locked(&self.warnings).push((code.to_owned(), message.to_owned(), line));
+        let line = self.note(&json!({"warning": code, "message": message}));
+        let warning = (code.to_owned(), message.to_owned(), line);
+        self.warnings.lock().push(warning);
     }
 }
 
@@ -95,10 +89,10 @@ impl Said {
     }
 
     /// The error that the turn ended with.
-    pub fn error(&self) -> Option<String> {
+    pub fn error(&self) -> Option<TurnError<'_>> {
         match self.events.last() {
             Some((StreamEvent::Error { code, message, .. }, _)) => {
-                Some(format!("{code}: {message}"))
+                Some(TurnError { code, message })
             }
             _ => None,
         }
@@ -109,68 +103,54 @@ impl Said {
     }
 }
 
-pub struct Stand<'a> {
-    pub target: &'a Arc<BundleTarget>,
-    pub setting: &'a Setting,
-    pub root: PathBuf,
-    pub log: Arc<Log>,
-    pub marker: String,
-    pub played: Played,
+/// How a turn failed: `code: message`.
+#[derive(Clone, Copy)]
+pub struct TurnError<'a> {
+    code: &'a str,
+    pub message: &'a str,
 }
+
+impl TurnError<'_> {
+    pub fn is(&self, code: Code) -> bool {
+        self.code == code.as_str()
+    }
+}
+
+impl fmt::Display for TurnError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+/// A bundle, and what tells its processes from others.
+pub struct Subject<'a> {
+    pub target: &'a Arc<BundleTarget>,
+    pub marker: String,
+    observed: Arc<Observed>,
+}
+
+pub type Stand<'a> = probe::Stand<'a, Subject<'a>>;
 
 impl<'a> Stand<'a> {
     pub fn new(target: &'a Arc<BundleTarget>, setting: &'a Setting, root: &Path) -> Stand<'a> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let log = Log {
-            begun: Instant::now(),
-            transcript: Mutex::default(),
-            stages: Mutex::default(),
-            warnings: Mutex::default(),
-        };
-        Stand {
+        probe::Stand::with(setting, root, |log| Subject {
             target,
-            setting,
-            root: root.to_owned(),
-            log: Arc::new(log),
             marker: format!("{}-{count}", std::process::id()),
-            played: Played::default(),
-        }
-    }
-
-    /// What was judged before a probe broke off stays judged.
-    pub fn finish(mut self, case: &Case, blocked: Option<Blocked>, took: Duration) -> Played {
-        if let Some(blocked) = &blocked {
-            self.played.break_off(case, blocked);
-        }
-        self.played.duration = took;
-        self.played.transcript = std::mem::take(&mut *locked(&self.log.transcript));
-        self.played
-    }
-
-    // --- verdicts ------------------------------------------------------------------------
-
-    pub fn met(&mut self, id: &str, lines: &[u64]) {
-        self.played.met(id, lines);
-    }
-
-    pub fn broken(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.played.broken(id, message, lines);
-    }
-
-    pub fn doubtful(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.played.doubtful(id, message, lines);
-    }
-
-    pub fn open(&mut self, id: &str, why: Blocked) {
-        self.played.open(id, why);
-    }
-
-    pub fn verdict(&mut self, id: &str, against: Option<String>, lines: &[u64]) {
-        self.played.verdict(id, against, lines);
+            observed: Arc::new(Observed {
+                log: Arc::clone(log),
+                stages: Mutex::default(),
+                warnings: Mutex::default(),
+            }),
+        })
     }
 
     pub fn note(&self, what: &Value) -> u64 {
-        self.log.note(Direction::Process, what)
+        self.write(Direction::Process, what)
+    }
+
+    fn write(&self, direction: Direction, what: &Value) -> u64 {
+        self.log.push(direction, what.to_string().as_bytes())
     }
 
     /// A fault of the runner as evidence.
@@ -207,13 +187,15 @@ impl<'a> Stand<'a> {
     }
 
     pub fn context(&self) -> Result<Context, Fault> {
-        let observer: Arc<dyn Observer> = Arc::clone(&self.log) as _;
-        self.target.context(&self.root, &self.work(), observer)
+        let observer: Arc<dyn Observer> = Arc::clone(&self.subject.observed) as _;
+        self.subject
+            .target
+            .context(&self.root, &self.work(), observer)
     }
 
     /// What the caller chose.
     pub fn wanted(&self) -> Wanted {
-        self.target.choices.wanted.clone()
+        self.subject.target.choices.wanted.clone()
     }
 
     pub fn load(&self, wanted: Wanted) -> Result<Agent, Fault> {
@@ -226,16 +208,16 @@ impl<'a> Stand<'a> {
             permissions: Permissions::Allow,
             handshake_timeout: self.setting.timeout,
             turn_timeout: None,
-            ..self.target.wishes()
+            ..self.subject.target.wishes()
         };
         let mut agent = Agent::load(context, wishes)?;
         let own = self.setting.own_env(&self.root).map_err(|error| {
             let what = format!("a home for the agent cannot be made: {error}");
             Fault::new(Code::StateUnwritable, what)
         })?;
-        let given = self.target.choices.env.iter().cloned();
+        let given = self.subject.target.choices.env.iter().cloned();
         agent.chosen.env.extend(given.chain(own));
-        let marker = (MARKER.to_owned(), self.marker.clone());
+        let marker = (MARKER.to_owned(), self.subject.marker.clone());
         agent.chosen.env.push(marker);
         Ok(agent)
     }
@@ -274,7 +256,7 @@ impl<'a> Stand<'a> {
                     biased;
                     started = &mut starting => break started,
                     () = tokio::time::sleep(GLANCE) => {
-                        seen = look::agent(&self.marker).or(seen);
+                        seen = look::agent(&self.subject.marker).or(seen);
                     }
                 }
             }
@@ -282,7 +264,7 @@ impl<'a> Stand<'a> {
         self.played.startup += begun.elapsed();
         if started.is_ok() {
             // By now it is what it will be: a script may have become another program.
-            seen = look::agent(&self.marker).or(seen);
+            seen = look::agent(&self.subject.marker).or(seen);
         }
         (started, seen)
     }
@@ -304,7 +286,7 @@ impl<'a> Stand<'a> {
                 biased;
                 event = turn.next() => {
                     if said.events.is_empty() {
-                        seen = look::agent(&self.marker).or(seen);
+                        seen = look::agent(&self.subject.marker).or(seen);
                         // The rest of the turn is of no use.
                         let _ = session.cancel().await;
                     }
@@ -314,7 +296,7 @@ impl<'a> Stand<'a> {
                     }
                 }
                 () = tokio::time::sleep(GLANCE) => {
-                    seen = look::agent(&self.marker).or(seen);
+                    seen = look::agent(&self.subject.marker).or(seen);
                     if Instant::now() >= until {
                         break;
                     }
@@ -335,38 +317,12 @@ impl<'a> Stand<'a> {
         Ok((session, seen))
     }
 
-    /// Everything that was written down so far.
-    pub fn told(&self) -> Vec<String> {
-        let transcript = locked(&self.log.transcript);
-        let lines = transcript.lines();
-        lines.map(|line| line.text()).collect()
-    }
-
-    /// The transcript, for who writes raw lines into it; `put_back` has it afterwards.
-    pub fn take_transcript(&self) -> (Transcript, Instant) {
-        let transcript = std::mem::take(&mut *locked(&self.log.transcript));
-        (transcript, self.log.begun)
-    }
-
-    pub fn put_back(&self, transcript: Transcript) {
-        *locked(&self.log.transcript) = transcript;
-    }
-
     pub fn prompt(&self, key: &str) -> Option<String> {
         self.setting.prompts.get(key).cloned()
     }
 
-    /// The prompt of a key, or a skip that says so.
-    pub fn need_prompt(&self, key: &str) -> Result<String, Blocked> {
-        self.prompt(key).ok_or_else(|| {
-            Blocked::Skip(format!(
-                "no prompt is known that leads there: put `{key}` into the file of --prompts"
-            ))
-        })
-    }
-
     pub fn send(&mut self, session: &Session, text: &str) -> Result<Turn, Fault> {
-        self.log.note(Direction::ToAgent, &json!({"prompt": text}));
+        self.write(Direction::ToAgent, &json!({"prompt": text}));
         session.send(text)
     }
 
@@ -399,9 +355,7 @@ impl<'a> Stand<'a> {
 
     pub fn heard(&self, said: &mut Said, event: StreamEvent) {
         let value = serde_json::to_value(&event).unwrap_or_default();
-        let line = self
-            .log
-            .note(Direction::FromAgent, &json!({"event": value}));
+        let line = self.write(Direction::FromAgent, &json!({"event": value}));
         if let StreamEvent::TextDelta { text } = &event {
             said.text.push_str(text);
         }
@@ -416,12 +370,12 @@ impl<'a> Stand<'a> {
     }
 
     pub fn stages(&self) -> Vec<Told> {
-        locked(&self.log.stages).clone()
+        self.subject.observed.stages.lock().clone()
     }
 
     /// Warnings with one of these codes: message and line.
     pub fn warnings(&self, codes: &[&str]) -> Vec<(String, u64)> {
-        let warnings = locked(&self.log.warnings);
+        let warnings = self.subject.observed.warnings.lock();
         let fitting = warnings
             .iter()
             .filter(|(code, _, _)| codes.contains(&code.as_str()));

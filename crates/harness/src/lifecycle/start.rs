@@ -76,7 +76,7 @@ fn order(stand: &mut Stand<'_>) {
         format!("the version was not checked between install and spawn: the stages were {names}")
     });
     stand.verdict("A29-VER-08", against, &lines);
-    match stand.target.protocol() {
+    match stand.subject.target.protocol() {
         "acp" => {
             let three = between(&stages, Stage::Handshake, Stage::Spawn, Stage::Session);
             let against = (!three).then(|| format!("the stages were {names}"));

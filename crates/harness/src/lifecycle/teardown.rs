@@ -36,7 +36,7 @@ pub async fn teardown(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             return Err(Blocked::NotVerified(what));
         }
     };
-    let left = look::all(&stand.marker);
+    let left = look::all(&stand.subject.marker);
     let line = stand.note(&json!({
         "closed_ms": took.as_millis() as u64,
         "exit_code": exit.and_then(|e| e.status.code()),

@@ -11,6 +11,7 @@ use super::look;
 use super::stand::{Said, Stand};
 use crate::run::case::Blocked;
 use agentproto_manifest::views::Capabilities;
+use agentproto_runtime::arm::adapter::ENDED_AGAIN;
 use agentproto_runtime::event::{StopReason, StreamEvent};
 use agentproto_runtime::fault::Code;
 
@@ -25,7 +26,7 @@ const IDLE: Duration = Duration::from_millis(300);
 
 /// Whether a flag of `capabilities` is declared.
 fn declares(stand: &Stand<'_>, flag: impl Fn(Capabilities<'_>) -> Option<bool>) -> bool {
-    let agent = stand.target.bundle.agent();
+    let agent = stand.subject.target.bundle.agent();
     let declared = agent.and_then(|agent| agent.capabilities());
     declared.and_then(flag) == Some(true)
 }
@@ -48,25 +49,28 @@ pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let turns = [Some(&first), second.as_ref()];
     let turns = || turns.into_iter().flatten();
     let odd = stand.warnings(&["protocol_garbage", "protocol_violation"]);
-    let violated =
-        turns().find_map(|said| said.error().filter(|e| e.starts_with("protocol_violation")));
+    let violated = turns().find_map(|said| said.error().filter(|e| e.is(Code::ProtocolViolation)));
     // An end too many is about ends.
     let (again, violated) = match violated {
-        Some(error) if error.contains("ended a turn") => (Some(error), None),
+        Some(error) if error.message.starts_with(ENDED_AGAIN) => (Some(error), None),
         violated => (None, violated),
     };
-    let against = violated.or_else(|| odd.first().map(|(message, _)| message.clone()));
+    let against = violated.map(|error| error.to_string());
+    let against = against.or_else(|| odd.first().map(|(message, _)| message.clone()));
     let is_odd = against.is_some();
     stand.verdict("A45-EVT-01", against, &lines);
+    let again = again.map(|error| error.to_string());
     let unended = again.or_else(|| turns().find_map(not_ended));
     let failed = turns().find_map(Said::error);
     match (unended, failed) {
         (Some(what), _) => stand.broken("A45-EVT-07", what, &lines),
-        (None, Some(error)) if error.starts_with("agent_exited") => {
+        (None, Some(error)) if error.is(Code::AgentExited) => {
             let what = format!("the agent did not live to the end of the turn: {error}");
             stand.broken("A45-EVT-07", what, &lines);
         }
-        (None, Some(error)) => stand.open("A45-EVT-07", Blocked::NotVerified(error)),
+        (None, Some(error)) => {
+            stand.open("A45-EVT-07", Blocked::NotVerified(error.to_string()));
+        }
         (None, None) if is_odd => {
             let why = "what came was not all of the protocol".to_owned();
             stand.open("A45-EVT-07", Blocked::NotVerified(why));
@@ -78,7 +82,7 @@ pub async fn events(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         let why = "the manifest does not declare `streaming`".to_owned();
         stand.open("A45-CAP-02", Blocked::NotApplicable(why));
     } else if let Some(error) = first.error() {
-        stand.open("A45-CAP-02", Blocked::NotVerified(error));
+        stand.open("A45-CAP-02", Blocked::NotVerified(error.to_string()));
     } else {
         let against = (chunks == 0)
             .then(|| "`streaming` is declared, and the turn had no text-delta".to_owned());
@@ -307,8 +311,8 @@ async fn deaf(
             Ok(mut turn) => {
                 let next = stand.follow(&mut turn).await;
                 lines.extend(next.lines());
-                next.error()
-                    .filter(|error| error.starts_with("session_busy"))
+                let error = next.error().filter(|error| error.is(Code::SessionBusy));
+                error.map(|error| error.to_string())
             }
             Err(fault) if fault.code == Code::SessionBusy => Some(fault.message),
             Err(_) => None,
@@ -331,7 +335,7 @@ pub async fn idle(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let session = stand.open_session(&agent, None).await?;
     let until = Instant::now() + IDLE + stand.setting.timeout.max(Duration::from_secs(9));
     stand.played.waits += IDLE;
-    let gone = || look::all(&stand.marker).is_none_or(|left| left.is_empty());
+    let gone = || look::all(&stand.subject.marker).is_none_or(|left| left.is_empty());
     while !(session.is_closed() && gone()) && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -339,7 +343,7 @@ pub async fn idle(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let lines: Vec<u64> = told.iter().map(|(_, line)| *line).collect();
     let against = if !session.is_closed() {
         Some("an idle session was not closed".to_owned())
-    } else if !look::all(&stand.marker).is_none_or(|left| left.is_empty()) {
+    } else if !look::all(&stand.subject.marker).is_none_or(|left| left.is_empty()) {
         Some("the agent of an idle session still runs".to_owned())
     } else if session.send("hello").is_ok() {
         Some("a session that was closed for being idle took another turn".to_owned())

@@ -1,15 +1,17 @@
 //! An event stream that is read while the probe does something else.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::http::{Head, Opened, Trouble};
 use super::sse::{Event, Heard, Lines, Reader};
-use super::stand::{Log, read_json};
+use super::stand::read_json;
+use crate::probe::Log;
 use agentproto_wire::Direction;
 
 /// More than any probe waits for.
@@ -76,11 +78,11 @@ impl Follow {
                     Ok(None) => break "the host ended the stream".to_owned(),
                     Err(trouble) => break trouble.told(),
                 };
-                let mut read = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut read = kept.lock();
                 for line in cut.push(&piece) {
                     let number = match line.is_empty() {
                         true => 0,
-                        false => log.push(Direction::FromAgent, &line),
+                        false => log.push_short(Direction::FromAgent, &line),
                     };
                     match reader.line(&line, number) {
                         Heard::Event(event) if read.events.len() < MOST_EVENTS => {
@@ -93,7 +95,7 @@ impl Follow {
                 drop(read);
                 tell.send_replace(());
             };
-            let mut read = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = kept.lock();
             read.ended = Some(why);
             drop(read);
             tell.send_replace(());
@@ -106,7 +108,8 @@ impl Follow {
         match std::mem::replace(&mut self.body, Body::Taken) {
             Body::Whole(opened) => {
                 let (_, body) = opened.body(within).await?;
-                let line = (!body.is_empty()).then(|| self.log.push(Direction::FromAgent, &body));
+                let line =
+                    (!body.is_empty()).then(|| self.log.push_short(Direction::FromAgent, &body));
                 Ok((body, line))
             }
             other => {
@@ -121,18 +124,18 @@ impl Follow {
     }
 
     pub fn events(&self) -> Vec<Event> {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock();
         read.events.clone()
     }
 
     pub fn comments(&self) -> Vec<(Instant, u64)> {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock();
         read.comments.clone()
     }
 
     /// Why there is no more to come.
     pub fn ended(&self) -> Option<String> {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock();
         read.ended.clone()
     }
 

@@ -90,7 +90,7 @@ pub async fn adapter(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 /// Without the token nothing is told and nothing is done.
 pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "A46-SEC-02";
-    let Some(token) = stand.host.token.clone() else {
+    let Some(token) = stand.subject.host.token.clone() else {
         let why = "no token was given (--token-file): what gates this host cannot be tried";
         return Err(Blocked::NotVerified(why.to_owned()));
     };
@@ -103,12 +103,12 @@ pub async fn auth(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .to_string()
         .into_bytes();
     let routes: [(&'static str, String, Option<&[u8]>); 8] = [
-        ("GET", stand.host.prefix.clone(), None),
+        ("GET", stand.subject.host.prefix.clone(), None),
         ("GET", stand.route(&id, ""), None),
         ("GET", stand.route(&id, "/stream"), None),
         ("POST", stand.route(&id, "/prompt"), Some(&prompt)),
         ("POST", stand.spawn_route(), Some(&spawn)),
-        ("POST", stand.host.mcp.clone(), Some(&ping)),
+        ("POST", stand.subject.host.mcp.clone(), Some(&ping)),
         ("POST", stand.route(&id, "/kill"), None),
         ("DELETE", stand.route(&id, ""), None),
     ];
@@ -161,11 +161,11 @@ fn shown(path: &str, id: &str) -> String {
 /// A page of another site cannot reach a host on this machine through its name.
 pub async fn rebinding(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let about = "SES-01";
-    if !stand.host.address.is_loopback() {
+    if !stand.subject.host.address.is_loopback() {
         let why = "only a host on this machine is reached through a name that is bound to it anew";
         return Err(Blocked::NotApplicable(why.to_owned()));
     }
-    let prefix = stand.host.prefix.clone();
+    let prefix = stand.subject.host.prefix.clone();
     let mut against = None;
     let mut lines = Vec::new();
     for (name, value) in [
@@ -223,7 +223,7 @@ pub async fn unknown_session(stand: &mut Stand<'_>) -> Result<(), Blocked> {
             false => {
                 wrong.push(format!(
                     "{method} {}/:id{rest} ({status})",
-                    stand.host.prefix
+                    stand.subject.host.prefix
                 ));
                 lines = at.to_vec();
             }
@@ -315,7 +315,7 @@ pub async fn media_types(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let spawned = stand.ask(about, "POST", &path, Some(&body)).await?;
     let id = stand.started(&spawned)?.id;
     let one = stand.get(&id).await?;
-    let prefix = stand.host.prefix.clone();
+    let prefix = stand.subject.host.prefix.clone();
     let list = stand.ask(about, "GET", &prefix, None).await?;
     let mut against = None;
     let mut lines = Vec::new();

@@ -118,7 +118,7 @@ async fn stays_over(stand: &mut Stand<'_>, id: &str) -> Result<(), Blocked> {
         stand.not_verified("A46-STATUS-09", why);
         return Ok(());
     }
-    let mut moves = stand.seen.windows(2).filter(|pair| match pair {
+    let mut moves = stand.subject.seen.windows(2).filter(|pair| match pair {
         [before, after] => before.id == after.id && !may_follow(&before.status, &after.status),
         _ => false,
     });
@@ -152,7 +152,7 @@ pub async fn forget(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         return Ok(());
     }
     let after = stand.get(&id).await?;
-    let prefix = stand.host.prefix.clone();
+    let prefix = stand.subject.host.prefix.clone();
     let list = stand.ask("A46-HTTP-07", "GET", &prefix, None).await?;
     let sessions = list.value()["sessions"].as_array();
     let is_listed = sessions.is_some_and(|all| all.iter().any(|entry| entry["id"] == *id));
@@ -227,7 +227,7 @@ pub async fn forget_alive(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 
 /// Two agents at once, each in a directory of its own.
 pub async fn many(stand: &mut Stand<'_>) -> Result<(), Blocked> {
-    if stand.host.cwd.is_some() || !stand.host.address.is_loopback() {
+    if stand.subject.host.cwd.is_some() || !stand.subject.host.address.is_loopback() {
         let why = "only on this machine two directories can be made for it";
         return Err(Blocked::Skip(why.to_owned()));
     }

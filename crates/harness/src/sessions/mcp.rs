@@ -62,7 +62,7 @@ impl Mcp {
         let said = opened.map_err(|closed| match closed {
             Closed::Absent(why) => Blocked::NotApplicable(format!(
                 "the host has no MCP server at {} ({why})",
-                stand.host.mcp
+                stand.subject.host.mcp
             )),
             Closed::Failed(why) => Blocked::NotVerified(format!("MCP cannot be opened: {why}")),
         })?;
@@ -168,7 +168,7 @@ impl Mcp {
             more.push(("mcp-protocol-version", version.clone()));
         }
         let body = message.to_string().into_bytes();
-        let path = stand.host.mcp.clone();
+        let path = stand.subject.host.mcp.clone();
         stand.request("POST", &path, Some(&body), Who::Ourselves, &more)
     }
 

@@ -19,19 +19,19 @@ mod turns;
 mod visit;
 
 use std::path::Path;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::probe::{self, Probes};
 use crate::run::Setting;
 use crate::run::case::{Blocked, Played};
-use crate::suite::{Case, What};
+use crate::suite::Case;
 pub use http::encoded;
 use stand::Stand;
 pub use target::{Address, HostTarget, USUAL_ADAPTER};
 
 /// The probes, each with the statements that it can decide.
-const PROBES: &[(&str, &[&str])] = &[
+pub const PROBES: Probes = Probes(&[
     (
         "record",
         &[
@@ -112,54 +112,33 @@ const PROBES: &[(&str, &[&str])] = &[
     ("bad-requests", &["SES-03"]),
     ("unknown-members", &["SES-04"]),
     ("media-types", &["SES-05"]),
-];
-
-/// Names of the probes.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    PROBES.iter().map(|(name, _)| *name)
-}
-
-/// Statements that a probe can decide.
-pub fn decided_by(probe: &str) -> &'static [&'static str] {
-    let found = PROBES.iter().find(|(name, _)| *name == probe);
-    found.map_or(&[], |(_, decides)| decides)
-}
+]);
 
 /// Plays a case of probes.
-pub async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
+pub(crate) async fn play(case: &Case, setting: &Setting, root: &Path) -> Played {
     let begun = Instant::now();
     let Some(host) = setting.launcher.host() else {
         let why = "this is about a host of sessions: name it with --url";
-        return Played {
-            blocked: Some(Blocked::NotApplicable(why.to_owned())),
-            ..Played::default()
-        };
+        return Played::blocked(Blocked::NotApplicable(why.to_owned()));
     };
     let mut stand = Stand::new(host, setting, root);
-    // However patient a probe is, a case has an end.
-    let most = setting.timeout * 6 + Duration::from_secs(20);
-    let outcome = tokio::time::timeout(most, async {
-        for step in &case.steps {
-            if let What::Probe(name) = &step.what {
-                // On the heap: some of them are large.
-                Box::pin(probe(name, &mut stand)).await?;
-            }
+    let probes = async {
+        for name in probe::of(case) {
+            // On the heap: some of them are large.
+            Box::pin(play_probe(name, &mut stand)).await?;
         }
         Ok(())
-    })
-    .await;
-    let blocked = match outcome {
-        Ok(outcome) => outcome.err(),
-        Err(_) => Some(Blocked::NotVerified(format!(
-            "the host did not let the case come to its end within {} s",
-            most.as_secs()
-        ))),
     };
+    let late = |seconds| {
+        let why = format!("the host did not let the case come to its end within {seconds} s");
+        Blocked::NotVerified(why)
+    };
+    let blocked = probe::bounded(setting, probes, late).await;
     Box::pin(stand.clean_up()).await;
     stand.finish(case, blocked, begun.elapsed())
 }
 
-async fn probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
+async fn play_probe(name: &str, stand: &mut Stand<'_>) -> Result<(), Blocked> {
     match name {
         "record" => routes::record(stand).await,
         "routes" => routes::routes(stand).await,

@@ -62,11 +62,11 @@ pub async fn record(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         shown.push(listed);
     }
 
-    let adapter = stand.host.adapter().to_owned();
+    let adapter = stand.subject.host.adapter().to_owned();
     let known = Known {
         adapter: Some(&adapter),
         label: Some(LABEL),
-        between: stand.host.address.is_loopback().then_some(between),
+        between: stand.subject.host.address.is_loopback().then_some(between),
     };
     for member in &MEMBERS {
         // It has a case of its own.
@@ -137,7 +137,7 @@ fn spawned(stand: &mut Stand<'_>, answer: &Answer) -> Result<Shown, Blocked> {
 
 /// The list, and what it says of the session.
 async fn listed(stand: &mut Stand<'_>, id: &str) -> Result<Option<Shown>, Blocked> {
-    let prefix = stand.host.prefix.clone();
+    let prefix = stand.subject.host.prefix.clone();
     let answer = stand.ask("A46-HTTP-02", "GET", &prefix, None).await?;
     let list = answer.value().get("sessions");
     let against = match (&answer.json, answer.status()) {
@@ -248,7 +248,7 @@ pub async fn routes(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let id = session.id;
     let prompt = stand.need_prompt("text")?;
     let prompt = json!({"prompt": prompt}).to_string().into_bytes();
-    let prefix = stand.host.prefix.clone();
+    let prefix = stand.subject.host.prefix.clone();
     let accept = [("accept", "text/event-stream".to_owned())];
     let stream = stand.request(
         "GET",
@@ -336,7 +336,7 @@ pub async fn cwd(stand: &mut Stand<'_>) -> Result<(), Blocked> {
 pub async fn workspace(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     // What is refused here shall not be the adapter.
     stand.spawn(json!({})).await?;
-    let body = json!({"adapter": stand.host.adapter()});
+    let body = json!({"adapter": stand.subject.host.adapter()});
     let path = stand.spawn_route();
     let answer = stand
         .ask("A46-SPAWN-02", "POST", &path, Some(&body))

@@ -1,7 +1,7 @@
 //! Where a probe stands: before a host, with a log of all that is asked and answered.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,35 +11,14 @@ use super::follow::Follow;
 use super::http::{self, Head, Request, Trouble, encoded};
 use super::target::HostTarget;
 use super::visit::Seen;
+use crate::probe;
 use crate::run::Setting;
-use crate::run::case::{Blocked, Played};
-use crate::suite::Case;
+use crate::run::case::Blocked;
 use agentproto_text::strict_json;
-use agentproto_wire::{Direction, Transcript};
+use agentproto_wire::Direction;
 
 /// The end of an answer has so long at least.
 const LAST_WORDS: Duration = Duration::from_millis(40);
-/// In the log stands so much of an answer.
-const SHOWN: usize = 1 << 20;
-
-/// Everything that was said, with the time.
-pub struct Log {
-    pub begun: Instant,
-    transcript: Mutex<Transcript>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Log {
-    pub fn push(&self, direction: Direction, bytes: &[u8]) -> u64 {
-        let kept = bytes.get(..SHOWN);
-        let length = kept.map(|_| bytes.len() as u64);
-        let at = self.begun.elapsed();
-        locked(&self.transcript).push(direction, at, kept.unwrap_or(bytes), true, length)
-    }
-}
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,68 +72,32 @@ impl Answer {
     }
 }
 
-pub struct Stand<'a> {
+/// A host, and the sessions that a case has there.
+pub struct Subject<'a> {
     pub host: &'a Arc<HostTarget>,
-    pub setting: &'a Setting,
-    pub root: PathBuf,
-    pub log: Arc<Log>,
-    pub played: Played,
     /// Sessions to be ended.
     pub alive: Vec<String>,
     pub seen: Vec<Seen>,
 }
 
+pub type Stand<'a> = probe::Stand<'a, Subject<'a>>;
+
 impl<'a> Stand<'a> {
     pub fn new(host: &'a Arc<HostTarget>, setting: &'a Setting, root: &Path) -> Stand<'a> {
-        let log = Log {
-            begun: Instant::now(),
-            transcript: Mutex::default(),
-        };
-        Stand {
+        probe::Stand::with(setting, root, |_| Subject {
             host,
-            setting,
-            root: root.to_owned(),
-            log: Arc::new(log),
-            played: Played::default(),
             alive: Vec::new(),
             seen: Vec::new(),
-        }
-    }
-
-    pub fn finish(mut self, case: &Case, blocked: Option<Blocked>, took: Duration) -> Played {
-        if let Some(blocked) = &blocked {
-            self.played.break_off(case, blocked);
-        }
-        self.played.duration = took;
-        self.played.transcript = std::mem::take(&mut *locked(&self.log.transcript));
-        self.played
-    }
-
-    // --- verdicts ------------------------------------------------------------------------
-
-    pub fn met(&mut self, id: &str, lines: &[u64]) {
-        self.played.met(id, lines);
-    }
-
-    pub fn broken(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.played.broken(id, message, lines);
-    }
-
-    pub fn doubtful(&mut self, id: &str, message: impl Into<String>, lines: &[u64]) {
-        self.played.doubtful(id, message, lines);
-    }
-
-    pub fn verdict(&mut self, id: &str, against: Option<String>, lines: &[u64]) {
-        self.played.verdict(id, against, lines);
+        })
     }
 
     /// One statement that does not apply to this host.
     pub fn not_applicable(&mut self, id: &str, why: impl Into<String>) {
-        self.played.open(id, Blocked::NotApplicable(why.into()));
+        self.open(id, Blocked::NotApplicable(why.into()));
     }
 
     pub fn not_verified(&mut self, id: &str, why: impl Into<String>) {
-        self.played.open(id, Blocked::NotVerified(why.into()));
+        self.open(id, Blocked::NotVerified(why.into()));
     }
 
     // --- asking --------------------------------------------------------------------------
@@ -166,11 +109,11 @@ impl<'a> Stand<'a> {
 
     /// The path of a session's route.
     pub fn route(&self, id: &str, rest: &str) -> String {
-        format!("{}/{}{rest}", self.host.prefix, encoded(id))
+        format!("{}/{}{rest}", self.subject.host.prefix, encoded(id))
     }
 
     pub fn spawn_route(&self) -> String {
-        format!("{}/agent", self.host.prefix)
+        format!("{}/agent", self.subject.host.prefix)
     }
 
     pub fn request(
@@ -181,8 +124,8 @@ impl<'a> Stand<'a> {
         who: Who<'_>,
         more: &[(&'static str, String)],
     ) -> Request {
-        let mut headers = vec![("host", self.host.address.authority())];
-        let own = self.host.token.as_deref().map(String::as_str);
+        let mut headers = vec![("host", self.subject.host.address.authority())];
+        let own = self.subject.host.token.as_deref().map(String::as_str);
         let token = match who {
             Who::Ourselves => own,
             Who::Nobody => None,
@@ -202,7 +145,7 @@ impl<'a> Stand<'a> {
         }
         Request {
             method,
-            path: format!("{}{path}", self.host.address.base),
+            path: format!("{}{path}", self.subject.host.address.base),
             headers,
             body: body.map(<[u8]>::to_vec),
         }
@@ -215,7 +158,7 @@ impl<'a> Stand<'a> {
             match *name {
                 "authorization" => text.push_str(" authorization: Bearer [secret]"),
                 "accept" | "content-type" | "connection" => {}
-                "host" if *value == self.host.address.authority() => {}
+                "host" if *value == self.subject.host.address.authority() => {}
                 name => text.push_str(&format!(" {name}: {value}")),
             }
         }
@@ -224,7 +167,7 @@ impl<'a> Stand<'a> {
             bytes.push(b' ');
             bytes.extend_from_slice(body);
         }
-        self.log.push(Direction::ToAgent, &bytes)
+        self.log.push_short(Direction::ToAgent, &bytes)
     }
 
     fn note_head(&self, head: &Head, body: &[u8]) -> u64 {
@@ -238,7 +181,7 @@ impl<'a> Stand<'a> {
             bytes.push(b' ');
             bytes.extend_from_slice(body);
         }
-        self.log.push(Direction::FromAgent, &bytes)
+        self.log.push_short(Direction::FromAgent, &bytes)
     }
 
     fn note_trouble(&self, trouble: &Trouble) -> u64 {
@@ -249,7 +192,7 @@ impl<'a> Stand<'a> {
             }
             Trouble::Garbled(_) => self.setting.starts.answered(),
         }
-        self.log.push(Direction::Process, what.as_bytes())
+        self.log.push_short(Direction::Process, what.as_bytes())
     }
 
     /// Sends a request and takes its whole answer.
@@ -259,7 +202,7 @@ impl<'a> Stand<'a> {
         let patience = self.patience();
         let bytes = request.bytes();
         let talking = async {
-            let opened = http::open(&self.host.address, &bytes, patience).await?;
+            let opened = http::open(&self.subject.host.address, &bytes, patience).await?;
             let left = patience.saturating_sub(begun.elapsed());
             opened.body(left.max(LAST_WORDS)).await
         };
@@ -319,7 +262,7 @@ impl<'a> Stand<'a> {
     ) -> Result<Follow, (Trouble, [u64; 2])> {
         let asked = self.note_request(request);
         let patience = self.patience();
-        match http::open(&self.host.address, &request.bytes(), patience).await {
+        match http::open(&self.subject.host.address, &request.bytes(), patience).await {
             Ok(opened) => {
                 self.setting.starts.answered();
                 let line = self.note_head(&opened.head, b"");

@@ -95,7 +95,7 @@ pub async fn start(stand: &mut Stand<'_>) -> Result<(), Blocked> {
     let inputs = ["adapter", "workspaceSlug", "cwd", "prompt", "label"];
     let mut mcp = with_tool(stand, about, "start_agent_session", &inputs).await?;
     let given = started(stand, &mut mcp, about, json!({"label": "by tool"})).await?;
-    let adapter = stand.host.adapter().to_owned();
+    let adapter = stand.subject.host.adapter().to_owned();
     let known = Known {
         adapter: Some(&adapter),
         label: Some("by tool"),

@@ -35,10 +35,10 @@ pub struct Seen {
 impl Stand<'_> {
     /// A directory for a session, where one can be made.
     pub fn cwd(&self, name: &str) -> Result<Option<String>, Blocked> {
-        if let Some(cwd) = &self.host.cwd {
+        if let Some(cwd) = &self.subject.host.cwd {
             return Ok(Some(cwd.to_string_lossy().into_owned()));
         }
-        if !self.host.address.is_loopback() {
+        if !self.subject.host.address.is_loopback() {
             return Ok(None);
         }
         let path = self.root.join(name);
@@ -49,7 +49,7 @@ impl Stand<'_> {
 
     /// A spawn request in a directory of the case, with more members.
     pub fn spawn_request(&self, more: Value) -> Result<Value, Blocked> {
-        let mut body = json!({"adapter": self.host.adapter()});
+        let mut body = json!({"adapter": self.subject.host.adapter()});
         if let Some(cwd) = self.cwd("work")? {
             body["cwd"] = json!(cwd);
         }
@@ -61,9 +61,9 @@ impl Stand<'_> {
 
     /// Why a refused spawn says nothing about the host.
     pub fn refused(&self, answer: &Answer) -> Blocked {
-        let adapter = self.host.adapter();
+        let adapter = self.subject.host.adapter();
         let told = answer.told();
-        match &self.host.adapter {
+        match &self.subject.host.adapter {
             None => Blocked::Skip(format!(
                 "this host did not start `{adapter}` ({told}): name an adapter of its own with --adapter"
             )),
@@ -101,8 +101,8 @@ impl Stand<'_> {
 
     /// Ended with the case.
     pub fn keep(&mut self, id: &str) {
-        if !self.alive.iter().any(|known| known == id) {
-            self.alive.push(id.to_owned());
+        if !self.subject.alive.iter().any(|known| known == id) {
+            self.subject.alive.push(id.to_owned());
         }
     }
 
@@ -111,7 +111,7 @@ impl Stand<'_> {
         let id = record.get("id").and_then(Value::as_str);
         let status = record.get("status").and_then(Value::as_str);
         if let (Some(id), Some(status)) = (id, status) {
-            self.seen.push(Seen {
+            self.subject.seen.push(Seen {
                 id: id.to_owned(),
                 status: status.to_owned(),
                 line,
@@ -180,15 +180,6 @@ impl Stand<'_> {
 
     // --- prompts -------------------------------------------------------------------------
 
-    pub fn need_prompt(&self, key: &str) -> Result<String, Blocked> {
-        let known = self.setting.prompts.get(key).cloned();
-        known.ok_or_else(|| {
-            Blocked::Skip(format!(
-                "no prompt is known that leads there: put `{key}` into the file of --prompts"
-            ))
-        })
-    }
-
     /// Sends a prompt; `about` is the statement that a missing answer breaks.
     pub async fn prompt(&mut self, about: &str, id: &str, text: &str) -> Result<Answer, Blocked> {
         let path = self.route(id, "/prompt");
@@ -225,14 +216,14 @@ impl Stand<'_> {
 
     /// Ends what the case has started. Nothing of it is judged.
     pub async fn clean_up(&mut self) {
-        let alive = std::mem::take(&mut self.alive);
+        let alive = std::mem::take(&mut self.subject.alive);
         if alive.is_empty() || self.setting.starts.is_lost() {
             return;
         }
         let requests = alive.iter().map(|id| {
             let kill = self.request("POST", &self.route(id, "/kill"), None, Who::Ourselves, &[]);
             let forget = self.request("DELETE", &self.route(id, ""), None, Who::Ourselves, &[]);
-            let address = &self.host.address;
+            let address = &self.subject.host.address;
             async move {
                 for request in [kill, forget] {
                     let answered = http::open(address, &request.bytes(), CLEAN_UP).await;

@@ -10,7 +10,7 @@ mod read;
 mod reference;
 pub mod selection;
 mod steps;
-pub mod template;
+pub(crate) mod template;
 
 use std::time::Duration;
 

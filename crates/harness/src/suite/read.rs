@@ -135,10 +135,10 @@ fn suite(root: &Node, reader: &Reader<'_>, notes: &mut Notes) -> Suite {
 fn probes_fit(protocol: Protocol, steps: &[Step]) -> Result<(), String> {
     let (what, of_it): (_, fn(&str) -> bool) = match protocol {
         Protocol::Lifecycle => ("the lifecycle", |name| {
-            lifecycle::names().any(|known| known == name)
+            lifecycle::PROBES.names().any(|known| known == name)
         }),
         Protocol::Sessions => ("sessions", |name| {
-            sessions::names().any(|known| known == name)
+            sessions::PROBES.names().any(|known| known == name)
         }),
         _ => {
             let any = steps.iter().any(|step| matches!(step.what, What::Probe(_)));

@@ -314,9 +314,12 @@ impl At<'_, '_> {
             }
             "probe" => {
                 let probe = notes.string(node, name)?;
-                let mut known = lifecycle::names().chain(sessions::names());
+                let mut known = lifecycle::PROBES.names().chain(sessions::PROBES.names());
                 if !known.any(|known| known == probe) {
-                    let known: Vec<&str> = lifecycle::names().chain(sessions::names()).collect();
+                    let known: Vec<&str> = lifecycle::PROBES
+                        .names()
+                        .chain(sessions::PROBES.names())
+                        .collect();
                     let known = known.join(", ");
                     notes.wrong(
                         value.span,

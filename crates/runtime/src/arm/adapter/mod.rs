@@ -30,6 +30,9 @@ use reader::Shared;
 /// An adapter has a second to end a cancelled turn; its caller does not wait longer.
 const AFTER_CANCEL: Duration = Duration::from_millis(800);
 
+/// How the message of a fault begins where an adapter ends a turn that is not open.
+pub const ENDED_AGAIN: &str = "the adapter ended a turn";
+
 /// A program of the bundle that speaks the events itself.
 pub struct Executable {
     context: Arc<Context>,

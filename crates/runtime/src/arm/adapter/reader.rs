@@ -150,7 +150,8 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
             if last && !shared.owed.send_replace(false) {
                 let quoted = quote(&shared.context, bytes);
                 shared.violated(format!(
-                    "the adapter ended a turn that nobody waits for: `{quoted}`"
+                    "{} that nobody waits for: `{quoted}`",
+                    super::ENDED_AGAIN
                 ));
             }
             return;
@@ -176,7 +177,7 @@ async fn line(shared: &Arc<Shared>, input: &Input, bytes: &[u8]) {
                 let said = quote(&shared.context, message.as_bytes());
                 format!("the adapter failed between turns: {said}")
             }
-            _ if last => format!("the adapter ended a turn that was over: `{quoted}`"),
+            _ if last => format!("{} that was over: `{quoted}`", super::ENDED_AGAIN),
             _ => format!("the adapter wrote an event outside of a turn: `{quoted}`"),
         };
         return shared.violated(what);
