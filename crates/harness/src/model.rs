@@ -12,8 +12,22 @@ pub const RECORDING: &str = "recording";
 /// The `kind` of a host that is reached by its URL.
 pub const URL: &str = "url";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// How strongly a spec asks for something.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Level {
     Must,
     Should,
@@ -24,12 +38,7 @@ pub enum Level {
 
 impl Level {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Must => "MUST",
-            Level::Should => "SHOULD",
-            Level::May => "MAY",
-            Level::Info => "INFO",
-        }
+        self.into()
     }
 
     /// What a violation of such a statement is.

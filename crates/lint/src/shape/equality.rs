@@ -9,7 +9,7 @@ use agentproto_manifest::{Entry, Node, Value};
 /// Below this, comparing each with each is quicker than a table.
 const FEW: usize = 32;
 
-pub fn same(a: &Node, b: &Node) -> bool {
+fn same(a: &Node, b: &Node) -> bool {
     match (&a.value, &b.value) {
         (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,
         (Value::Float(a), Value::Float(b)) => a == b || (a.is_nan() && b.is_nan()),

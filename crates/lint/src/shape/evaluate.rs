@@ -103,7 +103,7 @@ pub fn violations<'d>(
 }
 
 /// Whether a node conforms, without saying why not.
-pub fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
+fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
     let mut judge = Judge {
         shapes,
         found: Vec::new(),

@@ -12,7 +12,7 @@ mod evaluate;
 mod json;
 mod wording;
 
-pub use compile::{SCHEMAS, Shape, ShapeId, Shapes, shapes_for};
-pub use equality::{repeated_texts, repeats, same};
-pub use evaluate::{Keyword, Violation, is_valid, violations};
-pub use wording::{dotted, draft, subject};
+pub use compile::{SCHEMAS, Shapes, shapes_for};
+pub(crate) use equality::{repeated_texts, repeats};
+pub use evaluate::{Keyword, Violation, violations};
+pub(crate) use wording::{dotted, draft, subject};
