@@ -70,6 +70,7 @@ pub struct Evidence {
     pub at_ms: f64,
 }
 
+/// One statement in one case, with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
     pub suite: String,
@@ -113,6 +114,7 @@ impl Default for Tool {
     }
 }
 
+/// What was certified.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// `command`, `bundle`, `mock`, `url` or `recording`.
@@ -169,6 +171,7 @@ pub struct Summary {
     pub reason: Option<String>,
 }
 
+/// The outcome of a run: every verdict, with what was run and how long it took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub schema: String,

@@ -48,6 +48,7 @@ impl Default for Choices {
     }
 }
 
+/// A bundle as a target.
 pub struct BundleTarget {
     pub bundle: Bundle,
     pub choices: Choices,

@@ -34,9 +34,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use frame::Frame;
+use ledger::Asked;
 pub use ledger::Ledger;
-pub(crate) use ledger::id_key;
-use ledger::{Asked, session_of};
+pub(crate) use ledger::{id_key, session_of};
 pub(crate) use mcp::mcp;
 pub use watch::Watch;
 

@@ -110,6 +110,7 @@ impl Setting {
     }
 }
 
+/// Which cases are run, and how many at a time.
 pub struct Options {
     pub jobs: usize,
     /// This part of the cases: index from 1, of so many.

@@ -49,6 +49,7 @@ pub struct Program {
     pub cwd: Option<PathBuf>,
 }
 
+/// Why a process of the target was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("there is no program `{0}`")]

@@ -26,6 +26,7 @@ pub use steps::step_names;
 
 use crate::model::Level;
 
+/// What the cases of a suite speak, or look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Acp,
@@ -38,6 +39,7 @@ pub enum Protocol {
     Sessions,
 }
 
+/// Statements of a spec, and the cases that decide them.
 #[derive(Debug)]
 pub struct Suite {
     pub name: String,
@@ -83,6 +85,7 @@ pub enum Begin {
     Session,
 }
 
+/// A conversation with the target, and the statements that it decides.
 #[derive(Debug)]
 pub struct Case {
     pub id: String,
