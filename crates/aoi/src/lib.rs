@@ -27,7 +27,6 @@ pub mod sheet;
 mod starved;
 pub mod stream;
 mod streams;
-pub mod strict;
 mod sweep;
 pub mod trace;
 

@@ -3,10 +3,14 @@
 //! nesting breaks them, and large integers lose their end. Here the value comes with a list of
 //! all that.
 
+mod repair;
 #[cfg(test)]
 mod tests;
 
-use memchr::memchr2;
+use std::borrow::Cow;
+
+pub use repair::{read_repaired, replace_lone_surrogates};
+
 use serde_json::{Map, Value};
 
 /// Levels that every reader can be expected to follow; what is nested deeper is read as null.
@@ -18,11 +22,45 @@ const KEPT: usize = 32;
 /// What stands for half a surrogate pair.
 const REPLACEMENT: char = '\u{fffd}';
 
+/// What a caller refuses, and what it only wants to know of.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The largest integer that is not noted as a [`Odd::BigInteger`].
+    pub largest_integer: u64,
+    /// Bytes that are not UTF-8 are read as replacement characters in a text or a name.
+    pub allows_any_bytes: bool,
+    /// A number that no 64 bits floating point holds is read as null.
+    pub allows_any_number: bool,
+    /// A value within more than 128 levels is refused.
+    pub refuses_deep: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            largest_integer: SAFE,
+            allows_any_bytes: false,
+            allows_any_number: false,
+            refuses_deep: false,
+        }
+    }
+}
+
 /// A value, and what another reader might see otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strict {
     pub value: Value,
+    /// The first 32, and the first of each kind.
     pub oddities: Vec<Oddity>,
+    /// A text or a name has a code for a terminal, written as `\u001b[`.
+    pub has_terminal_code: bool,
+}
+
+impl Strict {
+    /// The first oddity of a kind.
+    pub fn first(&self, kind: Odd) -> Option<&Oddity> {
+        self.oddities.iter().find(|oddity| oddity.kind == kind)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +68,8 @@ pub struct Oddity {
     /// Where it stands, as a JSON Pointer.
     pub pointer: String,
     pub kind: Odd,
+    /// The name that is there twice, or the digits of the integer.
+    pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,31 +84,109 @@ pub enum Odd {
     BigInteger,
 }
 
-/// Why the bytes are no JSON, and the offset of the byte that tells.
+/// Why the bytes are not JSON, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct NoJson {
+    /// Where the escape, the number or whatever is wrong begins.
+    pub from: usize,
+    /// The byte that shows it.
     pub at: usize,
-    pub what: &'static str,
+    pub what: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("no UTF-8")]
+    NotUtf8,
+    #[error("the end where a value should be")]
+    EndBeforeValue,
+    #[error("no value")]
+    NoValue,
+    /// `NaN` or `Infinity`.
+    #[error("no value")]
+    NotFinite,
+    /// `-Infinity`.
+    #[error("no digit")]
+    MinusInfinity,
+    #[error("more after the value")]
+    MoreAfterValue,
+    #[error("nested more than {DEEPEST} levels deep")]
+    TooDeep,
+    #[error("neither a comma nor the end of the list")]
+    NoComma(Within),
+    #[error("the end within a list or an object")]
+    EndWithin(Within),
+    #[error("no name of a member")]
+    NoName,
+    #[error("no colon behind a name")]
+    NoColon,
+    #[error("no digit")]
+    NoDigit,
+    #[error("a number with a zero in front")]
+    LeadingZero,
+    #[error("a number that is too large")]
+    NumberTooLarge,
+    #[error("the end within a text")]
+    EndWithinText,
+    #[error("a control character in a text")]
+    ControlCharacter,
+    #[error("no escape sequence")]
+    NoEscape,
+    #[error("no escape sequence")]
+    EndWithinEscape,
+    #[error("no four digits of a character")]
+    NoFourDigits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    List,
+    Object,
+}
+
+/// What kind of value it is, with its article.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 /// Reads exactly one JSON value, white space around it allowed.
 pub fn read(bytes: &[u8]) -> Result<Strict, NoJson> {
-    let text = std::str::from_utf8(bytes).map_err(|error| NoJson {
-        at: error.valid_up_to(),
-        what: "no UTF-8",
-    })?;
+    read_with(bytes, Options::default())
+}
+
+pub fn read_with(bytes: &[u8], options: Options) -> Result<Strict, NoJson> {
+    if !options.allows_any_bytes
+        && let Err(error) = std::str::from_utf8(bytes)
+    {
+        let at = error.valid_up_to();
+        return Err(NoJson {
+            from: at,
+            at,
+            what: Problem::NotUtf8,
+        });
+    }
     let mut reader = Reader {
-        text,
+        bytes,
+        options,
         at: 0,
         open: Vec::new(),
         deep: Vec::new(),
         oddities: Vec::new(),
+        has_terminal_code: false,
     };
     let value = reader.value()?;
     Ok(Strict {
         value,
         oddities: reader.oddities,
+        has_terminal_code: reader.has_terminal_code,
     })
 }
 
@@ -80,49 +198,58 @@ enum Open {
 
 /// Works without recursion: how deep a line goes is the sender's choice.
 struct Reader<'a> {
-    text: &'a str,
+    bytes: &'a [u8],
+    options: Options,
     at: usize,
     open: Vec<Open>,
-    /// The closing brackets of what is too deep to be kept.
-    deep: Vec<u8>,
+    /// What is too deep to be kept.
+    deep: Vec<Within>,
     oddities: Vec<Oddity>,
+    has_terminal_code: bool,
 }
 
 impl<'a> Reader<'a> {
     fn value(&mut self) -> Result<Value, NoJson> {
         loop {
             self.skip_blanks();
+            if self.options.refuses_deep && !self.deep.is_empty() {
+                return Err(self.wrong(Problem::TooDeep));
+            }
             let mut value = match self.peek() {
-                Some(b'{') => match self.enters(Open::Object(Map::new(), String::new()), b'}') {
+                Some(b'{') => match self.enters(Open::Object(Map::new(), String::new())) {
                     true => self.leave(),
                     false => {
                         self.key()?;
                         continue;
                     }
                 },
-                Some(b'[') => match self.enters(Open::List(Vec::new()), b']') {
+                Some(b'[') => match self.enters(Open::List(Vec::new())) {
                     true => self.leave(),
                     false => continue,
                 },
                 Some(b'"') => Value::String(self.string()?),
                 Some(b'-' | b'0'..=b'9') => self.number()?,
                 Some(_) => self.word()?,
-                None => return Err(self.wrong("the end where a value should be")),
+                None => return Err(self.wrong(Problem::EndBeforeValue)),
             };
             // A value may end the list or object that it stands in, which is a value again.
             loop {
                 self.skip_blanks();
-                let Some(end) = self.end() else {
+                let Some(within) = self.within() else {
                     return match self.peek() {
                         None => Ok(value),
-                        Some(_) => Err(self.wrong("more after the value")),
+                        Some(_) => Err(self.wrong(Problem::MoreAfterValue)),
                     };
+                };
+                let end = match within {
+                    Within::List => b']',
+                    Within::Object => b'}',
                 };
                 self.attach(value);
                 match self.peek() {
                     Some(b',') => {
                         self.at += 1;
-                        if end == b'}' {
+                        if within == Within::Object {
                             self.skip_blanks();
                             self.key()?;
                         }
@@ -132,23 +259,34 @@ impl<'a> Reader<'a> {
                         self.at += 1;
                         value = self.leave();
                     }
-                    Some(_) => return Err(self.wrong("neither a comma nor the end of the list")),
-                    None => return Err(self.wrong("the end within a list or an object")),
+                    Some(_) => return Err(self.wrong(Problem::NoComma(within))),
+                    None => return Err(self.wrong(Problem::EndWithin(within))),
                 }
             }
         }
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.bytes.get(self.at).copied()
     }
 
-    fn rest(&self) -> &[u8] {
-        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    fn wrong(&self, what: &'static str) -> NoJson {
-        NoJson { at: self.at, what }
+    /// What was read since an offset.
+    fn since(&self, start: usize) -> Cow<'a, str> {
+        let read = self.bytes.get(start..self.at).unwrap_or_default();
+        String::from_utf8_lossy(read)
+    }
+
+    fn wrong(&self, what: Problem) -> NoJson {
+        self.wrong_since(self.at, what)
+    }
+
+    fn wrong_since(&self, from: usize, what: Problem) -> NoJson {
+        let at = self.at;
+        NoJson { from, at, what }
     }
 
     fn skip_blanks(&mut self) {
@@ -159,15 +297,19 @@ impl<'a> Reader<'a> {
     // --- lists and objects -------------------------------------------------------------------
 
     /// Goes into a list or an object; true where it is empty, and passed already.
-    fn enters(&mut self, what: Open, end: u8) -> bool {
+    fn enters(&mut self, what: Open) -> bool {
         self.at += 1;
+        let (within, end) = match what {
+            Open::List(_) => (Within::List, b']'),
+            Open::Object(..) => (Within::Object, b'}'),
+        };
         if self.open.len() < DEEPEST && self.deep.is_empty() {
             self.open.push(what);
         } else {
             if self.deep.is_empty() {
-                self.odd(Odd::TooDeep);
+                self.odd(Odd::TooDeep, String::new);
             }
-            self.deep.push(end);
+            self.deep.push(within);
         }
         self.skip_blanks();
         let is_empty = self.peek() == Some(end);
@@ -175,12 +317,12 @@ impl<'a> Reader<'a> {
         is_empty
     }
 
-    /// The bracket that ends the innermost list or object.
-    fn end(&self) -> Option<u8> {
+    /// What the innermost open one is.
+    fn within(&self) -> Option<Within> {
         match (self.deep.last(), self.open.last()) {
-            (Some(end), _) => Some(*end),
-            (None, Some(Open::List(_))) => Some(b']'),
-            (None, Some(Open::Object(..))) => Some(b'}'),
+            (Some(within), _) => Some(*within),
+            (None, Some(Open::List(_))) => Some(Within::List),
+            (None, Some(Open::Object(..))) => Some(Within::Object),
             (None, None) => None,
         }
     }
@@ -210,30 +352,34 @@ impl<'a> Reader<'a> {
     /// A name and its colon.
     fn key(&mut self) -> Result<(), NoJson> {
         if self.peek() != Some(b'"') {
-            return Err(self.wrong("no name of a member"));
+            return Err(self.wrong(Problem::NoName));
         }
         let name = self.string()?;
         self.skip_blanks();
         if self.peek() != Some(b':') {
-            return Err(self.wrong("no colon behind a name"));
+            return Err(self.wrong(Problem::NoColon));
         }
         self.at += 1;
         if let (Some(Open::Object(members, key)), true) =
             (self.open.last_mut(), self.deep.is_empty())
         {
             let is_known = members.contains_key(&name);
-            *key = name;
+            key.clone_from(&name);
             if is_known {
-                self.odd(Odd::DuplicateKey);
+                self.odd(Odd::DuplicateKey, || name);
             }
         }
         Ok(())
     }
 
-    fn odd(&mut self, kind: Odd) {
-        if self.oddities.len() < KEPT {
-            let pointer = self.pointer();
-            self.oddities.push(Oddity { pointer, kind });
+    fn odd(&mut self, kind: Odd, text: impl FnOnce() -> String) {
+        let is_known = |oddity: &Oddity| oddity.kind == kind;
+        if self.oddities.len() < KEPT || !self.oddities.iter().any(is_known) {
+            self.oddities.push(Oddity {
+                pointer: self.pointer(),
+                kind,
+                text: text(),
+            });
         }
     }
 
@@ -266,17 +412,23 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(self.wrong("no value"))
+        Err(match self.peek() {
+            Some(b'N' | b'I') => self.wrong(Problem::NotFinite),
+            _ => self.wrong(Problem::NoValue),
+        })
     }
 
     fn number(&mut self) -> Result<Value, NoJson> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
-        let whole = self.digits()?;
-        if whole.len() > 1 && whole.starts_with('0') {
-            return Err(self.wrong("a number with a zero in front"));
+        if self.rest().starts_with(b"Infinity") {
+            return Err(self.wrong(Problem::MinusInfinity));
         }
-        let digits = whole.parse::<u64>();
+        let whole = self.digits()?;
+        if whole.len() > 1 && whole.starts_with(b"0") {
+            let second = self.at + 1 - whole.len();
+            return Err(self.wrong_since(second, Problem::LeadingZero));
+        }
         let mut is_integer = true;
         if self.peek() == Some(b'.') {
             is_integer = false;
@@ -289,25 +441,29 @@ impl<'a> Reader<'a> {
             self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
             self.digits()?;
         }
-        // So that it is the same number as everywhere else here.
-        let token = self.text.get(start..self.at).unwrap_or_default();
-        let number = serde_json::from_str(token);
-        if is_integer && digits.is_ok_and(|digits| digits <= SAFE) {
-            is_integer = false;
-        }
+        let token = self.since(start);
         if is_integer {
-            self.odd(Odd::BigInteger);
+            let size = token.trim_start_matches('-').parse::<u64>();
+            if !size.is_ok_and(|size| size <= self.options.largest_integer) {
+                self.odd(Odd::BigInteger, || token.clone().into_owned());
+            }
         }
-        number.map_err(|_| self.wrong("a number that is too large"))
+        // So that it is the same number as everywhere else here.
+        match serde_json::from_str(&token) {
+            Err(_) if !self.options.allows_any_number => {
+                Err(self.wrong_since(start, Problem::NumberTooLarge))
+            }
+            number => Ok(number.unwrap_or_default()),
+        }
     }
 
-    fn digits(&mut self) -> Result<&'a str, NoJson> {
-        let start = self.at;
-        let count = self.rest().iter().take_while(|b| b.is_ascii_digit());
-        self.at += count.count();
-        match self.text.get(start..self.at) {
-            Some(digits) if !digits.is_empty() => Ok(digits),
-            _ => Err(self.wrong("no digit")),
+    fn digits(&mut self) -> Result<&'a [u8], NoJson> {
+        let rest = self.rest();
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        match rest.get(..count) {
+            Some(digits) if count > 0 => Ok(digits),
+            _ => Err(self.wrong(Problem::NoDigit)),
         }
     }
 
@@ -316,32 +472,33 @@ impl<'a> Reader<'a> {
         let mut out = String::new();
         let mut is_whole = true;
         loop {
-            let Some(length) = memchr2(b'"', b'\\', self.rest()) else {
-                self.at = self.text.len();
-                return Err(self.wrong("the end within a text"));
-            };
-            let piece = self.text.get(self.at..self.at + length).unwrap_or_default();
-            if let Some(control) = piece.bytes().position(|byte| byte < b' ') {
-                self.at += control;
-                return Err(self.wrong("a control character in a text"));
+            let start = self.at;
+            let rest = self.rest();
+            let ends = |byte: &u8| matches!(byte, b'"' | b'\\') || *byte < b' ';
+            self.at += rest.iter().position(ends).unwrap_or(rest.len());
+            out.push_str(&self.since(start));
+            match self.peek() {
+                None => return Err(self.wrong(Problem::EndWithinText)),
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    let character = self.escaped()?;
+                    is_whole &= character.is_some();
+                    out.push(character.unwrap_or(REPLACEMENT));
+                }
+                Some(_) => return Err(self.wrong(Problem::ControlCharacter)),
             }
-            out.push_str(piece);
-            self.at += length + 1;
-            if self.text.as_bytes().get(self.at - 1) == Some(&b'"') {
-                break;
-            }
-            let character = self.escaped()?;
-            is_whole &= character.is_some();
-            out.push(character.unwrap_or(REPLACEMENT));
         }
+        self.at += 1;
         if !is_whole {
-            self.odd(Odd::LoneSurrogate);
+            self.odd(Odd::LoneSurrogate, String::new);
         }
         Ok(out)
     }
 
-    /// What stands behind a backslash; `None` is half a pair.
+    /// What a backslash begins; `None` is half a pair.
     fn escaped(&mut self) -> Result<Option<char>, NoJson> {
+        let start = self.at;
+        self.at += 1;
         let character = match self.peek() {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
             Some(b'b') => '\u{8}',
@@ -350,25 +507,21 @@ impl<'a> Reader<'a> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => {
-                self.at += 1;
+                self.at = start;
                 return self.unit();
             }
-            _ => return Err(self.wrong("no escape sequence")),
+            Some(_) => return Err(self.wrong_since(start, Problem::NoEscape)),
+            None => return Err(self.wrong_since(start, Problem::EndWithinEscape)),
         };
         self.at += 1;
         Ok(Some(character))
     }
 
-    /// Four digits, and four more where they are the first half of a pair.
+    /// `\uXXXX`, and another one where it is the first half of a pair.
     fn unit(&mut self) -> Result<Option<char>, NoJson> {
         let first = self.four_digits()?;
-        if !(0xd800..0xdc00).contains(&first) {
-            // The second half alone is no character.
-            return Ok(char::from_u32(first));
-        }
-        let start = self.at;
-        if self.rest().starts_with(b"\\u") {
-            self.at += 2;
+        if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
+            let start = self.at;
             let second = self.four_digits()?;
             if (0xdc00..0xe000).contains(&second) {
                 let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
@@ -377,15 +530,17 @@ impl<'a> Reader<'a> {
             // It is a character of its own, or half of one.
             self.at = start;
         }
-        Ok(None)
+        self.has_terminal_code |= first == 0x1b && matches!(self.peek(), Some(b'[' | b']'));
+        Ok(char::from_u32(first))
     }
 
     fn four_digits(&mut self) -> Result<u32, NoJson> {
-        let digits = self.text.get(self.at..self.at + 4);
-        let digits = digits.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let code = code.ok_or_else(|| self.wrong("no four digits of a character"))?;
-        self.at += 4;
-        Ok(code)
+        let start = self.at;
+        let Some(code) = repair::code_unit(self.bytes, start) else {
+            self.at += 2;
+            return Err(self.wrong_since(start, Problem::NoFourDigits));
+        };
+        self.at += 6;
+        Ok(u32::from(code))
     }
 }

@@ -1,5 +1,6 @@
 //! What a line is in terms of JSON-RPC 2.0, told from the raw JSON.
 
+pub use agentproto_text::strict_json::type_name;
 use serde_json::{Map, Value};
 
 /// A JSON object, sorted by what it can only be meant as.
@@ -138,17 +139,6 @@ fn judge_error(error: &Value, beside_result: bool, flaws: &mut Vec<Flaw>) {
             }
         }
         _ => flaws.push(Flaw::Error("it is no object")),
-    }
-}
-
-pub fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

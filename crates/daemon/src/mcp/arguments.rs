@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+pub use agentproto_text::strict_json::type_name as kind;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
@@ -82,17 +83,6 @@ impl Arguments {
                 .hint("`tools/list` has the schema of each tool's arguments")
                 .details(json!({ "field": name }))
         })
-    }
-}
-
-pub fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+pub use agentproto_text::strict_json::type_name as kind;
 use serde_json::Value;
 
 use super::iso;
@@ -199,17 +200,6 @@ pub fn same_place(a: &str, b: &str) -> bool {
     let bare = |path: &str| path.trim_end_matches('/').to_owned();
     let real = |path: &str| Path::new(path).canonicalize().ok();
     bare(a) == bare(b) || real(a).is_some_and(|a| real(b) == Some(a))
-}
-
-pub fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 #[cfg(test)]

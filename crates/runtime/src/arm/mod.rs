@@ -6,6 +6,7 @@ pub mod adapter;
 pub mod codec;
 pub mod desk;
 pub mod input;
+#[cfg(test)]
 mod json;
 pub mod mcp;
 pub mod npm;

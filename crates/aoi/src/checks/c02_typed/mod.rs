@@ -3,10 +3,12 @@
 
 mod prose;
 mod rules;
+mod strict;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agentproto_text::strict_json::{Odd, Problem};
 use futures::future::join_all;
 
 use super::tally::Tally;
@@ -17,7 +19,6 @@ use crate::rules::Rule;
 use crate::run::Output;
 use crate::session::{How, Session, with_options};
 use crate::stream::{FRAMEWORK, Line, Stream};
-use crate::strict;
 use rules::*;
 
 pub const RULES: &[&Rule] = rules::ALL;
@@ -215,8 +216,8 @@ fn look_at_line(
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match strict::read(bytes) {
-        Err(fault) if fault.what.contains("nested") => {
-            wrong(&STRICT, format!("{}: {}", at(fault.offset), fault.what));
+        Err(fault) if fault.problem == Problem::TooDeep => {
+            wrong(&STRICT, format!("{}: {}", at(fault.offset), fault.words()));
         }
         Err(fault) => match prose::kind(bytes) {
             Some(kind) => {
@@ -229,24 +230,32 @@ fn look_at_line(
             None => {
                 wrong(
                     &OBJECT,
-                    format!("{}: no JSON: {}", at(fault.offset), fault.what),
+                    format!("{}: no JSON: {}", at(fault.offset), fault.words()),
                 );
             }
         },
         Ok(notes) => {
-            if let Some(name) = &notes.duplicate {
+            if let Some(name) = notes.first(Odd::DuplicateKey).map(|odd| &odd.text) {
                 wrong(
                     &STRICT,
                     format!("{}: the name {name:?} stands twice", at(0)),
                 );
             }
-            if notes.lone_surrogate {
+            if notes.first(Odd::LoneSurrogate).is_some() {
                 wrong(&STRICT, format!("{}: a half of a surrogate pair", at(0)));
             }
-            if let Some(number) = &notes.big_integer {
+            if let Some(odd) = notes.first(Odd::BigInteger) {
+                let number: String = odd.text.chars().take(24).collect();
                 wrong(&BIG, format!("{}: {number} is beyond 2^53", at(0)));
             }
-            look_at_event(line, bytes, notes.escape_code, is_legacy, &at(0), wrong);
+            look_at_event(
+                line,
+                bytes,
+                notes.has_terminal_code,
+                is_legacy,
+                &at(0),
+                wrong,
+            );
         }
     }
 }

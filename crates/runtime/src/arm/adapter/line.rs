@@ -1,10 +1,10 @@
 //! The lines between the runner and an adapter: orders in, events of the taxonomy out.
 
+use agentproto_text::strict_json::read_repaired;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::desk::Answer;
-use super::super::json;
 use crate::event::{Choice, StopReason};
 
 /// What an adapter is told.
@@ -127,8 +127,8 @@ struct About {
 
 impl Line {
     pub fn parse(line: &[u8]) -> Result<Line, String> {
-        let said = json::read(line).map_err(|e| why(&e))?;
-        let about: About = json::read(line).map_err(|e| why(&e))?;
+        let said = read_repaired(line).map_err(|e| why(&e))?;
+        let about: About = read_repaired(line).map_err(|e| why(&e))?;
         Ok(Line {
             said,
             turn: about.turn_id,

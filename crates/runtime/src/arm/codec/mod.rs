@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use agentproto_text::strict_json::read_repaired;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::input::Input;
 use super::process::{Process, Spawned};
 use super::slot::Cancel;
-use super::{Arm, Doing, Events, Negotiated, Open, Spec, cut, in_its_words, json, quote};
+use super::{Arm, Doing, Events, Negotiated, Open, Spec, cut, in_its_words, quote};
 use crate::bundle::Bundle;
 use crate::context::Context;
 use crate::event::{StopReason, StreamEvent};
@@ -239,7 +240,7 @@ impl Print {
             if bytes.is_empty() {
                 continue;
             }
-            let heard = match json::read::<Value>(bytes) {
+            let heard = match read_repaired::<Value>(bytes) {
                 Ok(line) => codec.line(&line, &mut out),
                 Err(_) => Heard::Unknown,
             };
@@ -469,7 +470,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_json_is_survived(lines in proptest::collection::vec(json::any_value(), 1..6)) {
+        fn any_json_is_survived(lines in proptest::collection::vec(crate::arm::json::any_value(), 1..6)) {
             for style in [Style::Claude, Style::Gemini] {
                 let mut codec = style.codec();
                 let mut out = Vec::new();

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use agentproto_text::strict_json::replace_lone_surrogates;
 use rmcp::RoleClient;
 use rmcp::model::GetMeta;
 use rmcp::model::{ClientRequest, JsonRpcMessage, NumberOrString, ProgressToken, RequestId};
@@ -17,7 +18,6 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::super::input::Input;
-use super::super::json;
 use super::super::slot::{End, Slot};
 use super::translate::Translator;
 use super::turn::session_in;
@@ -228,7 +228,7 @@ impl Reader {
             return;
         }
         // An escape that no string can hold shows only where it is read, so it is mended first.
-        let line = &*json::mend(line);
+        let line = &*replace_lone_surrogates(line);
         let Ok(envelope) = serde_json::from_slice::<Envelope>(line) else {
             return self.shared.garbage(line);
         };
