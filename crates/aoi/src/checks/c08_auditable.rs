@@ -15,91 +15,6 @@ use crate::session::{How, Session};
 use crate::sheet::Sheet;
 use crate::stream::Stream;
 
-const fn rule(
-    id: &'static str,
-    section: &'static str,
-    demands: &'static str,
-    why: &'static str,
-    hint: &'static str,
-    register: &'static [&'static str],
-) -> Rule {
-    Rule {
-        id,
-        check: Check::Number(8),
-        level: Level::Must,
-        section,
-        demands,
-        why,
-        hint,
-        topic: Topic::Ids,
-        register,
-    }
-}
-
-pub static EVENT: Rule = rule(
-    "AOI-08.event",
-    "§14.5, §18.2",
-    "A mutation that succeeds emits an event for what it did",
-    "Without it nobody can say afterwards what was touched.",
-    "Emit one domain event, such as created, updated or deleted, per resource.",
-    &[
-        "AOI-0-03",
-        "AOI-14.5-01",
-        "AOI-16.3-04",
-        "AOI-16.3-05",
-        "AOI-16.3-06",
-        "AOI-18.2-08",
-    ],
-);
-pub static ID: Rule = rule(
-    "AOI-08.id",
-    "§14.5, §18.2",
-    "Every such event has an id, path or URL that is neither empty nor null",
-    "The id is what the next call, or the audit, refers to.",
-    "Put the id of the resource into the event, as a text or a number.",
-    &["AOI-14.5-01", "AOI-18.2-08"],
-);
-pub static FOUND: Rule = rule(
-    "AOI-08.id-found",
-    "§14.5, §18.2",
-    "The id is the one by which the resource is known afterwards",
-    "An id that nothing else knows leads nowhere.",
-    "Emit the id under which the resource is stored, not that of the request.",
-    &["AOI-14.5-01", "AOI-18.2-08"],
-);
-pub static TARGET: Rule = rule(
-    "AOI-08.id-target",
-    "§14.5",
-    "An event about a given resource has that resource's id",
-    "A caller that asked for one must see that this one was meant.",
-    "Emit the id of the resource that was changed or removed.",
-    &["AOI-16.3-05", "AOI-16.3-06"],
-);
-pub static DISTINCT: Rule = rule(
-    "AOI-08.id-distinct",
-    "§14.5",
-    "Different resources have different ids",
-    "Two resources of one name cannot be told apart.",
-    "Take ids from the store, not from a constant or the clock.",
-    &["AOI-14.5-01"],
-);
-pub static COUNT: Rule = rule(
-    "AOI-08.count",
-    "§14.5, §18.2",
-    "There are as many such events as there are changes",
-    "What is not told was changed behind the caller's back; what is told too often never happened.",
-    "Emit the event where the change is made, once per resource.",
-    &["AOI-14.5-01", "AOI-18.2-08"],
-);
-pub static USABLE: Rule = rule(
-    "AOI-08.id-usable",
-    "§14.5",
-    "Commands that take such an id accept it",
-    "Calls are chained by ids.",
-    "Take in `get`, `update` and `delete` what `create` gave out.",
-    &["AOI-14.5-01", "AOI-16.3-04"],
-);
-
 pub const RULES: &[&Rule] = &[&EVENT, &ID, &FOUND, &TARGET, &DISTINCT, &COUNT, &USABLE];
 
 const UNSEEN: &str = "the probe file has no `observe`: whether the id lasts is not seen";
@@ -111,6 +26,25 @@ pub async fn check(session: &Session) {
         .filter(|command| is_mutating(session, command) && !command.needs_auth);
     join_all(mutating.map(|command| one(session, command))).await;
 }
+
+static EVENT: Rule = Rule {
+    id: "AOI-08.event",
+    check: Check::Number(8),
+    level: Level::Must,
+    section: "§14.5, §18.2",
+    demands: "A mutation that succeeds emits an event for what it did",
+    why: "Without it nobody can say afterwards what was touched.",
+    hint: "Emit one domain event, such as created, updated or deleted, per resource.",
+    topic: Topic::Ids,
+    register: &[
+        "AOI-0-03",
+        "AOI-14.5-01",
+        "AOI-16.3-04",
+        "AOI-16.3-05",
+        "AOI-16.3-06",
+        "AOI-18.2-08",
+    ],
+};
 
 async fn one(session: &Session, command: &Command) {
     let mut sheet = Sheet::new(session.judge(&command.name));
@@ -179,6 +113,30 @@ async fn look(
     Ok(())
 }
 
+static ID: Rule = Rule {
+    id: "AOI-08.id",
+    check: Check::Number(8),
+    level: Level::Must,
+    section: "§14.5, §18.2",
+    demands: "Every such event has an id, path or URL that is neither empty nor null",
+    why: "The id is what the next call, or the audit, refers to.",
+    hint: "Put the id of the resource into the event, as a text or a number.",
+    topic: Topic::Ids,
+    register: &["AOI-14.5-01", "AOI-18.2-08"],
+};
+
+static COUNT: Rule = Rule {
+    id: "AOI-08.count",
+    check: Check::Number(8),
+    level: Level::Must,
+    section: "§14.5, §18.2",
+    demands: "There are as many such events as there are changes",
+    why: "What is not told was changed behind the caller's back; what is told too often never happened.",
+    hint: "Emit the event where the change is made, once per resource.",
+    topic: Topic::Ids,
+    register: &["AOI-14.5-01", "AOI-18.2-08"],
+};
+
 /// The events, their ids and their number.
 fn told(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
     let command = sequence.command;
@@ -217,6 +175,18 @@ fn told(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
     }
 }
 
+static FOUND: Rule = Rule {
+    id: "AOI-08.id-found",
+    check: Check::Number(8),
+    level: Level::Must,
+    section: "§14.5, §18.2",
+    demands: "The id is the one by which the resource is known afterwards",
+    why: "An id that nothing else knows leads nowhere.",
+    hint: "Emit the id under which the resource is stored, not that of the request.",
+    topic: Topic::Ids,
+    register: &["AOI-14.5-01", "AOI-18.2-08"],
+};
+
 /// Made: there afterwards. Removed: there before, and no more. Changed: there before and after.
 fn found(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
     for id in &done.ids {
@@ -236,6 +206,18 @@ fn found(sequence: &Sequence<'_>, done: &Done, sheet: &mut Sheet<'_>) {
         sheet.not_verified(&FOUND, why);
     }
 }
+
+static TARGET: Rule = Rule {
+    id: "AOI-08.id-target",
+    check: Check::Number(8),
+    level: Level::Must,
+    section: "§14.5",
+    demands: "An event about a given resource has that resource's id",
+    why: "A caller that asked for one must see that this one was meant.",
+    hint: "Emit the id of the resource that was changed or removed.",
+    topic: Topic::Ids,
+    register: &["AOI-16.3-05", "AOI-16.3-06"],
+};
 
 fn target(command: &Command, done: &Done, sheet: &mut Sheet<'_>) {
     let is_named = command.ok.iter().any(|word| word.contains("{id}"));
@@ -262,6 +244,18 @@ fn has_natural_key(session: &Session, command: &Command) -> bool {
         .and_then(|entry| entry.get("natural_key")?.as_str())
         .is_some_and(|key| !key.is_empty())
 }
+
+static DISTINCT: Rule = Rule {
+    id: "AOI-08.id-distinct",
+    check: Check::Number(8),
+    level: Level::Must,
+    section: "§14.5",
+    demands: "Different resources have different ids",
+    why: "Two resources of one name cannot be told apart.",
+    hint: "Take ids from the store, not from a constant or the clock.",
+    topic: Topic::Ids,
+    register: &["AOI-14.5-01"],
+};
 
 fn distinct(sequence: &Sequence<'_>, first: &Done, second: &Done, sheet: &mut Sheet<'_>) {
     let mut all: Vec<&String> = first.ids.iter().chain(&second.ids).collect();
@@ -349,6 +343,18 @@ fn names_others(session: &Session, command: &Command) -> bool {
     let mut words = maker.ok.iter().chain(lines);
     command.other.is_some() || words.any(|word| word.contains("{uniq}"))
 }
+
+static USABLE: Rule = Rule {
+    id: "AOI-08.id-usable",
+    check: Check::Number(8),
+    level: Level::Must,
+    section: "§14.5",
+    demands: "Commands that take such an id accept it",
+    why: "Calls are chained by ids.",
+    hint: "Take in `get`, `update` and `delete` what `create` gave out.",
+    topic: Topic::Ids,
+    register: &["AOI-14.5-01", "AOI-16.3-04"],
+};
 
 /// Another command that works on what this one makes.
 async fn usable(

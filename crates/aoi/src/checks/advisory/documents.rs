@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::rules::{
-    AOI_VERSIONS, COMMANDS, DRY_RUN, ID, MANIFEST, ONE_OF, OUTPUT_CLOSED, RESERVED, UNBOUNDED, VERB,
-};
 use crate::capture::Capture;
-use crate::model::TOOL;
+use crate::model::{Check, TOOL};
 use crate::observe::is_mutating;
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::schema::{EventSchema, Form};
 use crate::session::Session;
 use crate::stream::FRAMEWORK;
@@ -57,6 +54,54 @@ fn source(session: &Session, word: &str) -> Option<Arc<Capture>> {
     captures.iter().find(is_one).cloned()
 }
 
+pub(super) static UNBOUNDED: Rule = Rule {
+    id: "AOI-adv.unbounded",
+    check: Check::Advisory,
+    level: Level::Must,
+    section: "§4.2",
+    demands: "An unbounded command is documented as such",
+    why: "A caller that waits for its end waits for ever.",
+    hint: "Say `bounded: false` in capabilities, and say it in --help.",
+    topic: Topic::Surface,
+    register: &["AOI-4.2-01", "AOI-16.3-11"],
+};
+
+pub(super) static AOI_VERSIONS: Rule = Rule {
+    id: "AOI-adv.aoi-versions",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§17",
+    demands: "`aoi_versions` of capabilities has \"0.2\"",
+    why: "It is the claim that everything else is held against.",
+    hint: "List every version of AOI-CLI that the tool keeps.",
+    topic: Topic::Discovery,
+    register: &["AOI-17-02"],
+};
+
+pub(super) static MANIFEST: Rule = Rule {
+    id: "AOI-adv.manifest-fields",
+    check: Check::Advisory,
+    level: Level::Open,
+    section: "§17",
+    demands: "capabilities have tool, tool_version, aoi_versions, outputs, schemas and commands",
+    why: "A caller that reads one manifest should be able to read the next.",
+    hint: "Add what is missing.",
+    topic: Topic::Discovery,
+    register: &["AOI-17-02", "AOI-17-03", "AOI-17-04", "AOI-16.2-03"],
+};
+
+pub(super) static COMMANDS: Rule = Rule {
+    id: "AOI-adv.commands",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§17",
+    demands: "Every command is among the `commands` of capabilities",
+    why: "What is not listed is not found, and nothing is known of its effects.",
+    hint: "List it, with read_only, bounded and event_types.",
+    topic: Topic::Discovery,
+    register: &["AOI-17-04", "AOI-16.2-03"],
+};
+
 fn manifest(session: &Session) {
     let tool = session.judge(TOOL);
     let own = [&AOI_VERSIONS, &MANIFEST, &VERB];
@@ -101,6 +146,25 @@ fn manifest(session: &Session) {
     commands(session, &run);
 }
 
+pub(super) static VERB: Rule = Rule {
+    id: "AOI-adv.verb",
+    check: Check::Advisory,
+    level: Level::Open,
+    section: "§16.3",
+    demands: "Commands have the usual verbs: list, get, search, create, update, delete, move, copy, send, sync, watch, status",
+    why: "A caller finds them without looking.",
+    hint: "Give the command its usual name, and keep the other one for people.",
+    topic: Topic::Surface,
+    register: &[
+        "AOI-16.3-01",
+        "AOI-16.3-02",
+        "AOI-16.3-03",
+        "AOI-16.3-07",
+        "AOI-16.3-08",
+        "AOI-16.3-12",
+    ],
+};
+
 fn verbs(session: &Session, said: &Value, run: &Arc<Capture>) {
     let tool = session.judge(TOOL);
     let commands = said.get("commands").and_then(Value::as_array);
@@ -121,6 +185,18 @@ fn verbs(session: &Session, said: &Value, run: &Arc<Capture>) {
     });
     tool.held(&VERB, "no other name stands for a usual one", odd, run);
 }
+
+pub(super) static DRY_RUN: Rule = Rule {
+    id: "AOI-adv.dry-run",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§14.2",
+    demands: "A command that changes something offers a dry run, and capabilities say so",
+    why: "A caller wants to see what would happen before it does.",
+    hint: "Add --dry-run with aoi:plan events, and `supports_dry_run: true`.",
+    topic: Topic::Confirm,
+    register: &["AOI-14.2-01", "AOI-17-05"],
+};
 
 fn commands(session: &Session, run: &Arc<Capture>) {
     for command in session.commands() {
@@ -147,6 +223,54 @@ fn commands(session: &Session, run: &Arc<Capture>) {
         }
     }
 }
+
+pub(super) static RESERVED: Rule = Rule {
+    id: "AOI-adv.reserved-in-schema",
+    check: Check::Advisory,
+    level: Level::Must,
+    section: "§8.2",
+    demands: "The schema defines no event with the name of a framework event without its prefix",
+    why: "Readers of older texts would take it for the framework's own.",
+    hint: "Rename it, such as summary to digest.",
+    topic: Topic::Json,
+    register: &["AOI-8.2-05"],
+};
+
+pub(super) static OUTPUT_CLOSED: Rule = Rule {
+    id: "AOI-adv.output-closed",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§10.3",
+    demands: "Schemas of events allow unknown fields",
+    why: "A field more would be a breaking change.",
+    hint: "Leave `additionalProperties` out.",
+    topic: Topic::Versions,
+    register: &["AOI-10.3-01"],
+};
+
+pub(super) static ONE_OF: Rule = Rule {
+    id: "AOI-adv.opaque-one-of",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§10.4",
+    demands: "The schema selects by `type`, with if/then or $defs, and is no bare oneOf at its top",
+    why: "\"Matched none of 14 schemas\" tells nobody what is wrong.",
+    hint: "Write allOf of {if: {type is x}, then: {$ref}}.",
+    topic: Topic::Discovery,
+    register: &["AOI-10.4-01"],
+};
+
+pub(super) static ID: Rule = Rule {
+    id: "AOI-adv.schema-id",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§10.2",
+    demands: "`$id` of the schema is a public URL with its version",
+    why: "It is the name under which the schema is kept and compared.",
+    hint: "Such as https://schemas.example.com/mytool/events/1.0.0/schema.json.",
+    topic: Topic::Discovery,
+    register: &["AOI-10.2-02"],
+};
 
 fn schema(session: &Session) {
     let tool = session.judge(TOOL);

@@ -4,13 +4,73 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::rules::{EXIT, HEARTBEAT, HIT, RETRY, TIMESTAMP, TRACE_ID};
 use crate::capture::{Capture, End};
 use crate::checks::tally::Tally;
-use crate::model::TOOL;
+use crate::model::{Check, TOOL};
+use crate::rules::{Level, Rule, Topic};
 use crate::run::Reader;
 use crate::session::Session;
 use crate::stream::{Line, Stream};
+
+pub(super) static TIMESTAMP: Rule = Rule {
+    id: "AOI-adv.timestamp",
+    check: Check::Advisory,
+    level: Level::Open,
+    section: "§8.1",
+    demands: "A `timestamp` is written as ISO 8601 says",
+    why: "Other forms mean one thing here and another there.",
+    hint: "Write 2026-01-31T12:00:00Z.",
+    topic: Topic::Json,
+    register: &["AOI-8.1-07"],
+};
+
+pub(super) static TRACE_ID: Rule = Rule {
+    id: "AOI-adv.trace-id",
+    check: Check::Advisory,
+    level: Level::Open,
+    section: "§8.1",
+    demands: "All events of one run have the same `trace_id`, where they have one",
+    why: "It is there to find what belongs together.",
+    hint: "Make it once, when the run begins.",
+    topic: Topic::Json,
+    register: &["AOI-8.1-08"],
+};
+
+pub(super) static EXIT: Rule = Rule {
+    id: "AOI-adv.exit-category",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§6",
+    demands: "The exit status fits the category of the error, as sysexits has it",
+    why: "A shell script sees the status and nothing else.",
+    hint: "usage 64, validation 65, internal 70, io 74, authz 77, config 78, timeout 75 or 124.",
+    topic: Topic::Errors,
+    register: &["AOI-6-03", "AOI-6-04", "AOI-6-06", "AOI-6-08", "AOI-6-09"],
+};
+
+pub(super) static RETRY: Rule = Rule {
+    id: "AOI-adv.retry-hint",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§9.1",
+    demands: "An aoi:error of category rate_limited says when to try again",
+    why: "Without it a caller guesses, and is throttled again.",
+    hint: "Add retry_after_ms, from the service's own header where it sends one.",
+    topic: Topic::Errors,
+    register: &["AOI-9.1-08"],
+};
+
+pub(super) static HIT: Rule = Rule {
+    id: "AOI-adv.hit-fields",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§8.3",
+    demands: "A `hit` has an id, path or URL, a rank or score, and a snippet or text; a `match` a path, a line and its text",
+    why: "A result that cannot be looked up or compared has to be searched for again.",
+    hint: "Add what is missing, under these names.",
+    topic: Topic::Ids,
+    register: &["AOI-8.3-04", "AOI-8.3-05"],
+};
 
 pub fn conclude(session: &Session) {
     let captures = session.captures();
@@ -175,6 +235,18 @@ fn hits(run: &Arc<Capture>, line: &Line, tally: &mut Tally) {
     });
     tally.see(run, wrong, "results can be looked up and compared");
 }
+
+pub(super) static HEARTBEAT: Rule = Rule {
+    id: "AOI-adv.heartbeat",
+    check: Check::Advisory,
+    level: Level::Open,
+    section: "§4.2",
+    demands: "An unbounded stream that declares aoi:heartbeat sends one within two seconds",
+    why: "A caller that waits for it takes the stream for dead.",
+    hint: "Send them by the clock, or do not declare them.",
+    topic: Topic::Signals,
+    register: &["AOI-4.2-02", "AOI-8.3-09"],
+};
 
 fn heartbeats(session: &Session, captures: &[Arc<Capture>]) {
     for command in session.commands().iter().filter(|c| c.unbounded) {

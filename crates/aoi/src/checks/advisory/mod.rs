@@ -3,13 +3,47 @@
 
 mod documents;
 mod events;
-mod rules;
 mod surface;
 
 use crate::rules::Rule;
 use crate::session::Session;
+use documents::{
+    AOI_VERSIONS, COMMANDS, DRY_RUN, ID, MANIFEST, ONE_OF, OUTPUT_CLOSED, RESERVED, UNBOUNDED, VERB,
+};
+use events::{EXIT, HEARTBEAT, HIT, RETRY, TIMESTAMP, TRACE_ID};
+use surface::{
+    CODE, HELP, INPUT_OPEN, INPUT_SCHEMA, MACHINE_FLAG, NO_COLOR, TIMEOUT, UPSTREAM_ERROR,
+    UPSTREAM_WARNING, VERSION,
+};
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &HELP,
+    &VERSION,
+    &NO_COLOR,
+    &TIMEOUT,
+    &MACHINE_FLAG,
+    &INPUT_SCHEMA,
+    &INPUT_OPEN,
+    &CODE,
+    &UPSTREAM_ERROR,
+    &UPSTREAM_WARNING,
+    &TIMESTAMP,
+    &TRACE_ID,
+    &EXIT,
+    &RETRY,
+    &HIT,
+    &HEARTBEAT,
+    &UNBOUNDED,
+    &AOI_VERSIONS,
+    &MANIFEST,
+    &COMMANDS,
+    &DRY_RUN,
+    &VERB,
+    &RESERVED,
+    &OUTPUT_CLOSED,
+    &ONE_OF,
+    &ID,
+];
 
 /// What takes runs of its own.
 pub async fn check(session: &Session) {

@@ -6,15 +6,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::rules::{
-    CODE, HELP, INPUT_OPEN, INPUT_SCHEMA, MACHINE_FLAG, NO_COLOR, TIMEOUT, UPSTREAM_ERROR,
-    UPSTREAM_WARNING, VERSION,
-};
 use crate::capture::{Capture, End};
 use crate::checks::{is_harmless, is_read_only, plain};
-use crate::model::TOOL;
+use crate::model::{Check, TOOL};
 use crate::observe::succeeded;
 use crate::probe::{Command, Input as Reads};
+use crate::rules::{Level, Rule, Topic};
 use crate::run::Input;
 use crate::session::{How, Judge, Session, with_options};
 use crate::stream::Stream;
@@ -43,6 +40,18 @@ async fn human(session: &Session, probe: &str, line: &[&str]) -> Arc<Capture> {
     session.run(TOOL, probe, &words(line), how).await
 }
 
+pub(super) static HELP: Rule = Rule {
+    id: "AOI-adv.help",
+    check: Check::Advisory,
+    level: Level::Must,
+    section: "§16.1",
+    demands: "`--help` and `-h` print help and exit 0",
+    why: "It is where people and programs begin, and what a discovery without a manifest falls back on.",
+    hint: "Take both before anything else is read, print to stdout and exit 0.",
+    topic: Topic::Surface,
+    register: &["AOI-16.1-01"],
+};
+
 /// A tool that looks at none of its words prints the same for all of them.
 async fn help(session: &Session) {
     let (long, short, other) = tokio::join!(
@@ -68,6 +77,18 @@ async fn help(session: &Session) {
         (None, None) => judge.pass(&HELP, "both exit 0 and print something of their own"),
     }
 }
+
+pub(super) static VERSION: Rule = Rule {
+    id: "AOI-adv.version",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§16.1",
+    demands: "`--version` prints the version of the tool and exits 0",
+    why: "A report about a tool needs its version.",
+    hint: "Print the name and the version of the release.",
+    topic: Topic::Surface,
+    register: &["AOI-16.1-02"],
+};
 
 async fn version(session: &Session) {
     let run = human(session, "--version", &["--version"]).await;
@@ -99,6 +120,18 @@ async fn sample(session: &Session) -> Option<(&Command, Vec<String>, How)> {
     None
 }
 
+pub(super) static NO_COLOR: Rule = Rule {
+    id: "AOI-adv.no-color",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§16.1",
+    demands: "`--no-color` is accepted",
+    why: "Callers add it to every tool; one that refuses it breaks them.",
+    hint: "Accept it, and do nothing with it in machine mode.",
+    topic: Topic::Surface,
+    register: &["AOI-16.1-12"],
+};
+
 async fn no_color(session: &Session) {
     let judge = session.judge(TOOL);
     let Some((command, mut words, how)) = sample(session).await else {
@@ -109,6 +142,18 @@ async fn no_color(session: &Session) {
     let wrong = (!succeeded(&run)).then(|| format!("`{}`: {}", command.name, run.end.told()));
     judge.held(&NO_COLOR, "it is accepted", wrong, &run);
 }
+
+pub(super) static MACHINE_FLAG: Rule = Rule {
+    id: "AOI-adv.machine-flag",
+    check: Check::Advisory,
+    level: Level::Must,
+    section: "§1, §16.1",
+    demands: "`--output jsonl` or `--format jsonl` puts the tool into machine mode, unless it has no other",
+    why: "A caller that knows the text can call any tool without reading its manual.",
+    hint: "Accept one of the two beside the flag that there is.",
+    topic: Topic::Surface,
+    register: &["AOI-1-02", "AOI-16.1-03", "AOI-16.4-03"],
+};
 
 async fn machine_flag(session: &Session) {
     let judge = session.judge(TOOL);
@@ -162,6 +207,18 @@ async fn timeouts(session: &Session) {
     let slow = commands.filter(|c| c.slow.is_some() && is_harmless(session, c));
     join_all(slow.map(|command| timeout(session, command))).await;
 }
+
+pub(super) static TIMEOUT: Rule = Rule {
+    id: "AOI-adv.timeout",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§16.1",
+    demands: "`--timeout SECONDS` ends a run that takes longer, with a failure",
+    why: "A caller that gives a bound must not wait beyond it.",
+    hint: "Give up when the time is over: an aoi:error of category timeout, exit 75 or 124.",
+    topic: Topic::Surface,
+    register: &["AOI-16.1-05", "AOI-15-02"],
+};
 
 /// A bound that is well below what the slow run takes.
 async fn timeout(session: &Session, command: &Command) {
@@ -228,6 +285,30 @@ async fn inputs(session: &Session) {
     .await;
 }
 
+pub(super) static INPUT_SCHEMA: Rule = Rule {
+    id: "AOI-adv.input-schema",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§12.1",
+    demands: "`input-schema --output json --command NAME` prints the JSON Schema of what a command reads",
+    why: "Whoever writes the lines must know what may stand in them.",
+    hint: "Print the schema by which the command itself validates its input.",
+    topic: Topic::Input,
+    register: &["AOI-12.1-02", "AOI-16.2-02"],
+};
+
+pub(super) static INPUT_OPEN: Rule = Rule {
+    id: "AOI-adv.input-schema-open",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§10.3",
+    demands: "The schema of the input refuses unknown fields",
+    why: "A misspelt field that is let through is a value that is lost.",
+    hint: "Set `additionalProperties: false`.",
+    topic: Topic::Input,
+    register: &["AOI-10.3-02"],
+};
+
 async fn input_schema(session: &Session, command: &Command) {
     let judge = session.judge(&command.name);
     let has_format = session.probe.machine_args.iter().any(|w| w == "--format");
@@ -264,6 +345,30 @@ async fn input_schema(session: &Session, command: &Command) {
     let wrong = (!is_closed).then(|| "`additionalProperties` is not false".to_owned());
     judge.held(&INPUT_OPEN, "unknown fields are refused", wrong, &run);
 }
+
+pub(super) static UPSTREAM_ERROR: Rule = Rule {
+    id: "AOI-adv.upstream-error",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§13",
+    demands: "An aoi:error from upstream turns the own summary to ok: false",
+    why: "A pipeline is as good as its weakest part; an error in the middle must reach its end.",
+    hint: "Remember that an aoi:error came by, unless --continue-on-error was given.",
+    topic: Topic::Input,
+    register: &["AOI-13-02", "AOI-13-04", "AOI-13-07"],
+};
+
+pub(super) static UPSTREAM_WARNING: Rule = Rule {
+    id: "AOI-adv.upstream-warning",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§13",
+    demands: "An aoi:warning from upstream is passed on or counted",
+    why: "Whoever reads the end of a pipeline sees nothing else of its beginning.",
+    hint: "Emit it again, or add it to warning_count.",
+    topic: Topic::Input,
+    register: &["AOI-13-02", "AOI-13-06"],
+};
 
 /// What an upstream says of itself must reach the end of the pipeline.
 async fn upstream(session: &Session, command: &Command, input: &Reads) {
@@ -347,6 +452,18 @@ async fn codes(session: &Session) {
     let bent = commands.filter(|command| is_read_only(session, command));
     join_all(bent.map(|command| code(session, command))).await;
 }
+
+pub(super) static CODE: Rule = Rule {
+    id: "AOI-adv.code-unstable",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§9.1",
+    demands: "The same mistake has the same code each time",
+    why: "A caller branches on it.",
+    hint: "Give every kind of failure one constant.",
+    topic: Topic::Errors,
+    register: &["AOI-9.1-16"],
+};
 
 /// The same mistake, twice.
 async fn code(session: &Session, command: &Command) {

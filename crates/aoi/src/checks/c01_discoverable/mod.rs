@@ -1,29 +1,130 @@
 //! Check 1: schema and capabilities without credentials and without a network.
 
+mod capabilities;
 mod document;
-mod rules;
+mod schema_document;
 mod ways;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use futures::future::join_all;
 use serde_json::Value;
 
 use super::{c13_versioned, when};
-use crate::capture::Capture;
-use crate::model::TOOL;
-use crate::rules::Rule;
-use crate::run::World;
-use crate::schema::{self, EventSchema, Form, Wrong};
-use crate::session::{Declared, How, Judge, Session};
+use crate::model::{Check, TOOL};
+use crate::rules::{Level, Rule, Topic};
+use crate::session::{Declared, Session};
+use capabilities::{
+    CAPABILITIES_FAIL, CAPABILITIES_NOT_JSON, CAPABILITIES_NOT_OBJECT, CAPABILITIES_SHAPE,
+    judge_capabilities,
+};
 use document::Document;
-use rules::*;
-use ways::{Answer, Kind, Topic};
+use schema_document::{
+    SCHEMA_ANSI, SCHEMA_FILE_ID, SCHEMA_INVALID, SCHEMA_IS_STREAM, SCHEMA_MAP, SCHEMA_NAME,
+    SCHEMA_NOT_JSON, SCHEMA_REFERENCE, SCHEMA_REMOTE, SCHEMA_UNSTABLE, judge_schema,
+};
+use ways::{Answer, Kind, Subject};
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &SCHEMA_FAILS,
+    &SCHEMA_HANGS,
+    &SCHEMA_NETWORK,
+    &SCHEMA_CREDENTIALS,
+    &SCHEMA_NAME,
+    &SCHEMA_NOT_JSON,
+    &SCHEMA_IS_STREAM,
+    &SCHEMA_ANSI,
+    &SCHEMA_INVALID,
+    &SCHEMA_REFERENCE,
+    &SCHEMA_REMOTE,
+    &SCHEMA_FILE_ID,
+    &SCHEMA_MAP,
+    &SCHEMA_UNSTABLE,
+    &SCHEMA_FORMS,
+    &CAPABILITIES_FAIL,
+    &CAPABILITIES_HANG,
+    &CAPABILITIES_NETWORK,
+    &CAPABILITIES_CREDENTIALS,
+    &CAPABILITIES_NOT_JSON,
+    &CAPABILITIES_NOT_OBJECT,
+    &CAPABILITIES_SHAPE,
+    &CAPABILITIES_FORMS,
+];
 
-const SCHEMA: Topic = Topic {
+const EMBED: &str = "Build the document into the program, or read it from the installation.";
+
+const ALONE: &str = "An agent asks before it has logged in, and often where there is no network.";
+
+static SCHEMA_FAILS: Rule = Rule {
+    id: "AOI-01.schema-fails",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3.2",
+    demands: "`schema --output json` exits 0, without a query, a configuration or a sidecar file",
+    why: "Whoever wants to know what the tool prints starts here.",
+    hint: EMBED,
+    topic: Topic::Discovery,
+    register: &[
+        "AOI-3-01",
+        "AOI-3.1-02",
+        "AOI-3.1-03",
+        "AOI-3.2-02",
+        "AOI-3.2-05",
+        "AOI-16.2-01",
+        "AOI-18.2-01",
+        "AOI-19-02",
+    ],
+};
+
+static SCHEMA_HANGS: Rule = Rule {
+    id: "AOI-01.schema-hangs",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3.2",
+    demands: "`schema --output json` comes to an end",
+    why: "A caller that waits for ever has learnt nothing.",
+    hint: "Do not wait for a terminal, a network or a lock before the schema is printed.",
+    topic: Topic::Discovery,
+    register: &["AOI-3-01"],
+};
+
+static SCHEMA_NETWORK: Rule = Rule {
+    id: "AOI-01.schema-network",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3.2",
+    demands: "`schema` needs no network",
+    why: ALONE,
+    hint: EMBED,
+    topic: Topic::Discovery,
+    register: &["AOI-3-01", "AOI-3.2-03"],
+};
+
+static SCHEMA_CREDENTIALS: Rule = Rule {
+    id: "AOI-01.schema-credentials",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3.2",
+    demands: "`schema` needs no login, no secret in the environment and no file with one",
+    why: ALONE,
+    hint: "Handle `schema` before credentials are looked for.",
+    topic: Topic::Discovery,
+    register: &["AOI-3-01", "AOI-3.2-01", "AOI-3.2-04"],
+};
+
+static SCHEMA_FORMS: Rule = Rule {
+    id: "AOI-01.schema-forms-differ",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3",
+    demands: "Where `schema` and `--schema` both exist, they print the same",
+    why: "Two answers to one question leave a caller with none.",
+    hint: "Let both lead to the same code.",
+    topic: Topic::Discovery,
+    register: &["AOI-3-05", "AOI-3-04"],
+};
+
+const SCHEMA: Subject = Subject {
     word: "schema",
     fails: &SCHEMA_FAILS,
     hangs: &SCHEMA_HANGS,
@@ -31,7 +132,56 @@ const SCHEMA: Topic = Topic {
     credentials: &SCHEMA_CREDENTIALS,
     forms: &SCHEMA_FORMS,
 };
-const CAPABILITIES: Topic = Topic {
+
+static CAPABILITIES_HANG: Rule = Rule {
+    id: "AOI-01.capabilities-hangs",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3",
+    demands: "`capabilities --output json` comes to an end",
+    why: "A caller that waits for ever has learnt nothing.",
+    hint: "Do not wait for a terminal, a network or a lock before the capabilities are printed.",
+    topic: Topic::Discovery,
+    register: &["AOI-3-02"],
+};
+
+static CAPABILITIES_NETWORK: Rule = Rule {
+    id: "AOI-01.capabilities-network",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3",
+    demands: "`capabilities` needs no network",
+    why: ALONE,
+    hint: EMBED,
+    topic: Topic::Discovery,
+    register: &["AOI-3-02"],
+};
+
+static CAPABILITIES_CREDENTIALS: Rule = Rule {
+    id: "AOI-01.capabilities-credentials",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3",
+    demands: "`capabilities` needs no login, no secret in the environment and no file with one",
+    why: ALONE,
+    hint: "Handle `capabilities` before credentials are looked for.",
+    topic: Topic::Discovery,
+    register: &["AOI-3-02"],
+};
+
+static CAPABILITIES_FORMS: Rule = Rule {
+    id: "AOI-01.capabilities-forms-differ",
+    check: Check::Number(1),
+    level: Level::Must,
+    section: "§3",
+    demands: "Where `capabilities` and `--capabilities` both exist, they print the same",
+    why: "Two answers to one question leave a caller with none.",
+    hint: "Let both lead to the same code.",
+    topic: Topic::Discovery,
+    register: &["AOI-3-05", "AOI-3-04"],
+};
+
+const CAPABILITIES: Subject = Subject {
     word: "capabilities",
     fails: &CAPABILITIES_FAIL,
     hangs: &CAPABILITIES_HANG,
@@ -98,7 +248,7 @@ async fn by_version(
 }
 
 /// It answered behind the walls; which of them stood is another matter.
-fn answered(session: &Session, topic: &Topic, answer: &Answer) {
+fn answered(session: &Session, topic: &Subject, answer: &Answer) {
     let judge = session.judge(TOOL);
     let line = answer.words.join(" ");
     judge.pass(topic.fails, format!("`{line}` exits 0"));
@@ -119,184 +269,8 @@ fn answered(session: &Session, topic: &Topic, answer: &Answer) {
     }
 }
 
-async fn judge_schema(session: &Session, answer: Option<&Answer>) {
-    let Some(answer) = answer else {
-        return;
-    };
-    let judge = session.judge(TOOL);
-    if !answer.capture.end.is_success() {
-        return ways::diagnose(session, &SCHEMA, answer).await;
-    }
-    answered(session, &SCHEMA, answer);
-    let run = &answer.capture;
-    let coloured = answer
-        .coloured
-        .then(|| "there are escape sequences in it".to_owned());
-    judge.held(
-        &SCHEMA_ANSI,
-        "there is no escape sequence in it",
-        coloured,
-        run,
-    );
-    match &answer.document {
-        Document::Json(_) => {
-            judge.pass(&SCHEMA_NOT_JSON, "it is one JSON document");
-            judge.pass(&SCHEMA_IS_STREAM, "it is no stream");
-        }
-        Document::Stream(events) => {
-            let message = format!("it is a stream of {events} events");
-            return judge.broken(&SCHEMA_IS_STREAM, message, run);
-        }
-        Document::Empty => return judge.broken(&SCHEMA_NOT_JSON, "nothing was printed", run),
-        Document::Other(line) => {
-            let message = format!("stdout is not one JSON document; it begins with `{line}`");
-            return judge.broken(&SCHEMA_NOT_JSON, message, run);
-        }
-    }
-    let Some(document) = answer.json() else {
-        return;
-    };
-    let line = answer.words.join(" ");
-    let odd_name = (answer.kind == Kind::Flag)
-        .then(|| format!("only the flag works: `{line}`; there is no subcommand"));
-    judge.held(&SCHEMA_NAME, &format!("`{line}` works"), odd_name, run);
-    content(session, judge, document, run);
-    tokio::join!(
-        elsewhere(session, answer, document),
-        forms(session, &SCHEMA, answer)
-    );
-}
-
-/// The schema itself.
-fn content(session: &Session, judge: Judge, document: &Value, run: &Capture) {
-    let mut file = None;
-    schema::identifiers(document, &mut |id| {
-        if id
-            .get(..5)
-            .is_some_and(|start| start.eq_ignore_ascii_case("file:"))
-        {
-            file.get_or_insert_with(|| id.to_owned());
-        }
-    });
-    match file {
-        Some(_) if session.probe.local_only_schema => {
-            judge.not_applicable(&SCHEMA_FILE_ID, "the schema is declared local");
-        }
-        file => {
-            let wrong = file.map(|id| format!("`$id` is `{}`", schema::shortened(&id)));
-            judge.held(&SCHEMA_FILE_ID, "no `$id` is a `file:` address", wrong, run);
-        }
-    }
-    let read = EventSchema::read(document);
-    let (mut invalid, mut dangling, mut remote) = (None, None, None);
-    let mut unread = None;
-    match &read {
-        Ok(_) => {}
-        Err(Wrong::NoSchema(why)) => invalid = Some(format!("it is no JSON Schema: {why}")),
-        Err(Wrong::Invalid(why)) => invalid = Some(format!("it is no valid JSON Schema: {why}")),
-        Err(Wrong::Dangling(what)) => dangling = Some(format!("there is no such part: {what}")),
-        Err(Wrong::Remote(uri)) => remote = Some(format!("`{uri}` would have to be fetched")),
-        Err(Wrong::Dialect(why)) => unread = Some(format!("its dialect is not known here: {why}")),
-    }
-    if let Some(why) = unread {
-        for rule in [&SCHEMA_INVALID, &SCHEMA_REFERENCE, &SCHEMA_REMOTE] {
-            judge.not_verified(rule, why.clone());
-        }
-        return;
-    }
-    // What comes later cannot be seen where something earlier is wrong.
-    let known = [invalid.is_none(), dangling.is_none()];
-    judge.held(
-        &SCHEMA_INVALID,
-        "it is valid by its meta-schema",
-        invalid,
-        run,
-    );
-    if known != [true, true] || remote.is_none() {
-        match known {
-            [false, _] => judge.not_verified(&SCHEMA_REFERENCE, "it is no valid schema"),
-            _ => judge.held(
-                &SCHEMA_REFERENCE,
-                "every reference inside resolves",
-                dangling,
-                run,
-            ),
-        }
-    } else {
-        judge.not_verified(&SCHEMA_REFERENCE, "a part is missing");
-    }
-    match known {
-        [true, true] => judge.held(&SCHEMA_REMOTE, "it holds all its parts", remote, run),
-        _ => judge.not_verified(&SCHEMA_REMOTE, "it is no valid schema"),
-    }
-    if let Ok(schema) = read {
-        let several = (schema.form == Form::Several)
-            .then(|| "it is a collection of schemas, one per event type".to_owned());
-        judge.held(&SCHEMA_MAP, "it is one schema", several, run);
-    }
-}
-
-/// The same in another directory, with the same home.
-async fn elsewhere(session: &Session, answer: &Answer, document: &Value) {
-    let judge = session.judge(TOOL);
-    let (Ok(home), Ok(other)) = (session.world(), session.world()) else {
-        return judge.not_verified(&SCHEMA_UNSTABLE, "no other directory could be made");
-    };
-    let there = in_directory(session, answer, &home, Some(&other)).await;
-    let Some(there) = there else {
-        let message = "in another directory it prints no schema";
-        return judge.broken(&SCHEMA_UNSTABLE, message, &answer.capture);
-    };
-    if there == *document {
-        return judge.pass(&SCHEMA_UNSTABLE, "in another directory it is the same");
-    }
-    // It may name the home, or the time: then directories have nothing to do with it.
-    let here = in_directory(session, answer, &home, None).await;
-    if here == Some(there) {
-        return judge.pass(&SCHEMA_UNSTABLE, "in another directory it is the same");
-    }
-    let again = in_directory(session, answer, &home, None).await;
-    if here != again {
-        let why = "it is another one each time, wherever it is asked for";
-        return judge.not_verified(&SCHEMA_UNSTABLE, why);
-    }
-    let message = "in another directory it is another schema";
-    judge.broken(&SCHEMA_UNSTABLE, message, &answer.capture);
-}
-
-async fn in_directory(
-    session: &Session,
-    answer: &Answer,
-    home: &World,
-    elsewhere: Option<&World>,
-) -> Option<Value> {
-    let mut env = Vec::new();
-    if elsewhere.is_some() {
-        env = home.environment();
-        let root = home.root.to_string_lossy();
-        let own = session.probe.env.iter();
-        let own = own.filter(|(name, _)| !session.probe.credentials.env.contains(name));
-        env.extend(own.map(|(name, value)| (name.clone(), value.replace("{world}", &root))));
-    }
-    let how = How {
-        isolated: true,
-        human: true,
-        limit: Some(session.options.discovery_limit),
-        world: Some(elsewhere.unwrap_or(home).clone()),
-        env,
-        ..How::default()
-    };
-    let run = session
-        .run(TOOL, "discovery elsewhere", &answer.words, how)
-        .await;
-    match document::read(&run.stdout).0 {
-        Document::Json(value) if run.end.is_success() => Some(value),
-        _ => None,
-    }
-}
-
 /// The flag and the subcommand, where there are both.
-async fn forms(session: &Session, topic: &Topic, answer: &Answer) {
+async fn forms(session: &Session, topic: &Subject, answer: &Answer) {
     let judge = session.judge(TOOL);
     if answer.kind == Kind::Flag {
         if let Some(run) = ways::failing_command(session, topic).await {
@@ -323,60 +297,4 @@ async fn forms(session: &Session, topic: &Topic, answer: &Answer) {
     let (one, other) = (answer.words.join(" "), flag.words.join(" "));
     let message = format!("`{one}` and `{other}` print different documents");
     judge.broken(topic.forms, message, &flag.capture);
-}
-
-async fn judge_capabilities(session: &Session, answer: Option<&Answer>, schema: Option<&Answer>) {
-    let Some(answer) = answer else {
-        return;
-    };
-    let judge = session.judge(TOOL);
-    if answer.json().is_none() && !is_advertised(session).await {
-        let why = "the tool does not say that it has `capabilities`";
-        return judge.not_applicable(&CAPABILITIES_FAIL, why);
-    }
-    if !answer.capture.end.is_success() {
-        return ways::diagnose(session, &CAPABILITIES, answer).await;
-    }
-    answered(session, &CAPABILITIES, answer);
-    let run = &answer.capture;
-    let begins = match &answer.document {
-        Document::Empty => Some("nothing was printed".to_owned()),
-        Document::Other(line) => Some(format!(
-            "stdout is not one JSON document; it begins with `{line}`"
-        )),
-        _ if answer.coloured => Some("there are escape sequences in it".to_owned()),
-        _ => None,
-    };
-    let is_json = begins.is_none();
-    judge.held(
-        &CAPABILITIES_NOT_JSON,
-        "it is one JSON document",
-        begins,
-        run,
-    );
-    if !is_json {
-        return;
-    }
-    let same = answer.json().is_some() && schema.and_then(Answer::json) == answer.json();
-    let odd = match &answer.document {
-        Document::Stream(events) => Some(format!("it is a stream of {events} events")),
-        _ if same => Some("it is the same document as the schema".to_owned()),
-        Document::Json(value) if !value.is_object() => Some("it is no object".to_owned()),
-        _ => None,
-    };
-    let is_object = odd.is_none();
-    judge.held(&CAPABILITIES_NOT_OBJECT, "it is one object", odd, run);
-    if let (true, Some(manifest)) = (is_object, answer.json()) {
-        let odd = document::odd_shape(manifest);
-        let wrong = (!odd.is_empty()).then(|| schema::shortened(&odd.join("; ")));
-        judge.held(&CAPABILITIES_SHAPE, "its fields are as in §17", wrong, run);
-    }
-    forms(session, &CAPABILITIES, answer).await;
-}
-
-/// Whether the tool speaks of its capabilities anywhere.
-async fn is_advertised(session: &Session) -> bool {
-    let run: Arc<Capture> = ways::ask(session, &["--help".to_owned()], None).await;
-    let text = [run.stdout.as_slice(), run.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&text).contains("capabilities")
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::document::{self, Document};
+use super::document;
+use super::document::Document;
 use crate::capture::{Capture, End};
-use crate::isolation::{self, Make, Needs, Walls};
+use crate::isolation;
+use crate::isolation::{Make, Needs, Walls};
 use crate::model::TOOL;
 use crate::rules::Rule;
 use crate::run::World;
@@ -14,7 +16,7 @@ use crate::session::{How, Session};
 
 /// What is asked for, and what is demanded of it.
 #[derive(Clone, Copy)]
-pub struct Topic {
+pub struct Subject {
     pub word: &'static str,
     pub fails: &'static Rule,
     pub hangs: &'static Rule,
@@ -106,7 +108,7 @@ async fn answer(session: &Session, kind: Kind, words: Vec<String>) -> Answer {
 
 /// The first way that leads to a document; else the first that at least ended well; else the
 /// first.
-pub async fn find(session: &Session, topic: &Topic) -> Option<Answer> {
+pub async fn find(session: &Session, topic: &Subject) -> Option<Answer> {
     let mut best: Option<Answer> = None;
     for kind in [Kind::Command, Kind::Alias, Kind::Flag] {
         for words in candidates(session, topic.word, kind) {
@@ -131,7 +133,7 @@ pub async fn find(session: &Session, topic: &Topic) -> Option<Answer> {
 }
 
 /// The flag beside the command, where the tool has both: what it prints, and in which run.
-pub async fn by_flag(session: &Session, topic: &Topic) -> Option<Answer> {
+pub async fn by_flag(session: &Session, topic: &Subject) -> Option<Answer> {
     for words in candidates(session, topic.word, Kind::Flag) {
         let found = answer(session, Kind::Flag, words).await;
         if found.json().is_some() {
@@ -143,7 +145,7 @@ pub async fn by_flag(session: &Session, topic: &Topic) -> Option<Answer> {
 
 /// The subcommand where the tool has it, though it does not work: it fails otherwise than one
 /// that surely does not exist.
-pub async fn failing_command(session: &Session, topic: &Topic) -> Option<Arc<Capture>> {
+pub async fn failing_command(session: &Session, topic: &Subject) -> Option<Arc<Capture>> {
     let words = candidates(session, topic.word, Kind::Command)
         .into_iter()
         .next()?;
@@ -180,6 +182,7 @@ const LOGIN: [&str; 11] = [
     "access token",
     "api token",
 ];
+
 /// Words by which it says that it wanted to ask somebody elsewhere.
 const NETWORK: [&str; 9] = [
     "network",
@@ -192,6 +195,7 @@ const NETWORK: [&str; 9] = [
     "no route",
     "offline",
 ];
+
 /// Words by which it says that there is no such command; then it may go on with a list of
 /// those that there are.
 const UNKNOWN: [&str; 6] = [
@@ -202,6 +206,7 @@ const UNKNOWN: [&str; 6] = [
     "no such",
     "usage",
 ];
+
 /// Programs that start others, and lose them without a home.
 const SHIMS: [&str; 12] = [
     "nvm", "asdf", "pyenv", "rbenv", "nodenv", "goenv", "jenv", "mise", "rtx", "volta", "fnm",
@@ -209,7 +214,7 @@ const SHIMS: [&str; 12] = [
 ];
 
 /// Says of a command that did not end well what it lacked.
-pub async fn diagnose(session: &Session, topic: &Topic, failed: &Answer) {
+pub async fn diagnose(session: &Session, topic: &Subject, failed: &Answer) {
     let judge = session.judge(TOOL);
     let run = &failed.capture;
     let line = failed.words.join(" ");

@@ -2,74 +2,45 @@
 //! on the bytes of every run of the session.
 
 mod prose;
-mod rules;
 mod strict;
+mod tempt;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agentproto_text::strict_json::{Odd, Problem};
-use futures::future::join_all;
 
 use super::tally::Tally;
 use crate::capture::Capture;
-use crate::model::TOOL;
-use crate::probe::Command;
-use crate::rules::Rule;
-use crate::run::Output;
-use crate::session::{How, Session, with_options};
+use crate::model::{Check, TOOL};
+use crate::rules::{Level, Rule, Topic};
+use crate::session::Session;
 use crate::stream::{FRAMEWORK, Line, Stream};
-use rules::*;
+pub use tempt::tempt;
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &OBJECT,
+    &PROSE,
+    &UTF8,
+    &CONTROL,
+    &STRICT,
+    &LAST_LINE,
+    &CRLF,
+    &BLANK,
+    &BIG,
+    &LONG,
+    &HUGE,
+    &TYPE,
+    &RESERVED,
+    &LEGACY,
+    &UNKNOWN,
+    &ESCAPED,
+    &ESCAPED_FRAME,
+];
 
 const LONG_LINE: usize = 1 << 20;
-const HUGE_LINE: usize = 16 << 20;
 
-/// Runs that tempt a tool to colour its output, or to talk to a human.
-pub async fn tempt(session: &Session) {
-    let env = |pairs: &[(&str, &str)]| {
-        let pairs = pairs.iter();
-        pairs
-            .map(|(name, value)| (name.to_string(), value.to_string()))
-            .collect()
-    };
-    let forced = [
-        ("TERM", "xterm-256color"),
-        ("CLICOLOR_FORCE", "1"),
-        ("FORCE_COLOR", "3"),
-    ];
-    let tempted = |command: &&Command| super::is_harmless(session, command) && !command.unbounded;
-    let runs = session
-        .commands()
-        .iter()
-        .filter(tempted)
-        .map(|command| async move {
-            let (words, how) = super::plain(session, command);
-            let coloured = How {
-                env: env(&forced),
-                ..how.clone()
-            };
-            let terminal = How {
-                env: env(&forced[..1]),
-                output: Output::Terminal,
-                ..how.clone()
-            };
-            let debug = with_options(&words, &["--debug".to_owned()]);
-            tokio::join!(
-                session.run(&command.name, "forced colour", &words, coloured),
-                session.run(&command.name, "on a terminal", &words, terminal),
-                async {
-                    if super::is_read_only(session, command) {
-                        session
-                            .run(&command.name, "with --debug", &debug, how)
-                            .await;
-                    }
-                }
-            );
-        });
-    join_all(runs).await;
-}
+const HUGE_LINE: usize = 16 << 20;
 
 /// Looks at everything that was printed in machine mode.
 pub fn check(session: &Session) {
@@ -112,6 +83,62 @@ fn judge(session: &Session, command: &str, runs: &[Arc<Capture>]) {
         });
     }
 }
+
+static OBJECT: Rule = Rule {
+    id: "AOI-02.object",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "Each line of machine mode is one complete JSON object",
+    why: "A caller parses line by line; a line that is no object stops it.",
+    hint: "Write each event as one compact JSON object on a line of its own; no array around them, no pretty printing.",
+    topic: Topic::Json,
+    register: &[
+        "AOI-1-01",
+        "AOI-2-02",
+        "AOI-13.1-02",
+        "AOI-16.1-03",
+        "AOI-16.2-04",
+        "AOI-18.2-02",
+        "AOI-21-01",
+    ],
+};
+
+static UTF8: Rule = Rule {
+    id: "AOI-02.utf8",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "stdout of machine mode is UTF-8 without a byte order mark",
+    why: "JSON between programs is UTF-8; a caller that decodes strictly stops at the first other byte.",
+    hint: "Encode output as UTF-8 whatever the locale says, and write no byte order mark.",
+    topic: Topic::Json,
+    register: &["AOI-2-01"],
+};
+
+static LAST_LINE: Rule = Rule {
+    id: "AOI-02.last-line",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "The last line of machine mode ends with a line feed",
+    why: "Without it a caller cannot tell a complete last event from one that was cut.",
+    hint: "Write the line feed with every event, the summary included.",
+    topic: Topic::Json,
+    register: &["AOI-2-01"],
+};
+
+static LEGACY: Rule = Rule {
+    id: "AOI-02.legacy-unprefixed",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§8.2",
+    demands: "Framework events have the prefix `aoi:`",
+    why: "An early text of v0.2 wrote `meta` and `summary`; callers of today look for `aoi:meta` and `aoi:summary`.",
+    hint: "Put `aoi:` before meta, summary, warning, error, heartbeat, plan, check and progress.",
+    topic: Topic::Json,
+    register: &["AOI-8.2-01"],
+};
 
 /// Judges one run; how many lines it has.
 fn look(run: &Arc<Capture>, tallies: &mut Tallies) -> usize {
@@ -181,6 +208,111 @@ fn whole(bytes: &[u8], stream: &Stream) -> Option<&'static str> {
     let is_array = *begins == b'[' && stream.lines.len() == 1 && first.json.is_some();
     is_array.then_some("one JSON array, which holds every result back to the end")
 }
+
+static PROSE: Rule = Rule {
+    id: "AOI-02.prose",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "Machine mode prints no banner, heading, progress bar, stack trace, warning or other prose to stdout",
+    why: "A caller parses line by line; one line of prose stops it.",
+    hint: "Print nothing but events to stdout; logs, warnings and progress go to stderr or into events.",
+    topic: Topic::Json,
+    register: &[
+        "AOI-1-02",
+        "AOI-1.2-02",
+        "AOI-2-04",
+        "AOI-2-05",
+        "AOI-2-07",
+        "AOI-2-08",
+        "AOI-2-09",
+        "AOI-2-10",
+    ],
+};
+
+static CONTROL: Rule = Rule {
+    id: "AOI-02.control",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "stdout of machine mode has no colour codes and no control characters, on a terminal or not",
+    why: "Escape codes are no JSON, and they hide what a human who looks at the stream sees.",
+    hint: "Do not colour machine mode, even where FORCE_COLOR is set or stdout is a terminal.",
+    topic: Topic::Json,
+    register: &["AOI-2-06", "AOI-16.1-12"],
+};
+
+static STRICT: Rule = Rule {
+    id: "AOI-02.strict-json",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "An event has no name twice, no half of a surrogate pair, and is not nested without measure",
+    why: "Readers disagree on what such an event says: some take the first, some the last, some refuse it.",
+    hint: "Serialise events with a JSON library from a map or a struct; do not paste texts together.",
+    topic: Topic::Json,
+    register: &["AOI-2-01"],
+};
+
+static CRLF: Rule = Rule {
+    id: "AOI-02.crlf",
+    check: Check::Number(2),
+    level: Level::Open,
+    section: "§2",
+    demands: "Lines end with a line feed alone",
+    why: "A carriage return is white space to a JSON reader, but not to those who compare bytes.",
+    hint: "Write \"\\n\", not the line end of the platform.",
+    topic: Topic::Json,
+    register: &["AOI-2-01"],
+};
+
+static BLANK: Rule = Rule {
+    id: "AOI-02.blank-line",
+    check: Check::Number(2),
+    level: Level::Open,
+    section: "§2",
+    demands: "There are no blank lines between events",
+    why: "Each line is one object; a caller that takes that at its word fails on an empty one.",
+    hint: "Write exactly one line feed after each event.",
+    topic: Topic::Json,
+    register: &["AOI-2-02"],
+};
+
+static BIG: Rule = Rule {
+    id: "AOI-02.big-integer",
+    check: Check::Number(2),
+    level: Level::Open,
+    section: "§2",
+    demands: "Integers are not beyond 2^53",
+    why: "Many readers keep numbers as doubles: what is larger arrives changed.",
+    hint: "Write long ids and nanoseconds as texts.",
+    topic: Topic::Json,
+    register: &["AOI-2-01"],
+};
+
+static LONG: Rule = Rule {
+    id: "AOI-02.long-line",
+    check: Check::Number(2),
+    level: Level::Open,
+    section: "§2",
+    demands: "A line is not longer than 1 MiB",
+    why: "Callers read lines into bounded buffers.",
+    hint: "Split large payloads into several events, or name a file.",
+    topic: Topic::Json,
+    register: &["AOI-2-02"],
+};
+
+static HUGE: Rule = Rule {
+    id: "AOI-02.huge-line",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§21",
+    demands: "A line is not longer than 16 MiB",
+    why: "A line of that size is a document, not an event: nobody can read it as it comes.",
+    hint: "Split large payloads into several events, or name a file.",
+    topic: Topic::Json,
+    register: &["AOI-21-01"],
+};
 
 fn look_at_line(
     run: &Capture,
@@ -259,6 +391,66 @@ fn look_at_line(
         }
     }
 }
+
+static TYPE: Rule = Rule {
+    id: "AOI-02.type",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "Every event has a `type`, a text that is not empty",
+    why: "The type is how a caller knows what an event is.",
+    hint: "Give every object a `type`.",
+    topic: Topic::Json,
+    register: &["AOI-2-03", "AOI-8.1-01"],
+};
+
+static RESERVED: Rule = Rule {
+    id: "AOI-02.reserved-type",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§8.2",
+    demands: "No event has the name of a framework event without its prefix",
+    why: "`summary` or `error` without `aoi:` leaves a caller to guess who speaks.",
+    hint: "Write framework events with `aoi:`; give your own events another name.",
+    topic: Topic::Json,
+    register: &["AOI-8.2-02", "AOI-8.2-03", "AOI-8.2-04", "AOI-8.2-05"],
+};
+
+static UNKNOWN: Rule = Rule {
+    id: "AOI-02.unknown-framework-type",
+    check: Check::Number(2),
+    level: Level::Should,
+    section: "§8.2",
+    demands: "The prefix `aoi:` stands only before the framework's own names",
+    why: "The prefix belongs to the text; a later version may give your name another meaning.",
+    hint: "Name events of your own without the prefix.",
+    topic: Topic::Json,
+    register: &["AOI-8.2-01"],
+};
+
+static ESCAPED: Rule = Rule {
+    id: "AOI-02.escaped-colour",
+    check: Check::Number(2),
+    level: Level::Open,
+    section: "§2",
+    demands: "Data has no escaped colour codes",
+    why: "Who prints the field gets the colours; data may hold them for good reason, so this is only told.",
+    hint: "Take colour codes out of texts that you did not receive with them.",
+    topic: Topic::Json,
+    register: &["AOI-2-06"],
+};
+
+static ESCAPED_FRAME: Rule = Rule {
+    id: "AOI-02.escaped-colour-in-framework",
+    check: Check::Number(2),
+    level: Level::Must,
+    section: "§2",
+    demands: "Framework events have no escaped colour codes",
+    why: "Their texts are the tool's own: colour in them is meant for a terminal.",
+    hint: "Build messages of events without colour.",
+    topic: Topic::Json,
+    register: &["AOI-2-06"],
+};
 
 fn look_at_event(
     line: &Line,

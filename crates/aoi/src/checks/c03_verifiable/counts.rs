@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::rules::{COUNT, COUNT_ALL, ERRORS};
 use crate::capture::Capture;
 use crate::checks::tally::Tally;
+use crate::model::Check;
 use crate::probe::Command;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::Judge;
 use crate::stream::Stream;
 
@@ -20,6 +21,42 @@ enum Reading {
     Everything,
     None,
 }
+
+pub(super) static COUNT: Rule = Rule {
+    id: "AOI-03.count",
+    check: Check::Number(3),
+    level: Level::Must,
+    section: "§19",
+    demands: "`count` is the number of results: domain events and checks",
+    why: "A caller compares it with what it received to see whether something was lost.",
+    hint: "Count each domain event and aoi:check as it is written; leave meta, summary, warnings and errors out.",
+    topic: Topic::Summary,
+    register: &["AOI-8.3-13", "AOI-19-01", "AOI-19-03"],
+};
+
+pub(super) static COUNT_ALL: Rule = Rule {
+    id: "AOI-03.count-all-events",
+    check: Check::Number(3),
+    level: Level::Open,
+    section: "§19",
+    demands: "`count` leaves the framework's own events out",
+    why: "The examples count results only; a public SDK counts every event, so both are met.",
+    hint: "Where an SDK keeps the count for you, see whether it counts meta and summary.",
+    topic: Topic::Summary,
+    register: &["AOI-19-01"],
+};
+
+pub(super) static ERRORS: Rule = Rule {
+    id: "AOI-03.error-count",
+    check: Check::Number(3),
+    level: Level::Must,
+    section: "§8.3",
+    demands: "`error_count` and `warning_count` are the numbers of what was emitted; a failed check may count as an error",
+    why: "A caller that reads only the summary must see that something was wrong.",
+    hint: "Count aoi:error and aoi:warning as they are written.",
+    topic: Topic::Summary,
+    register: &["AOI-8.3-13", "AOI-19-03"],
+};
 
 pub fn judge(judge: Judge, command: &Command, all: &[(&Arc<Capture>, Stream)]) {
     let (mut count, mut narrow, mut errors) =

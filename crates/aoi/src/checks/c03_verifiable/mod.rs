@@ -1,7 +1,7 @@
 //! Check 3: a finite success ends with exit 0 and a summary that says so; nothing else does.
 
 mod counts;
-mod rules;
+mod readers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,53 @@ use serde_json::Value;
 
 use super::tally::Tally;
 use super::{is_harmless, is_read_only, plain, upstream};
-use crate::capture::{Capture, End};
+use crate::capture::Capture;
+use crate::model::Check;
 use crate::probe::Command;
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::run::{Input, Output, Reader};
 use crate::session::{How, Judge, Session};
 use crate::stream::Stream;
-use rules::*;
+use counts::{COUNT, COUNT_ALL, ERRORS};
+use readers::{FULL, SLOW_READER, UPSTREAM, cut, full, slow_reader};
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &EXIT,
+    &SUMMARY,
+    &OK,
+    &META_FIRST,
+    &ONE_META,
+    &COUNT,
+    &COUNT_ALL,
+    &ERRORS,
+    &SLOW_READER,
+    &FULL,
+    &FAILURE_OK,
+    &ZERO_NOT_OK,
+    &FAILURE_SUMMARY,
+    &UPSTREAM,
+    &HELD,
+];
 
 /// How long a slow reader reads nothing.
 const PAUSE: Duration = Duration::from_millis(1500);
+
 /// So much is read byte by byte.
 const MOST_TAKEN: usize = 64 << 10;
 
 /// Names of the runs, by which they are found again.
 const PLAIN: &str = "ok";
+
 const SLOW: &str = "slow reader";
+
 const LATE: &str = "slow reader of the summary";
+
 const DEVICE: &str = "output to a full device";
+
 const ABSENT: &str = "an operand that is not there";
+
 const WHOLE: &str = "whole input";
+
 const CUT: &str = "input without its summary";
 
 /// Starts the tool in every way that this check is about.
@@ -133,6 +158,18 @@ pub fn conclude(session: &Session) {
     }
 }
 
+static HELD: Rule = Rule {
+    id: "AOI-03.stdout-held",
+    check: Check::Number(3),
+    level: Level::Should,
+    section: "§4",
+    demands: "stdout ends when the tool ends",
+    why: "A process that stays behind with stdout open makes the caller wait for an end that does not come.",
+    hint: "Start helpers with stdout closed or led elsewhere, and wait for those that write to it.",
+    topic: Topic::Flush,
+    register: &["AOI-4-03"],
+};
+
 fn judge(session: &Session, command: &Command, runs: &[&Arc<Capture>]) {
     let judge = session.judge(&command.name);
     if command.unbounded {
@@ -189,6 +226,18 @@ fn lacks_login(command: &Command, plain: Option<&Arc<Capture>>) -> bool {
 
 const LOGIN: &str = "it needs a login, which the runs do not have";
 
+static EXIT: Rule = Rule {
+    id: "AOI-03.exit-not-zero",
+    check: Check::Number(3),
+    level: Level::Must,
+    section: "§4.1",
+    demands: "A finite success exits 0",
+    why: "The exit status is the first thing that a caller and its shell look at.",
+    hint: "Exit 0 after the summary, and with another status only where something failed.",
+    topic: Topic::Summary,
+    register: &["AOI-4.1-01", "AOI-6-01", "AOI-13.1-04", "AOI-18.2-03"],
+};
+
 fn exit(judge: Judge, command: &Command, plain: Option<&Arc<Capture>>, runs: &[&Arc<Capture>]) {
     match plain {
         Some(_) if lacks_login(command, plain) => judge.skip(&EXIT, LOGIN),
@@ -206,6 +255,48 @@ fn exit(judge: Judge, command: &Command, plain: Option<&Arc<Capture>>, runs: &[&
 
 /// The dialect without prefixes is told once, by check 2.
 const LEGACY: &str = "the framework's events have no prefix here (AOI-02.legacy-unprefixed)";
+
+static SUMMARY: Rule = Rule {
+    id: "AOI-03.summary-last",
+    check: Check::Number(3),
+    level: Level::Must,
+    section: "§4",
+    demands: "A run that exits 0 ends with exactly one aoi:summary, and nothing after it",
+    why: "A stream that ends without its summary looks to a caller like a crash.",
+    hint: "Write one aoi:summary as the last line, whatever was found.",
+    topic: Topic::Summary,
+    register: &[
+        "AOI-4-02",
+        "AOI-4-03",
+        "AOI-4.1-02",
+        "AOI-8.3-12",
+        "AOI-13.1-03",
+    ],
+};
+
+static OK: Rule = Rule {
+    id: "AOI-03.ok-not-true",
+    check: Check::Number(3),
+    level: Level::Must,
+    section: "§4.1",
+    demands: "The summary of a success has ok: true",
+    why: "`ok` is how the tool itself says that it did what it was asked for.",
+    hint: "Set ok to the boolean true, not to a text.",
+    topic: Topic::Summary,
+    register: &["AOI-4.1-01", "AOI-8.3-13", "AOI-13.1-05"],
+};
+
+static META_FIRST: Rule = Rule {
+    id: "AOI-03.meta-first",
+    check: Check::Number(3),
+    level: Level::Should,
+    section: "§4",
+    demands: "aoi:meta is the first event",
+    why: "Schema name and version stand in it: a caller needs them before it reads the rest.",
+    hint: "Write aoi:meta before the work begins.",
+    topic: Topic::Summary,
+    register: &["AOI-0-04", "AOI-4-01", "AOI-8.3-01"],
+};
 
 fn success(
     judge: Judge,
@@ -259,6 +350,18 @@ fn success(
     }
 }
 
+static ONE_META: Rule = Rule {
+    id: "AOI-03.meta-twice",
+    check: Check::Number(3),
+    level: Level::Must,
+    section: "§8.3",
+    demands: "There is one aoi:meta at most",
+    why: "Two of them leave a caller to choose which one describes the stream.",
+    hint: "Write aoi:meta once per run; pass an upstream's meta on as data, if at all.",
+    topic: Topic::Summary,
+    register: &["AOI-8.3-01"],
+};
+
 fn metas(judge: Judge, all: &[(&Arc<Capture>, Stream)]) {
     let mut tally = Tally::default();
     for (run, stream) in all {
@@ -274,6 +377,42 @@ fn metas(judge: Judge, all: &[(&Arc<Capture>, Stream)]) {
         judge.not_applicable(rule, "no run of it has an aoi:meta");
     });
 }
+
+static FAILURE_OK: Rule = Rule {
+    id: "AOI-03.ok-true-on-failure",
+    check: Check::Number(3),
+    level: Level::Must,
+    section: "§4.1",
+    demands: "A run that exits with another status than 0 does not say ok: true",
+    why: "Two answers to one question: a caller that reads only the stream takes the failure for a success.",
+    hint: "Derive `ok` and the exit status from one value.",
+    topic: Topic::Summary,
+    register: &["AOI-4.1-03", "AOI-6-02"],
+};
+
+static ZERO_NOT_OK: Rule = Rule {
+    id: "AOI-03.exit-zero-on-failure",
+    check: Check::Number(3),
+    level: Level::Open,
+    section: "§6",
+    demands: "A run that says ok: false does not exit 0",
+    why: "A shell and every caller that looks at the status alone take it for a success.",
+    hint: "Exit with the status of the category, such as 69 or 70, where ok is false.",
+    topic: Topic::Summary,
+    register: &["AOI-6-01"],
+};
+
+static FAILURE_SUMMARY: Rule = Rule {
+    id: "AOI-03.failure-summary",
+    check: Check::Number(3),
+    level: Level::Open,
+    section: "§23",
+    demands: "A failure after aoi:meta ends with a summary, too",
+    why: "Without it a failure cannot be told from a crash; the text leaves this open.",
+    hint: "Write aoi:summary with ok: false on the way out.",
+    topic: Topic::Summary,
+    register: &["AOI-4-02"],
+};
 
 fn failure(
     judge: Judge,
@@ -326,96 +465,4 @@ fn failure(
     summary.settle(judge, &FAILURE_SUMMARY, |judge, rule| {
         judge.not_applicable(rule, "no run of it failed after aoi:meta");
     });
-}
-
-fn slow_reader(
-    judge: Judge,
-    command: &Command,
-    plain: Option<&Arc<Capture>>,
-    runs: &[&Arc<Capture>],
-) {
-    let rule = &SLOW_READER;
-    let mut tally = Tally::default();
-    for run in runs
-        .iter()
-        .filter(|run| [SLOW, LATE].contains(&run.probe.as_str()))
-    {
-        let stream = Stream::read(&run.stdout);
-        let kept = stream.summary().is_some_and(|line| line.complete);
-        let at = |what: String| format!("`{}`: {what}", run.probe);
-        match (kept, run.end) {
-            (true, End::Code(0)) if run.acted => {
-                tally.held("the summary came although nobody read for a while");
-            }
-            // Everything was written before the reader was slow.
-            (true, End::Code(0)) => {}
-            (true, end) => tally.wrong(run, || at(end.told())),
-            (false, end) => tally.wrong(run, || {
-                let (ms, got) = (PAUSE.as_millis(), stream.lines.len());
-                let end = end.told();
-                at(format!(
-                    "nobody read for {ms} ms: {got} lines and no summary came, {end}"
-                ))
-            }),
-        }
-    }
-    let had = plain.is_some_and(|plain| Stream::read(&plain.stdout).summary().is_some());
-    if plain.is_some_and(|plain| plain.end.is_success()) && !had {
-        return judge.not_verified(rule, "the plain run has no summary that could be lost");
-    }
-    tally.settle(judge, rule, |judge, rule| {
-        not_tried(judge, command, plain, rule)
-    });
-}
-
-fn not_tried(judge: Judge, command: &Command, plain: Option<&Arc<Capture>>, rule: &'static Rule) {
-    match plain {
-        Some(_) if lacks_login(command, plain) => judge.skip(rule, LOGIN),
-        Some(run) if run.end.is_success() => {
-            judge.not_verified(rule, "nothing could make it wait for its reader");
-        }
-        Some(_) => judge.not_verified(rule, "the plain run does not succeed"),
-        None => judge.not_applicable(rule, "not tried on a command that changes something"),
-    }
-}
-
-fn full(judge: Judge, command: &Command, runs: &[&Arc<Capture>]) {
-    let plain = runs.iter().find(|run| run.probe == PLAIN).copied();
-    let Some(run) = runs.iter().find(|run| run.probe == DEVICE) else {
-        return not_tried(judge, command, plain, &FULL);
-    };
-    match run.end {
-        _ if plain.is_none_or(|plain| plain.stdout.is_empty()) => {
-            judge.not_verified(&FULL, "it prints nothing that could fail to be written");
-        }
-        End::Code(0) => judge.broken(&FULL, "stdout cannot be written, and it exits 0", run),
-        End::TimedOut => judge.broken(&FULL, "stdout cannot be written, and it does not end", run),
-        end => judge.pass(
-            &FULL,
-            format!("{} where stdout cannot be written", end.told()),
-        ),
-    }
-}
-
-fn cut(judge: Judge, command: &Command, runs: &[&Arc<Capture>]) {
-    if command.input.as_ref().is_none_or(|input| !input.upstream) {
-        let why = "it reads no stream of another tool (`input.upstream`)";
-        return judge.not_applicable(&UPSTREAM, why);
-    }
-    let run = |name| runs.iter().find(|run| run.probe == name);
-    let (Some(whole), Some(cut)) = (run(WHOLE), run(CUT)) else {
-        return judge.not_applicable(&UPSTREAM, "not tried on a command that changes something");
-    };
-    let ok = |run: &Capture| run.end.is_success() && Stream::read(&run.stdout).ok() == Some(true);
-    match (ok(whole), ok(cut)) {
-        (false, _) => {
-            judge.not_verified(&UPSTREAM, "it does not succeed on a whole stream, either")
-        }
-        (true, true) => judge.broken(
-            &UPSTREAM,
-            "its input ended without the upstream's summary, and it says ok: true",
-            cut,
-        ),
-        (true, false) => judge.pass(&UPSTREAM, "input that breaks off is no success"),
-    }
 }

@@ -1,8 +1,6 @@
 //! Check 4: events are as the declared schema of their version says. Judged over every run of
 //! the session.
 
-mod rules;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -11,14 +9,95 @@ use serde_json::Value;
 use super::c13_versioned;
 use crate::canary;
 use crate::capture::Capture;
-use crate::model::TOOL;
-use crate::rules::Rule;
+use crate::model::{Check, TOOL};
+use crate::rules::{Level, Rule, Topic};
 use crate::schema::{EventSchema, Fit, shortened};
 use crate::session::Session;
 use crate::stream::{Line, Stream};
-use rules::*;
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &META,
+    &SUMMARY,
+    &WARNING,
+    &ERROR,
+    &CHECK,
+    &DOMAIN,
+    &UNDECLARED,
+    &UNLISTED,
+    &FRAMEWORK,
+    &VACUOUS,
+];
+
+const TYPES: &str =
+    "Callers generate their types from the schema; what is not in it, they cannot read.";
+
+const TEST: &str = "Hold every event against the schema in your tests.";
+
+static META: Rule = Rule {
+    id: "AOI-04.meta",
+    check: Check::Number(4),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "Every aoi:meta is valid by the declared schema",
+    why: TYPES,
+    hint: TEST,
+    topic: Topic::Json,
+    register: &[
+        "AOI-1.1-01",
+        "AOI-8.1-02",
+        "AOI-8.1-04",
+        "AOI-8.3-01",
+        "AOI-18.2-04",
+    ],
+};
+
+static SUMMARY: Rule = Rule {
+    id: "AOI-04.summary",
+    check: Check::Number(4),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "Every aoi:summary is valid by the declared schema",
+    why: TYPES,
+    hint: TEST,
+    topic: Topic::Json,
+    register: &["AOI-1.1-01", "AOI-8.3-13", "AOI-18.2-04"],
+};
+
+static WARNING: Rule = Rule {
+    id: "AOI-04.warning",
+    check: Check::Number(4),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "Every aoi:warning is valid by the declared schema",
+    why: TYPES,
+    hint: TEST,
+    topic: Topic::Json,
+    register: &["AOI-2-11", "AOI-8.3-10", "AOI-18.2-04"],
+};
+
+static ERROR: Rule = Rule {
+    id: "AOI-04.error",
+    check: Check::Number(4),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "Every aoi:error is valid by the declared schema",
+    why: TYPES,
+    hint: TEST,
+    topic: Topic::Json,
+    register: &["AOI-8.3-11", "AOI-18.2-04"],
+};
+
+static CHECK: Rule = Rule {
+    id: "AOI-04.check",
+    check: Check::Number(4),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "Every aoi:check is valid by the declared schema",
+    why: TYPES,
+    hint: TEST,
+    topic: Topic::Json,
+    register: &["AOI-8.3-06", "AOI-16.2-04", "AOI-18.2-04", "AOI-19-03"],
+};
 
 /// The events that §18.2 names, each with its rule.
 const CLASSES: [(&str, &Rule); 5] = [
@@ -28,8 +107,10 @@ const CLASSES: [(&str, &Rule); 5] = [
     ("aoi:error", &ERROR),
     ("aoi:check", &CHECK),
 ];
+
 /// Events of one run that are looked at; a flood says nothing new.
 const MOST: usize = 20_000;
+
 /// So many events of a class are tried for whether the schema could have refused them.
 const TRIES: u32 = 3;
 
@@ -171,6 +252,18 @@ fn look(
     }
 }
 
+static VACUOUS: Rule = Rule {
+    id: "AOI-04.vacuous",
+    check: Check::Number(4),
+    level: Level::Open,
+    section: "§18.2",
+    demands: "The declared schema refuses events that are wrong",
+    why: TYPES,
+    hint: "Require `type` and the fields of each type; a schema that allows everything says nothing.",
+    topic: Topic::Json,
+    register: &["AOI-1.1-01"],
+};
+
 /// A schema that takes every event says nothing about any.
 fn vacuous<'l>(session: &Session, all: impl Iterator<Item = &'l Looked>, has_schema: bool) {
     let judge = session.judge(TOOL);
@@ -197,6 +290,54 @@ fn vacuous<'l>(session: &Session, all: impl Iterator<Item = &'l Looked>, has_sch
         None => judge.not_verified(&VACUOUS, "no event that was tried is refused"),
     }
 }
+
+static DOMAIN: Rule = Rule {
+    id: "AOI-04.domain",
+    check: Check::Number(4),
+    level: Level::Should,
+    section: "§1.1",
+    demands: "Every other event is valid by the declared schema",
+    why: TYPES,
+    hint: TEST,
+    topic: Topic::Json,
+    register: &["AOI-1.1-01", "AOI-8.3-03"],
+};
+
+static UNDECLARED: Rule = Rule {
+    id: "AOI-04.undeclared-type",
+    check: Check::Number(4),
+    level: Level::Must,
+    section: "§1.1, §8.2",
+    demands: "Every type of event that is printed is one that the declared schema knows",
+    why: TYPES,
+    hint: "Add the type to the schema, or print it under the name that is there.",
+    topic: Topic::Json,
+    register: &["AOI-1.1-01"],
+};
+
+static UNLISTED: Rule = Rule {
+    id: "AOI-04.unlisted-type",
+    check: Check::Number(4),
+    level: Level::Should,
+    section: "§17",
+    demands: "`event_types` of a command names every type that the command prints",
+    why: TYPES,
+    hint: "Add the type to `event_types` in `capabilities`.",
+    topic: Topic::Json,
+    register: &["AOI-1.1-01"],
+};
+
+static FRAMEWORK: Rule = Rule {
+    id: "AOI-04.framework",
+    check: Check::Number(4),
+    level: Level::Must,
+    section: "§8.3, §9",
+    demands: "The fields of framework events have the kinds that the text gives them",
+    why: TYPES,
+    hint: "Compare the event with §8.3 and §9.",
+    topic: Topic::Json,
+    register: &["AOI-8.3-13", "AOI-8.3-06", "AOI-8.3-11"],
+};
 
 fn judge(session: &Session, command: &str, looked: Looked, has_schema: bool) {
     let judge = session.judge(command);

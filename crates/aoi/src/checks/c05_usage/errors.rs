@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::rules::{CATEGORY, CODE, FIELDS, RETRY, STRUCTURED};
 use crate::capture::{Capture, End};
 use crate::checks::tally::Tally;
+use crate::model::Check;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::Judge;
 use crate::stream::{Line, Stream};
 
@@ -27,6 +28,91 @@ const CATEGORIES: [(&str, Option<bool>); 14] = [
     ("config", Some(false)),
     ("io", None),
 ];
+
+pub(super) static FIELDS: Rule = Rule {
+    id: "AOI-05.error-fields",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§9",
+    demands: "Every aoi:error has category, code and message as texts, and retryable as a boolean",
+    why: "A caller decides by them whether to try again, to ask a human or to give up.",
+    hint: "Build aoi:error in one place that demands all four.",
+    topic: Topic::Errors,
+    register: &["AOI-8.3-11", "AOI-9-03", "AOI-18.2-05"],
+};
+
+pub(super) static CATEGORY: Rule = Rule {
+    id: "AOI-05.category-unknown",
+    check: Check::Number(5),
+    level: Level::Should,
+    section: "§9.1",
+    demands: "The category of an error is one of the 14",
+    why: "Callers branch on the category; one of your own means nothing to them.",
+    hint: "Map your own codes to usage, validation, authn, authz, not_found, conflict, rate_limited, temporary, timeout, cancelled, partial, internal, config or io.",
+    topic: Topic::Errors,
+    register: &[
+        "AOI-9-02",
+        "AOI-9.1-01",
+        "AOI-9.1-02",
+        "AOI-9.1-03",
+        "AOI-9.1-04",
+        "AOI-9.1-05",
+        "AOI-9.1-06",
+        "AOI-9.1-07",
+        "AOI-9.1-09",
+        "AOI-9.1-10",
+        "AOI-9.1-11",
+        "AOI-9.1-12",
+        "AOI-9.1-13",
+        "AOI-9.1-14",
+        "AOI-9.1-15",
+    ],
+};
+
+pub(super) static CODE: Rule = Rule {
+    id: "AOI-05.code-form",
+    check: Check::Number(5),
+    level: Level::Should,
+    section: "§9.1",
+    demands: "The code of an error is in UPPER_SNAKE_CASE",
+    why: "Codes are compared as texts; one form makes them so.",
+    hint: "Write codes such as FILE_NOT_FOUND.",
+    topic: Topic::Errors,
+    register: &["AOI-9.1-16"],
+};
+
+pub(super) static RETRY: Rule = Rule {
+    id: "AOI-05.retryable-contradicts",
+    check: Check::Number(5),
+    level: Level::Should,
+    section: "§9.1",
+    demands: "`retryable` agrees with the category",
+    why: "A caller that repeats a usage error does so for ever.",
+    hint: "usage, validation, authz, not_found and config are false; rate_limited, temporary and timeout are true.",
+    topic: Topic::Errors,
+    register: &[
+        "AOI-9.1-01",
+        "AOI-9.1-02",
+        "AOI-9.1-04",
+        "AOI-9.1-05",
+        "AOI-9.1-07",
+        "AOI-9.1-09",
+        "AOI-9.1-10",
+        "AOI-9.1-14",
+    ],
+};
+
+pub(super) static STRUCTURED: Rule = Rule {
+    id: "AOI-05.unstructured",
+    check: Check::Number(5),
+    level: Level::Should,
+    section: "§2",
+    demands: "A failure after the stream has begun is told in an aoi:error",
+    why: "A status alone says that something is wrong, not what.",
+    hint: "Write an aoi:error before the summary of a failure.",
+    topic: Topic::Errors,
+    register: &["AOI-2-12"],
+};
 
 pub fn judge(judge: Judge, runs: &[&Arc<Capture>]) {
     let [

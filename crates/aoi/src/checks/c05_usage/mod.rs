@@ -1,7 +1,6 @@
 //! Check 5: malformed usage fails, and errors have their four fields.
 
 mod errors;
-mod rules;
 
 use std::sync::Arc;
 
@@ -10,21 +9,41 @@ use futures::future::join_all;
 use super::tally::Tally;
 use super::{MALFORMED, is_read_only, plain, unknown_flag};
 use crate::capture::{Capture, End};
-use crate::model::TOOL;
+use crate::model::{Check, TOOL};
 use crate::probe::Command;
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::{How, Judge, Session, with_options};
 use crate::stream::Stream;
 use crate::trace;
-use rules::*;
+use errors::{CATEGORY, CODE, FIELDS, RETRY, STRUCTURED};
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &FLAG,
+    &COMMAND,
+    &USAGE,
+    &VALUE,
+    &SIGNAL,
+    &PROSE,
+    &TRACE,
+    &CRASH,
+    &OK_TRUE,
+    &FIELDS,
+    &CATEGORY,
+    &CODE,
+    &RETRY,
+    &STRUCTURED,
+];
 
 const UNKNOWN_FLAG: &str = "malformed: an unknown flag";
+
 const UNKNOWN_COMMAND: &str = "malformed: an unknown command";
+
 const LISTED: &str = "malformed: of the probe file";
+
 const BAD_LIMIT: &str = "malformed: a limit that is no number";
+
 const NO_LIMIT: &str = "malformed: a limit without its value";
+
 const BAD_OUTPUT: &str = "malformed: a format that is none";
 
 pub async fn check(session: &Session) {
@@ -171,6 +190,54 @@ pub fn conclude(session: &Session) {
     }
 }
 
+static FLAG: Rule = Rule {
+    id: "AOI-05.unknown-flag",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "An unknown flag is refused",
+    why: "A caller that misspells a flag believes that it was heard: a filter or a dry run silently does not happen.",
+    hint: "Let the argument parser refuse what it does not know, and exit 64.",
+    topic: Topic::Errors,
+    register: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
+};
+
+static COMMAND: Rule = Rule {
+    id: "AOI-05.unknown-command",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "An unknown command is refused",
+    why: "A caller that asks for what is not there must learn it, not get something else.",
+    hint: "Exit 64 where the first word is no command; help alone is no answer to it.",
+    topic: Topic::Errors,
+    register: &["AOI-6-02", "AOI-6-03", "AOI-18.2-05"],
+};
+
+static USAGE: Rule = Rule {
+    id: "AOI-05.malformed",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "Usage that the probe file calls malformed is refused",
+    why: "A missing operand that is guessed at gives an answer to another question.",
+    hint: "Check operands before the work begins, and exit 64.",
+    topic: Topic::Errors,
+    register: &["AOI-6-02", "AOI-18.2-05"],
+};
+
+static VALUE: Rule = Rule {
+    id: "AOI-05.bad-value",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§18.2",
+    demands: "A value that a flag cannot have, or none at all, is refused",
+    why: "A limit or format that is silently replaced gives the caller what it did not ask for.",
+    hint: "Parse values strictly, and exit 64 where one does not fit.",
+    topic: Topic::Errors,
+    register: &["AOI-6-02", "AOI-18.2-05"],
+};
+
 fn judge(session: &Session, name: &str, command: Option<&Command>, runs: &[&Arc<Capture>]) {
     let judge = session.judge(name);
     let none = |judge: Judge, rule: &'static Rule| match command {
@@ -237,6 +304,66 @@ fn blames_usage(run: &Capture) -> bool {
         matches!(category, Some("usage" | "validation"))
     })
 }
+
+static SIGNAL: Rule = Rule {
+    id: "AOI-05.signal",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§6",
+    demands: "Malformed usage does not kill the process by a signal",
+    why: "A crash says nothing about what was wrong with the words.",
+    hint: "Refuse bad usage with an error and an exit status.",
+    topic: Topic::Errors,
+    register: &["AOI-6-02"],
+};
+
+static PROSE: Rule = Rule {
+    id: "AOI-05.prose",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§2",
+    demands: "Malformed usage prints events to stdout, or nothing",
+    why: "A caller parses stdout whatever the status is.",
+    hint: "Print usage to stderr, or as an aoi:error.",
+    topic: Topic::Errors,
+    register: &["AOI-2-12", "AOI-2-13"],
+};
+
+static TRACE: Rule = Rule {
+    id: "AOI-05.trace",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§2",
+    demands: "Malformed usage prints no stack trace",
+    why: "A trace tells a caller about the tool's inside and nothing about its own mistake.",
+    hint: "Catch what the parser raises, and say what is wrong in a sentence.",
+    topic: Topic::Errors,
+    register: &["AOI-2-12"],
+};
+
+static CRASH: Rule = Rule {
+    id: "AOI-05.crash-status",
+    check: Check::Number(5),
+    level: Level::Should,
+    section: "§6",
+    demands: "The exit status of malformed usage is not that of a crash",
+    why: "101, 134, 139 and what is above 128 mean a panic or a signal to whoever looks.",
+    hint: "Exit 64 for usage errors.",
+    topic: Topic::Errors,
+    register: &["AOI-6-03"],
+};
+
+static OK_TRUE: Rule = Rule {
+    id: "AOI-05.ok-true",
+    check: Check::Number(5),
+    level: Level::Must,
+    section: "§4.1",
+    demands: "Malformed usage is not summed up with ok: true",
+    why: "A caller that reads only the stream takes the refusal for a success.",
+    hint: "Set ok to false in the summary of a refusal.",
+    topic: Topic::Errors,
+    register: &["AOI-6-02"],
+};
 
 /// How it failed.
 fn manners(judge: Judge, malformed: &[&Arc<Capture>], none: &dyn Fn(Judge, &'static Rule)) {

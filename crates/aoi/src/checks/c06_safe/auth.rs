@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::rules::{AUTH_CATEGORY, AUTH_ERROR, BROWSER, PROMPT};
-use super::{SILENCE, pair, waits};
+use super::refusals::{PROMPT, SILENCE, pair, waits};
 use crate::capture::{Capture, End};
+use crate::model::Check;
 use crate::observe::{bare, is_mutating};
 use crate::probe::Command;
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::run::{Input, World};
 use crate::session::{How, Session};
 use crate::sheet::Sheet;
@@ -50,6 +50,18 @@ pub async fn check(session: &Session, command: &Command) {
     }
     sheet.settle(&WANTED, "the probe did not come that far");
 }
+
+pub(super) static BROWSER: Rule = Rule {
+    id: "AOI-06.browser",
+    check: Check::Number(6),
+    level: Level::Must,
+    section: "§1.3",
+    demands: "Machine mode opens no browser",
+    why: "There is no screen, and nobody to click.",
+    hint: "Start the login only in human mode; in machine mode emit INTERACTIVE_REQUIRED.",
+    topic: Topic::Confirm,
+    register: &["AOI-1.3-02"],
+};
 
 async fn look(session: &Session, command: &Command, wire: &Tripwire, sheet: &mut Sheet<'_>) {
     let run = once(session, command, wire, Input::Null, session.options.limit).await;
@@ -110,6 +122,30 @@ async fn once(
     };
     session.run(&command.name, what, &call.words, how).await
 }
+
+pub(super) static AUTH_ERROR: Rule = Rule {
+    id: "AOI-06.interactive-required",
+    check: Check::Number(6),
+    level: Level::Must,
+    section: "§1.3",
+    demands: "Without credentials there is an aoi:error of category authn (INTERACTIVE_REQUIRED) and a non-zero exit",
+    why: "A caller must be able to tell its operator that a login is needed.",
+    hint: "Emit aoi:error with category authn, code INTERACTIVE_REQUIRED, retryable false and a hint, then exit 77.",
+    topic: Topic::Confirm,
+    register: &["AOI-1.3-05"],
+};
+
+pub(super) static AUTH_CATEGORY: Rule = Rule {
+    id: "AOI-06.auth-category",
+    check: Check::Number(6),
+    level: Level::Must,
+    section: "§9.1",
+    demands: "The error for missing credentials is of category authn",
+    why: "Portable callers branch on the category.",
+    hint: "Set the category to authn; authz is for credentials that are not enough.",
+    topic: Topic::Confirm,
+    register: &["AOI-1.3-05"],
+};
 
 fn judge(run: &Arc<Capture>, sheet: &mut Sheet<'_>) {
     let stream = Stream::read(&run.stdout);

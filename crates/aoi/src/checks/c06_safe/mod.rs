@@ -3,28 +3,25 @@
 
 mod auth;
 mod read_only;
-mod rules;
-
-use std::time::Duration;
+mod refusals;
 
 use futures::future::join_all;
-use rules::{
-    AUTH_CATEGORY, AUTH_ERROR, BROWSER, CONFIRM_COUNT, CONFIRMED, DECLARED, DRY_RUN_EFFECT,
-    DRY_RUN_PLAN, ENVIRONMENT, NO_EFFECT, PIPED_YES, PROMPT, READ_ONLY, READ_ONLY_STRAYS, REFUSES,
-    STRAY_WRITES,
-};
 
-use crate::capture::{Capture, End};
+use crate::model::Check;
 use crate::observe::{
     Call, Effect, Sequence, State, declares, is_destructive, is_mutating, manifest_run, refused,
     succeeded, unseen, within,
 };
 use crate::probe::Command;
-use crate::rules::Rule;
-use crate::run::Input;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::{How, Session};
 use crate::sheet::Sheet;
 use crate::stream::Stream;
+use auth::{AUTH_CATEGORY, AUTH_ERROR, BROWSER};
+use read_only::{READ_ONLY, READ_ONLY_STRAYS};
+use refusals::{
+    CONFIRM_COUNT, ENVIRONMENT, NO_EFFECT, PIPED_YES, PROMPT, REFUSAL, REFUSES, STRAY_WRITES,
+};
 
 pub const RULES: &[&Rule] = &[
     &REFUSES,
@@ -45,17 +42,7 @@ pub const RULES: &[&Rule] = &[
     &READ_ONLY_STRAYS,
 ];
 
-/// What a refusal proves only where the same words, confirmed, do something.
-const REFUSAL: [&Rule; 5] = [
-    &REFUSES,
-    &NO_EFFECT,
-    &PIPED_YES,
-    &ENVIRONMENT,
-    &CONFIRM_COUNT,
-];
 const DRY_RUN: [&Rule; 2] = [&DRY_RUN_PLAN, &DRY_RUN_EFFECT];
-/// So long without a word is waiting for one.
-const SILENCE: Duration = Duration::from_secs(3);
 
 pub async fn check(session: &Session) {
     let changing = session
@@ -113,6 +100,18 @@ async fn changing_one(session: &Session, command: &Command) {
     sheet.settle(&wanted, "the probe did not come that far");
 }
 
+static DECLARED: Rule = Rule {
+    id: "AOI-06.declared",
+    check: Check::Number(6),
+    level: Level::Open,
+    section: "§17",
+    demands: "A destructive command is declared so: destructive and requires_confirm are true",
+    why: "A caller decides by the manifest which commands it may try.",
+    hint: "Set destructive and requires_confirm to true in the command's entry of capabilities.",
+    topic: Topic::Confirm,
+    register: &["AOI-17-05"],
+};
+
 /// What the manifest says of a destructive command, where it has an entry for it.
 fn declared(session: &Session, command: &Command, sheet: &mut Sheet) {
     let declared = session.declared.get();
@@ -152,6 +151,48 @@ struct Stage {
     before: State,
 }
 
+static CONFIRMED: Rule = Rule {
+    id: "AOI-06.confirmed",
+    check: Check::Number(6),
+    level: Level::Must,
+    section: "§14.3",
+    demands: "With its confirmation a destructive command does what it says",
+    why: "A refusal means something only where the same words with --confirm act; a success that did nothing misleads.",
+    hint: "Say ok true only when the resource is gone.",
+    topic: Topic::Confirm,
+    register: &["AOI-16.1-10"],
+};
+
+static DRY_RUN_PLAN: Rule = Rule {
+    id: "AOI-06.dry-run-plan",
+    check: Check::Number(6),
+    level: Level::Must,
+    section: "§14.2",
+    demands: "An advertised dry run exits 0 and emits at least one aoi:plan",
+    why: "The plan is what a caller shows to whoever decides.",
+    hint: "Emit an aoi:plan with action and target for each thing that would be done.",
+    topic: Topic::Confirm,
+    register: &[
+        "AOI-14.2-01",
+        "AOI-14.2-02",
+        "AOI-8.3-07",
+        "AOI-16.1-08",
+        "AOI-18.2-06",
+    ],
+};
+
+static DRY_RUN_EFFECT: Rule = Rule {
+    id: "AOI-06.dry-run-effect",
+    check: Check::Number(6),
+    level: Level::Must,
+    section: "§14.2",
+    demands: "A dry run changes nothing",
+    why: "It is asked for because nothing may happen yet.",
+    hint: "Branch off before the first write, not before the last.",
+    topic: Topic::Confirm,
+    register: &["AOI-16.1-08", "AOI-18.2-06"],
+};
+
 impl Probe<'_, '_> {
     async fn all(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
         let mut stage = self.stage().await?;
@@ -167,119 +208,6 @@ impl Probe<'_, '_> {
         let id = self.sequence.target().await?;
         let before = self.sequence.observe().await?;
         Ok(Stage { id, before })
-    }
-
-    /// Looks again after a run that was to change nothing.
-    async fn unchanged(
-        &self,
-        sheet: &mut Sheet<'_>,
-        rule: &'static Rule,
-        run: &std::sync::Arc<Capture>,
-        stage: &mut Stage,
-    ) -> Result<(), String> {
-        let after = self.sequence.observe().await?;
-        match stage.before.effect(&after) {
-            Effect::Some { told, .. } => {
-                let how = &run.probe;
-                sheet.broken(
-                    rule,
-                    format!("{how}: {told}, but nothing was to change"),
-                    run,
-                );
-                *stage = self.stage().await?;
-                return Ok(());
-            }
-            Effect::None => sheet.pass(rule, "what `observe` shows is the same before and after"),
-            Effect::Unseen => sheet.not_verified(rule, unseen(self.sequence.session, UNSEEN)),
-        }
-        if let Some(paths) = stage.before.strays(&after) {
-            sheet.broken(
-                &STRAY_WRITES,
-                format!("{}: files written: {paths}", run.probe),
-                run,
-            );
-            stage.before = after;
-        } else {
-            sheet.pass(&STRAY_WRITES, "no file of the world was touched");
-        }
-        Ok(())
-    }
-
-    async fn refusals(&self, sheet: &mut Sheet<'_>, stage: &mut Stage) -> Result<(), String> {
-        let yes = || Input::Bytes(b"y\n".to_vec());
-        let usual = self.sequence.session.options.limit;
-        let ways: [(&str, Input, &'static Rule); 5] = [
-            ("not confirmed", Input::Null, &REFUSES),
-            (
-                "not confirmed, standard input closed",
-                Input::Closed,
-                &REFUSES,
-            ),
-            ("not confirmed, `y` on standard input", yes(), &PIPED_YES),
-            ("not confirmed, CI=1 YES=1", Input::Null, &ENVIRONMENT),
-            ("not confirmed, on a terminal", Input::Terminal, &PROMPT),
-        ];
-        let mut patience = usual;
-        for (what, input, rule) in ways {
-            let mut call = self.sequence.bare(stage.id.as_deref());
-            // Lines to read stay; everything else is asked in its own way.
-            if self.sequence.command.input.is_none() {
-                call.input = input.clone();
-            }
-            let env = match rule.id == ENVIRONMENT.id {
-                true => vec![pair("CI", "1"), pair("YES", "1")],
-                false => Vec::new(),
-            };
-            let limit = match input {
-                Input::Terminal => patience,
-                _ => usual,
-            };
-            let run = patient(self.sequence, what, &call, &env, limit).await;
-            if rule.id == REFUSES.id && run.end != End::TimedOut {
-                patience = usual.min(SILENCE + 3 * run.elapsed);
-            }
-            match run.end {
-                End::TimedOut => {
-                    sheet.broken(&PROMPT, format!("{what}: {}", waits(&run)), &run);
-                }
-                _ if rule.id == PROMPT.id => sheet.pass(&PROMPT, "it never waits for an answer"),
-                _ => sheet.held(
-                    rule,
-                    "it exits non-zero and does not say ok",
-                    refusal(&run),
-                    &run,
-                ),
-            }
-            self.unchanged(sheet, &NO_EFFECT, &run, stage).await?;
-        }
-        Ok(())
-    }
-
-    /// A count that is not true, where there is one to give.
-    async fn count(&self, sheet: &mut Sheet<'_>, stage: &mut Stage) -> Result<(), String> {
-        let mut call = self.sequence.confirmed(stage.id.as_deref());
-        let flag = call.words.iter().position(|word| word == "--confirm-count");
-        let number = flag.and_then(|at| call.words.get_mut(at + 1));
-        let Some(number) = number else {
-            let why = "no --confirm-count stands in `ok` or `confirm`";
-            sheet.not_applicable(&CONFIRM_COUNT, why);
-            return Ok(());
-        };
-        *number = match number.parse::<u64>() {
-            Ok(count) => count.saturating_add(1000).to_string(),
-            Err(_) => return Ok(()),
-        };
-        let run = self
-            .sequence
-            .run("wrong count", &call, How::default())
-            .await;
-        sheet.held(
-            &CONFIRM_COUNT,
-            "a wrong count is refused",
-            refusal(&run),
-            &run,
-        );
-        self.unchanged(sheet, &CONFIRM_COUNT, &run, stage).await
     }
 
     async fn plan(&self, sheet: &mut Sheet<'_>, stage: &mut Stage) -> Result<(), String> {
@@ -379,51 +307,3 @@ fn has_count(call: &Call) -> bool {
 }
 
 const UNSEEN: &str = "the probe file has no `observe`: what happens elsewhere is not seen";
-
-fn pair(name: &str, value: &str) -> (String, String) {
-    (name.to_owned(), value.to_owned())
-}
-
-/// What is wrong with a refusal, if anything.
-fn refusal(run: &Capture) -> Option<String> {
-    if refused(run) || run.end == End::TimedOut {
-        return None;
-    }
-    let seen = match run.end {
-        End::Code(0) => "it exits 0".to_owned(),
-        End::Code(_) => "its summary says ok".to_owned(),
-        other => other.told(),
-    };
-    let how = &run.probe;
-    Some(format!(
-        "{how}: {seen}; a refusal exits non-zero and does not say ok"
-    ))
-}
-
-fn waits(run: &Capture) -> String {
-    let seconds = run.elapsed.as_secs_f64();
-    format!("it was still waiting after {seconds:.1} s")
-}
-
-/// A run that may wait for a person. Whatever seems to wait gets a second chance: the machine
-/// may be slow.
-async fn patient(
-    sequence: &Sequence<'_>,
-    what: &str,
-    call: &Call,
-    env: &[(String, String)],
-    limit: Duration,
-) -> std::sync::Arc<Capture> {
-    let how = |limit| How {
-        env: env.to_vec(),
-        limit: Some(limit),
-        ..How::default()
-    };
-    let run = sequence.run(what, call, how(limit)).await;
-    match run.end {
-        End::TimedOut if limit < sequence.session.options.limit => {
-            sequence.run(what, call, how(2 * limit)).await
-        }
-        _ => run,
-    }
-}

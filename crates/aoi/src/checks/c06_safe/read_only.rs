@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::rules::{READ_ONLY, READ_ONLY_STRAYS};
 use crate::capture::Capture;
+use crate::model::Check;
 use crate::observe::{Effect, Sequence, State, declares, is_mutating, unseen, within};
 use crate::probe::Command;
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::{How, Session};
 use crate::sheet::Sheet;
 
@@ -31,6 +31,30 @@ pub async fn check(session: &Session) {
         sheet.settle(&RULES, "the probe did not come that far");
     }
 }
+
+pub(super) static READ_ONLY: Rule = Rule {
+    id: "AOI-adv.read-only-changes",
+    check: Check::Advisory,
+    level: Level::Must,
+    section: "§14.1",
+    demands: "A command that is declared read-only changes nothing",
+    why: "Callers run read-only commands without asking anybody.",
+    hint: "Declare read_only false for what changes something, or stop it from doing so.",
+    topic: Topic::Confirm,
+    register: &["AOI-14.1-01", "AOI-14.1-02"],
+};
+
+pub(super) static READ_ONLY_STRAYS: Rule = Rule {
+    id: "AOI-adv.read-only-strays",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§14.1",
+    demands: "A command that is declared read-only leaves no files in its home or working directory beside caches and logs",
+    why: "A directory that was only read, a repository perhaps, must not be another one afterwards.",
+    hint: "Write to XDG_CACHE_HOME, XDG_STATE_HOME or TMPDIR, or declare read_only false; name other caches and logs in the probe file under `caches`.",
+    topic: Topic::Confirm,
+    register: &["AOI-14.1-01"],
+};
 
 async fn look(
     sequence: &Sequence<'_>,

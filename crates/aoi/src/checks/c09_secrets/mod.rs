@@ -1,7 +1,7 @@
 //! Check 9: what looks like a secret is not printed, however it is passed and however the run ends.
 
 mod plant;
-mod rules;
+mod probes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,16 +15,34 @@ use super::tally::Tally;
 use super::{is_harmless, is_read_only, plain, unknown_flag};
 use crate::canary;
 use crate::capture::Capture;
-use crate::observe::{Blocked, within};
+use crate::model::Check;
+use crate::observe::Blocked;
 use crate::probe::Command;
-use crate::rules::Rule;
-use crate::run::{Input, Output, Reader, World};
+use crate::rules::{Level, Rule, Topic};
+use crate::run::{Output, Reader, World};
 use crate::session::{How, Session, with_options};
 use crate::stream::Stream;
-use plant::{Bait, Planted};
-use rules::*;
+use plant::{Bait, FLAG, HEADER, Planted, QUERY, USERINFO};
+use probes::{CONFIG, ENVIRONMENT, STDIN, bad_line, changes, environment, in_config};
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &FLAG,
+    &HEADER,
+    &USERINFO,
+    &QUERY,
+    &ENVIRONMENT,
+    &CONFIG,
+    &STDIN,
+    &INTERRUPTED,
+    &OPERAND,
+    &WRITTEN,
+    &ARGV,
+];
+
+const HINT: &str = "Print names of flags and variables, never their values; at most a hash as `input_fingerprint`.";
+
+const WHY: &str =
+    "Output goes into logs, transcripts and the memory of agents: a secret in it is out.";
 
 /// One run with canaries in it.
 struct Probe {
@@ -55,6 +73,18 @@ pub async fn check(session: &Session) {
     )
     .await;
 }
+
+static ARGV: Rule = Rule {
+    id: "AOI-09.argv",
+    check: Check::Number(9),
+    level: Level::Must,
+    section: "§8.3",
+    demands: "aoi:meta does not repeat the command line",
+    why: "The caller knows what it passed; whoever reads the stream later need not.",
+    hint: "Write `command`, and `args_redacted: true` where something was left out.",
+    topic: Topic::Secrets,
+    register: &["AOI-8.3-02", "AOI-11-01", "AOI-11-08"],
+};
 
 async fn judge(session: &Session, command: &Command, numbers: &AtomicU64) {
     let judge = session.judge(&command.name);
@@ -121,6 +151,18 @@ async fn fails_anyway(session: &Session, command: &Command, results: &[Result]) 
     let run = session.run(&command.name, "ok, for comparison", &words, how);
     !run.await.end.is_success()
 }
+
+static INTERRUPTED: Rule = Rule {
+    id: "AOI-09.on-signal",
+    check: Check::Number(9),
+    level: Level::Must,
+    section: "§11",
+    demands: "A run that is interrupted shows no secret of its words",
+    why: WHY,
+    hint: HINT,
+    topic: Topic::Secrets,
+    register: &["AOI-11-02"],
+};
 
 async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<Result> {
     let (words, how) = plain(session, command);
@@ -199,151 +241,6 @@ async fn all(session: &Session, command: &Command, numbers: &AtomicU64) -> Vec<R
     results
 }
 
-/// Names of variables that hold secrets, some of them everywhere.
-fn environment(session: &Session, words: &[String], how: &How, number: &dyn Fn() -> u64) -> Probe {
-    let program = session.argv.first().map(std::path::Path::new);
-    let name = program
-        .and_then(|path| path.file_stem())
-        .unwrap_or_default();
-    let prefix: String = name
-        .to_string_lossy()
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    let mut names = vec![
-        "AOI_CANARY_ENV".to_owned(),
-        "AWS_SECRET_ACCESS_KEY".to_owned(),
-        format!("{prefix}_TOKEN"),
-    ];
-    names.extend(session.probe.credentials.env.iter().cloned());
-    names.dedup();
-    let mut how = how.clone();
-    let mut planted = Vec::new();
-    for name in names {
-        let canary = canary::new(number());
-        how.env.push((name.clone(), canary.clone()));
-        planted.push(Planted {
-            rule: &ENVIRONMENT,
-            canary,
-            place: name,
-        });
-    }
-    Probe {
-        name: "secrets in the environment",
-        words: words.to_vec(),
-        planted,
-        only_refused: false,
-        how,
-        own: Vec::new(),
-    }
-}
-
-/// A line of input that is no JSON and looks like a secret.
-fn bad_line(words: &[String], number: u64) -> Probe {
-    let canary = canary::new(number);
-    Probe {
-        name: "malformed: a secret in a line of input",
-        words: words.to_vec(),
-        how: How {
-            input: Input::Bytes(format!("password={canary}\n").into_bytes()),
-            ..How::default()
-        },
-        planted: vec![Planted {
-            rule: &STDIN,
-            canary,
-            place: "a line of input".to_owned(),
-        }],
-        only_refused: true,
-        own: Vec::new(),
-    }
-}
-
-/// A canary where the tool keeps credentials.
-async fn in_config(
-    session: &Session,
-    command: &Command,
-    words: &[String],
-    how: &How,
-    number: u64,
-) -> Option<Result> {
-    let files = &session.probe.credentials.files;
-    if files.is_empty() || command.unbounded {
-        return None;
-    }
-    let world = session.world().ok()?;
-    let canary = canary::new(number);
-    let own = plant::in_files(&world, files, &canary);
-    let probe = Probe {
-        name: "a secret in a credential file",
-        words: words.to_vec(),
-        planted: vec![Planted {
-            rule: &CONFIG,
-            canary,
-            place: "a credential file".to_owned(),
-        }],
-        only_refused: false,
-        how: How {
-            world: Some(world),
-            ..how.clone()
-        },
-        own,
-    };
-    match probe.own.is_empty() {
-        true => None,
-        false => start(session, command, probe).await,
-    }
-}
-
-/// A command that changes something, in a world of its own: a tool that does not know a flag may
-/// act all the same.
-async fn changes(
-    session: &Session,
-    command: &Command,
-    numbers: &AtomicU64,
-) -> std::result::Result<Vec<Result>, Blocked> {
-    let done = within(session, command, &FLAG, async |sequence| {
-        let number = || numbers.fetch_add(1, Ordering::Relaxed);
-        let target = sequence.target().await?;
-        let call = sequence.confirmed(target.as_deref());
-        let how = How {
-            input: call.input.clone(),
-            world: Some(sequence.world.clone()),
-            ..How::default()
-        };
-        let bait = |more: &[String]| plant::bait(&with_options(&call.words, more), &mut number());
-        let mut probes: Vec<Probe> = Vec::new();
-        for more in plant::few().iter().chain(&command.secrets) {
-            let bait = bait(more);
-            probes.push(Probe {
-                name: "a secret in a flag of a change",
-                words: bait.words,
-                planted: bait.planted,
-                only_refused: false,
-                how: how.clone(),
-                own: Vec::new(),
-            });
-        }
-        probes.push(environment(session, &call.words, &how, &number));
-        if command.input.is_some() {
-            let mut probe = bad_line(&call.words, number());
-            probe.how.world = Some(sequence.world.clone());
-            probes.push(probe);
-        }
-        let mut results = Vec::new();
-        for probe in probes {
-            results.extend(start(session, command, probe).await);
-        }
-        Ok::<_, String>(results)
-    });
-    done.await?.map_err(Blocked::NotVerified)
-}
-
 async fn start(session: &Session, command: &Command, mut probe: Probe) -> Option<Result> {
     let world = match probe.how.world.take() {
         Some(world) => world,
@@ -359,6 +256,30 @@ async fn start(session: &Session, command: &Command, mut probe: Probe) -> Option
         .await;
     Some(Result { probe, run, world })
 }
+
+static OPERAND: Rule = Rule {
+    id: "AOI-09.rejected-operand",
+    check: Check::Number(9),
+    level: Level::Should,
+    section: "§11",
+    demands: "A refused operand such as `password=…` is not quoted",
+    why: WHY,
+    hint: "Say which place the operand has, not what it is.",
+    topic: Topic::Secrets,
+    register: &["AOI-11-02"],
+};
+
+static WRITTEN: Rule = Rule {
+    id: "AOI-09.written-file",
+    check: Check::Number(9),
+    level: Level::Should,
+    section: "§11",
+    demands: "A run leaves no secret of its words in files",
+    why: "Logs and caches are read by others, and stay.",
+    hint: HINT,
+    topic: Topic::Secrets,
+    register: &["AOI-11-02"],
+};
 
 /// What a run says about each rule that it bears on: broken, or held.
 fn leaks(result: &Result) -> Vec<(&'static Rule, Option<String>)> {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::rules::{FLAG, HEADER, QUERY, USERINFO};
+use super::{HINT, WHY};
 use crate::canary;
-use crate::rules::Rule;
+use crate::model::Check;
+use crate::rules::{Level, Rule, Topic};
 use crate::run::World;
 
 /// A canary, the rule that it is about, and where it stands.
@@ -98,6 +99,54 @@ pub fn bait(words: &[String], number: &mut u64) -> Bait {
     bait
 }
 
+pub(super) static FLAG: Rule = Rule {
+    id: "AOI-09.flag-value",
+    check: Check::Number(9),
+    level: Level::Must,
+    section: "§11",
+    demands: "The value of a flag such as --token or --password is not printed, accepted or refused",
+    why: WHY,
+    hint: HINT,
+    topic: Topic::Secrets,
+    register: &["AOI-11-02", "AOI-11-03", "AOI-16.1-13", "AOI-18.2-09"],
+};
+
+pub(super) static HEADER: Rule = Rule {
+    id: "AOI-09.header",
+    check: Check::Number(9),
+    level: Level::Must,
+    section: "§11",
+    demands: "The value of a custom header is not printed",
+    why: WHY,
+    hint: HINT,
+    topic: Topic::Secrets,
+    register: &["AOI-11-02", "AOI-11-05"],
+};
+
+pub(super) static USERINFO: Rule = Rule {
+    id: "AOI-09.url-userinfo",
+    check: Check::Number(9),
+    level: Level::Must,
+    section: "§11",
+    demands: "The password of a URL is not printed",
+    why: WHY,
+    hint: "Print scheme, host and path of a URL, and nothing else of it.",
+    topic: Topic::Secrets,
+    register: &["AOI-11-02", "AOI-11-04"],
+};
+
+pub(super) static QUERY: Rule = Rule {
+    id: "AOI-09.url-query",
+    check: Check::Number(9),
+    level: Level::Must,
+    section: "§11",
+    demands: "Tokens and signatures in the query of a URL are not printed",
+    why: WHY,
+    hint: "Print scheme, host and path of a URL, and nothing else of it.",
+    topic: Topic::Secrets,
+    register: &["AOI-11-02", "AOI-11-04"],
+};
+
 /// What a place is, by what stands around it.
 fn kind(head: &str, tail: &str, flag: &str) -> &'static Rule {
     match head.split_once("://") {
@@ -180,6 +229,7 @@ pub fn left_in(world: &World, planted: &[Planted], own: &[PathBuf]) -> Option<(P
 }
 
 const MOST_FILES: usize = 20_000;
+
 const MOST_BYTES: u64 = 16 << 20;
 
 #[cfg(test)]

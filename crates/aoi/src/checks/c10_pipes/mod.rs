@@ -1,8 +1,9 @@
 //! Check 10: a reader that goes away and a caller who cancels.
 
+mod marks;
 mod pipes;
-mod rules;
 mod signals;
+mod unbounded;
 
 use std::sync::Arc;
 
@@ -13,8 +14,29 @@ use crate::capture::Capture;
 use crate::probe::Command;
 use crate::rules::Rule;
 use crate::session::{How, Session};
+use marks::{EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SUMMARY, TORN, TRACE, ZERO};
+use pipes::{PIPE_EXIT, PIPE_HANGS, PIPE_MESSAGE, PIPE_TRACE, STDERR};
+use unbounded::{ENDS, SILENT};
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &PIPE_TRACE,
+    &PIPE_HANGS,
+    &PIPE_EXIT,
+    &PIPE_MESSAGE,
+    &STDERR,
+    &IGNORED,
+    &HANGS,
+    &TRACE,
+    &ZERO,
+    &EXIT,
+    &OK_TRUE,
+    &TORN,
+    &LAST,
+    &SUMMARY,
+    &REASON,
+    &SILENT,
+    &ENDS,
+];
 
 /// What could not be reached is tried so often.
 const TRIES: usize = 3;

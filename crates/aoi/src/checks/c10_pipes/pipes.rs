@@ -3,17 +3,66 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::rules::{PIPE_EXIT, PIPE_HANGS, PIPE_MESSAGE, PIPE_TRACE, STDERR};
 use super::{Plain, TRIES};
 use crate::capture::{Capture, End};
 use crate::checks::tally::Tally;
 use crate::checks::{is_read_only, unknown_flag};
+use crate::model::Check;
+use crate::rules::{Level, Rule, Topic};
 use crate::run::{Output, Reader};
 use crate::session::{How, with_options};
 use crate::trace;
 
 /// From the close to the end.
 const PROMPT: Duration = Duration::from_secs(2);
+
+pub(super) static PIPE_TRACE: Rule = Rule {
+    id: "AOI-10.pipe-trace",
+    check: Check::Number(10),
+    level: Level::Must,
+    section: "§7, §18.2",
+    demands: "A reader that goes away brings no stack trace",
+    why: "`tool | head -1` is everyday use; a trace looks like a crash.",
+    hint: "Take a write that fails with EPIPE for the end of the run, and exit quietly.",
+    topic: Topic::Pipe,
+    register: &["AOI-7-01", "AOI-18.2-10"],
+};
+
+pub(super) static PIPE_HANGS: Rule = Rule {
+    id: "AOI-10.pipe-hangs",
+    check: Check::Number(10),
+    level: Level::Must,
+    section: "§7",
+    demands: "The tool ends within two seconds after its reader has gone",
+    why: "Nobody hears it any more; what goes on costs the machine and nobody stops it.",
+    hint: "Stop at the first write that fails.",
+    topic: Topic::Pipe,
+    register: &["AOI-7-01"],
+};
+
+pub(super) static PIPE_EXIT: Rule = Rule {
+    id: "AOI-10.pipe-exit",
+    check: Check::Number(10),
+    level: Level::Should,
+    section: "§6",
+    demands: "After its reader has gone the tool exits 0 or 141, or dies of SIGPIPE",
+    why: "A shell with `pipefail` tells a reader that had enough from a failure by it.",
+    hint: "Restore the default action of SIGPIPE, or exit 141.",
+    topic: Topic::Pipe,
+    register: &["AOI-6-14", "AOI-7-01"],
+};
+
+pub(super) static PIPE_MESSAGE: Rule = Rule {
+    id: "AOI-10.pipe-message",
+    check: Check::Number(10),
+    level: Level::Should,
+    section: "§7",
+    demands: "A reader that goes away is not told on stderr",
+    why: "It is the normal end of a pipeline, and nothing that a human could mend.",
+    hint: "Do not print the error of a write that fails with EPIPE.",
+    topic: Topic::Pipe,
+    register: &["AOI-7-01"],
+};
 
 pub async fn stdout(plain: &Plain<'_>) {
     let gone = How {
@@ -103,6 +152,18 @@ async fn one_line(plain: &Plain<'_>) -> Option<Arc<Capture>> {
     }
     slowest
 }
+
+pub(super) static STDERR: Rule = Rule {
+    id: "AOI-10.stderr-closed",
+    check: Check::Number(10),
+    level: Level::Should,
+    section: "§7",
+    demands: "A closed stderr does not change how the tool ends",
+    why: "Callers throw stderr away; a remark that nobody reads must not stop the work.",
+    hint: "Ignore writes to stderr that fail.",
+    topic: Topic::Pipe,
+    register: &["AOI-7-01"],
+};
 
 /// Nobody reads stderr: the tool ends as it does otherwise.
 pub async fn stderr(plain: &Plain<'_>) {

@@ -6,23 +6,26 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::rules::{
-    ENDS, EXIT, HANGS, IGNORED, LAST, OK_TRUE, REASON, SIGNAL, SILENT, SUMMARY, TORN, TRACE,
-    UNBOUNDED, ZERO,
+use super::marks::{
+    EXIT, HANGS, IGNORED, LAST, Marks, OK_TRUE, REASON, SUMMARY, TORN, TRACE, ZERO,
 };
+use super::unbounded::{ENDS, SILENT, watch};
 use super::{Plain, TRIES};
 use crate::capture::{Capture, End};
-use crate::checks::tally::Tally;
+use crate::rules::Rule;
 use crate::run::{Output, Reader, line_feeds};
 use crate::session::How;
-use crate::stream::{Line, Stream};
+use crate::stream::Stream;
 use crate::streams::small_pipe;
-use crate::trace;
+
+const UNBOUNDED: &[&Rule] = &[&SILENT, &ENDS];
+
+const SIGNAL: &[&Rule] = &[
+    &IGNORED, &HANGS, &TRACE, &ZERO, &EXIT, &OK_TRUE, &TORN, &LAST, &SUMMARY, &REASON,
+];
 
 /// From the signal to the end.
 const PROMPT: Duration = Duration::from_secs(5);
-/// How long an unbounded stream is watched.
-const WATCHED: Duration = Duration::from_secs(2);
 
 const SIGNALS: [(i32, &str, bool); 4] = [
     (libc::SIGINT, "SIGINT", false),
@@ -167,15 +170,15 @@ fn died_behind_the_end(run: &Capture, whole: Option<&Capture>) -> bool {
         && !is_interrupted(&stream)
 }
 
-fn is_late(run: &Capture) -> bool {
+pub(super) fn is_late(run: &Capture) -> bool {
     run.end == End::TimedOut || run.after_act.is_some_and(|time| time > PROMPT)
 }
 
-fn has_summary(run: &Capture) -> bool {
+pub(super) fn has_summary(run: &Capture) -> bool {
     Stream::read(&run.stdout).of("aoi:summary").next().is_some()
 }
 
-fn looks_done(run: &Capture) -> bool {
+pub(super) fn looks_done(run: &Capture) -> bool {
     let stream = Stream::read(&run.stdout);
     run.end.is_success() && stream.ok() == Some(true) && !is_interrupted(&stream)
 }
@@ -183,199 +186,6 @@ fn looks_done(run: &Capture) -> bool {
 fn is_interrupted(stream: &Stream) -> bool {
     let reason = stream.summary().and_then(|line| line.get("reason"));
     reason.and_then(Value::as_str) == Some("interrupted")
-}
-
-/// An unbounded stream, read for a while and then cancelled.
-async fn watch(plain: &Plain<'_>) -> Option<Arc<Capture>> {
-    if !plain.command.unbounded {
-        return None;
-    }
-    let judge = plain.session.judge(&plain.command.name);
-    let how = How {
-        reader: Reader::Watch {
-            time: WATCHED,
-            number: libc::SIGINT,
-        },
-        limit: Some(plain.session.options.limit + WATCHED),
-        ..plain.how.clone()
-    };
-    let name = "watched for two seconds";
-    // A signal that meets it before it was ready may end it without a word.
-    let odd = |run: &Capture| is_late(run) || !has_summary(run);
-    let mut run = plain.start_fairly(name, how.clone(), odd).await;
-    for _ in 1..TRIES {
-        if !run.acted || lines_said(&run) > 0 {
-            break;
-        }
-        run = plain.start(name, how.clone()).await;
-    }
-    if !run.acted {
-        let text = format!("it ended by itself within two seconds: {}", run.end.told());
-        judge.broken(&ENDS, text, &run);
-        judge.not_verified(&SILENT, "it did not go on for two seconds");
-        return None;
-    }
-    judge.pass(&ENDS, "it went on until it was stopped");
-    let said = lines_said(&run);
-    let wrong = (said == 0).then(|| "nothing came in two seconds, not even aoi:meta".to_owned());
-    judge.held(
-        &SILENT,
-        &format!("{said} lines in two seconds"),
-        wrong,
-        &run,
-    );
-    // A signal that came before the first line may have come before anybody was there to hear it.
-    (said > 0).then_some(run)
-}
-
-/// Lines that the signal has not brought about.
-fn lines_said(run: &Capture) -> usize {
-    let stream = Stream::read(&run.stdout);
-    let is_end = |line: &&Line| line.kind() == Some("aoi:summary");
-    stream.lines.iter().filter(|line| !is_end(line)).count()
-}
-
-/// What the runs show, rule by rule.
-#[derive(Default)]
-struct Marks {
-    ignored: Tally,
-    hangs: Tally,
-    trace: Tally,
-    zero: Tally,
-    exit: Tally,
-    ok: Tally,
-    torn: Tally,
-    last: Tally,
-    summary: Tally,
-    reason: Tally,
-}
-
-impl Marks {
-    fn all(self) -> [(Tally, &'static crate::rules::Rule); 10] {
-        [
-            (self.ignored, &IGNORED),
-            (self.hangs, &HANGS),
-            (self.trace, &TRACE),
-            (self.zero, &ZERO),
-            (self.exit, &EXIT),
-            (self.ok, &OK_TRUE),
-            (self.torn, &TORN),
-            (self.last, &LAST),
-            (self.summary, &SUMMARY),
-            (self.reason, &REASON),
-        ]
-    }
-
-    fn missed(&mut self, why: &str) {
-        for tally in [
-            &mut self.ignored,
-            &mut self.hangs,
-            &mut self.trace,
-            &mut self.zero,
-            &mut self.exit,
-            &mut self.ok,
-            &mut self.torn,
-            &mut self.last,
-            &mut self.summary,
-            &mut self.reason,
-        ] {
-            tally.doubt(why);
-        }
-    }
-
-    fn look(&mut self, run: &Arc<Capture>, number: i32) {
-        let at = |what: &str| format!("`{}`: {what}", run.probe);
-        let found = trace::find(&run.stderr);
-        let wrong = found.map(|trace| {
-            at(&format!(
-                "a stack trace ({}): {:?}",
-                trace.language, trace.line
-            ))
-        });
-        self.trace.see(run, wrong, "no stack trace");
-        let late = is_late(run);
-        let ms = run.after_act.unwrap_or_default().as_millis();
-        let wrong = late.then(|| at(&format!("it was still there {ms} ms after the signal")));
-        self.hangs.see(run, wrong, "it ends soon after the signal");
-        if run.end == End::TimedOut {
-            return;
-        }
-        let ignored = looks_done(run);
-        let wrong = ignored.then(|| at("it went on to its end as if nothing had come"));
-        self.ignored.see(run, wrong, "the signal stops it");
-        if ignored {
-            return;
-        }
-        let stream = Stream::read(&run.stdout);
-        self.look_at_end(run, number, &stream);
-        self.look_at_lines(run, &stream);
-    }
-
-    fn look_at_end(&mut self, run: &Arc<Capture>, number: i32, stream: &Stream) {
-        let at = |what: &str| format!("`{}`: {what}", run.probe);
-        let wrong = run.end.is_success().then(|| at("it exits 0"));
-        self.zero.see(run, wrong, &run.end.told());
-        if !run.end.is_success() {
-            let usual = matches!(run.end, End::Code(130 | 143)) || run.end == End::Signal(number);
-            let wrong = (!usual).then(|| at(&run.end.told()));
-            self.exit.see(run, wrong, &run.end.told());
-        }
-        let mut summaries = stream.of("aoi:summary");
-        let says_ok = summaries.any(|line| line.get("ok") == Some(&Value::Bool(true)));
-        let wrong = says_ok.then(|| at("its summary says ok: true"));
-        self.ok.see(run, wrong, "it does not say ok: true");
-        let count = stream.of("aoi:summary").count();
-        let wrong = (count == 0).then(|| at(&format!("no summary, {}", run.end.told())));
-        self.summary.see(run, wrong, "a summary comes");
-        if count == 0 {
-            return;
-        }
-        let wrong = match (count, stream.summary()) {
-            (1, Some(_)) => None,
-            (1, None) => Some(at("something follows the summary")),
-            (more, _) => Some(at(&format!("there are {more} summaries"))),
-        };
-        self.last.see(run, wrong, "one summary, and it is last");
-        let reason = stream
-            .of("aoi:summary")
-            .last()
-            .and_then(|line| line.get("reason"));
-        let wrong = (reason.and_then(Value::as_str) != Some("interrupted")).then(|| match reason {
-            Some(other) => at(&format!("the summary's reason is {other}")),
-            None => at("the summary has no reason"),
-        });
-        self.reason.see(run, wrong, "the reason is \"interrupted\"");
-    }
-
-    fn look_at_lines(&mut self, run: &Arc<Capture>, stream: &Stream) {
-        let is_odd = |line: &&Line| line.json.is_none() && !line.bytes.is_empty();
-        let last = stream.lines.len();
-        // A process that was killed cannot finish its last line.
-        let killed = matches!(run.end, End::Signal(_));
-        let odd = stream
-            .lines
-            .iter()
-            .filter(|line| !(killed && line.number == last))
-            .find(|line| is_odd(line) || !line.complete);
-        let wrong = odd.map(|line| {
-            let after = if line.number == last {
-                ""
-            } else {
-                ", and more follows"
-            };
-            format!("`{}`: line {} is cut{after}", run.probe, line.number)
-        });
-        self.torn.see(run, wrong, "every line is whole");
-    }
-
-    fn settle(self, plain: &Plain) {
-        let judge = plain.session.judge(&plain.command.name);
-        for (tally, rule) in self.all() {
-            tally.settle(judge, rule, |judge, rule| {
-                judge.not_applicable(rule, "no interrupted run of it bears on this");
-            });
-        }
-    }
 }
 
 #[cfg(test)]

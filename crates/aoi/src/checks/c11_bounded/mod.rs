@@ -1,27 +1,29 @@
 //! Check 11: a limit holds, the summary says what was left out, and cursors lead through
 //! everything once.
 
-mod rules;
+mod cursors;
 mod streaming;
 
 use std::sync::Arc;
 
 use futures::future::join_all;
-use rules::{
-    AT_MOST, BAD_CURSOR, BAD_CURSOR_CATEGORY, CURSOR_END, DEFAULT_BOUND, NEXT_CURSOR, ODD_LIMIT,
-    STREAMS, TRUNCATED, TRUNCATED_FALSELY, TRUNCATED_TYPE, WALK,
-};
 use serde_json::Value;
-use streaming::streams;
 
-use crate::capture::{Capture, End};
-use crate::observe::{self, declares, is_mutating, refused, within};
+use crate::capture::Capture;
+use crate::model::Check;
+use crate::observe;
+use crate::observe::{declares, is_mutating, within};
 use crate::probe::{Command, Limit};
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::run::World;
 use crate::session::{How, Session, with_options};
 use crate::sheet::Sheet;
-use crate::stream::{self, Line, Stream};
+use crate::stream::Stream;
+use cursors::{
+    AT_MOST, BAD_CURSOR, BAD_CURSOR_CATEGORY, CURSOR_END, CURSORS, NEXT_CURSOR, TRUNCATED,
+    TRUNCATED_FALSELY, TRUNCATED_TYPE, WALK,
+};
+use streaming::{STREAMS, streams};
 
 pub const RULES: &[&Rule] = &[
     &AT_MOST,
@@ -37,6 +39,7 @@ pub const RULES: &[&Rule] = &[
     &STREAMS,
     &DEFAULT_BOUND,
 ];
+
 /// What depends on what there is to be had.
 const DATA: [&Rule; 8] = [
     &AT_MOST,
@@ -47,13 +50,6 @@ const DATA: [&Rule; 8] = [
     &CURSOR_END,
     &WALK,
     &ODD_LIMIT,
-];
-const CURSORS: [&Rule; 5] = [
-    &NEXT_CURSOR,
-    &CURSOR_END,
-    &WALK,
-    &BAD_CURSOR,
-    &BAD_CURSOR_CATEGORY,
 ];
 
 pub async fn check(session: &Session) {
@@ -156,6 +152,30 @@ impl Page {
     }
 }
 
+static ODD_LIMIT: Rule = Rule {
+    id: "AOI-11.odd-limit",
+    check: Check::Number(11),
+    level: Level::Must,
+    section: "§15",
+    demands: "A limit of 0, -1 or no number never means everything",
+    why: "A mistake in a number must not open the flood gates.",
+    hint: "Refuse limits below 1 with category usage.",
+    topic: Topic::Bounds,
+    register: &["AOI-16.1-06", "AOI-15-02"],
+};
+
+static DEFAULT_BOUND: Rule = Rule {
+    id: "AOI-adv.default-bound",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§15",
+    demands: "Without a limit there is a bound, too",
+    why: "The first call is often one without a limit.",
+    hint: "Bound by default, and say truncated.",
+    topic: Topic::Bounds,
+    register: &["AOI-15-01", "AOI-16.3-01"],
+};
+
 impl<'p> Pages<'p> {
     fn new(
         session: &'p Session,
@@ -196,231 +216,6 @@ impl<'p> Pages<'p> {
         let count = count.to_string();
         self.page(&format!("limit {count}"), &[&self.limit.flag, &count])
             .await
-    }
-
-    /// The ids of the results; where no event has one, each event is one.
-    fn ids(&self, stream: &Stream) -> Vec<String> {
-        let of = |line: &Line| stream::id(line.json.as_ref()?, &self.limit.id);
-        let named: Vec<String> = stream.domain().filter_map(of).collect();
-        match named.is_empty() {
-            false => named,
-            true => {
-                let texts = stream.domain().map(|line| &line.bytes);
-                texts
-                    .map(|text| String::from_utf8_lossy(text).into_owned())
-                    .collect()
-            }
-        }
-    }
-
-    /// Everything, by a limit that is more than enough; a tool may have a largest one.
-    async fn all(&mut self) -> Result<Full, String> {
-        let mut last = String::new();
-        for count in [self.limit.total.saturating_mul(10), self.limit.total] {
-            let page = self.limited(count).await;
-            // The author knows how many there are, whatever the summary says.
-            let is_whole = !page.is_truncated() || page.ids.len() as u64 == self.limit.total;
-            if page.run.end.is_success() && is_whole {
-                return Ok(Full { ids: page.ids });
-            }
-            last = format!(
-                "a limit of {count} does not give everything: {}",
-                page.run.end.told()
-            );
-        }
-        Err(last)
-    }
-
-    async fn judge(&mut self, full: Result<Full, String>, sheet: &mut Sheet<'_>) {
-        self.bad_cursor(sheet).await;
-        let full = match full {
-            Ok(full) => full,
-            Err(why) => {
-                self.short(sheet).await;
-                return sheet.doubt(&self.data(), &why);
-            }
-        };
-        let total = full.ids.len() as u64;
-        if total < 2 {
-            let why = format!("there are {total} results: nothing can be left out");
-            return sheet.doubt(&self.data(), &why);
-        }
-        let page = self.limit.page.min(total - 1).max(1);
-        let mut counts = vec![1, page, total, total + 1];
-        counts.dedup();
-        if self.limit.unit != "events" {
-            // Total is in another unit than results are counted in.
-            counts = vec![1, self.limit.page, self.limit.total, self.limit.total + 1];
-        }
-        let some = join_all(counts.iter().map(|count| self.limited(*count))).await;
-        for (count, page) in counts.iter().zip(&some) {
-            self.one_page(*count, page, &full, sheet);
-        }
-        self.odd(&full, sheet).await;
-        self.unlimited(&full, sheet).await;
-        if self.cursor.is_some() {
-            self.walk(page, &full, sheet).await;
-        }
-        let later = self.all().await;
-        let is_same = later.as_ref().is_ok_and(|later| later.ids == full.ids);
-        if !is_same {
-            let why = "the results changed while they were looked at";
-            sheet.withdraw(&self.data(), why);
-        }
-    }
-
-    /// The rules that all of this is about.
-    fn data(&self) -> Vec<&'static Rule> {
-        let has_cursor = self.cursor.is_some();
-        let of_cursor = |rule: &&Rule| has_cursor || !CURSORS.contains(rule);
-        DATA.into_iter().filter(of_cursor).collect()
-    }
-
-    /// Where nobody knows how much there is, a page can still be too long.
-    async fn short(&self, sheet: &mut Sheet<'_>) {
-        let flag = &self.limit.flag;
-        for count in [1, self.limit.page] {
-            let page = self.limited(count).await;
-            let hits = page.ids.len();
-            let is_counted = self.limit.unit == "events" && page.run.end.is_success();
-            if is_counted && hits as u64 > count {
-                let message = format!("`{flag} {count}` gives {hits} results");
-                return sheet.broken(&AT_MOST, message, &page.run);
-            }
-        }
-    }
-
-    fn one_page(&self, count: u64, page: &Page, full: &Full, sheet: &mut Sheet<'_>) {
-        let run = &page.run;
-        let flag = &self.limit.flag;
-        if !run.end.is_success() {
-            let why = format!("`{flag} {count}` fails: {}", run.end.told());
-            return sheet.doubt(&[&AT_MOST, &TRUNCATED, &TRUNCATED_FALSELY], &why);
-        }
-        let hits = page.ids.len();
-        let total = full.ids.len();
-        match self.limit.unit.as_str() {
-            "events" => {
-                let wrong =
-                    (hits as u64 > count).then(|| format!("`{flag} {count}` gives {hits} results"));
-                sheet.held(&AT_MOST, "no page is longer than its limit", wrong, run);
-            }
-            unit => sheet.not_applicable(&AT_MOST, format!("the limit counts {unit}")),
-        }
-        let said = page.summary("truncated");
-        if let Some(said) = said {
-            let wrong = (!said.is_boolean()).then(|| format!("truncated is {said}, no boolean"));
-            sheet.held(&TRUNCATED_TYPE, "truncated is a boolean", wrong, run);
-        }
-        if hits < total {
-            let wrong = (said != Some(&Value::Bool(true))).then(|| {
-                let said = said.map_or_else(|| "missing".to_owned(), Value::to_string);
-                format!("`{flag} {count}` gives {hits} of {total} results, but truncated is {said}")
-            });
-            sheet.held(&TRUNCATED, "what is left out is told", wrong, run);
-            if self.cursor.is_some() {
-                let wrong = page
-                    .next()
-                    .is_none()
-                    .then(|| format!("{hits} of {total} results, but there is no next_cursor"));
-                sheet.held(&NEXT_CURSOR, "where it goes on is told", wrong, run);
-            }
-        } else {
-            let wrong = page.is_truncated().then(|| {
-                format!("`{flag} {count}` gives all {total} results, but truncated is true")
-            });
-            sheet.held(
-                &TRUNCATED_FALSELY,
-                "where all came, nothing else is said",
-                wrong,
-                run,
-            );
-            if self.cursor.is_some() {
-                let wrong = page.next().filter(|_| !page.is_truncated()).map(|_| {
-                    format!("`{flag} {count}` gives all {total} results, and a next_cursor")
-                });
-                sheet.held(&CURSOR_END, "at the end there is no cursor", wrong, run);
-            }
-        }
-    }
-
-    /// Follows the cursors from the first page to the last.
-    async fn walk(&self, size: u64, full: &Full, sheet: &mut Sheet<'_>) {
-        let Some(flag) = &self.cursor else {
-            return;
-        };
-        let count = size.to_string();
-        let most = 2 * (full.ids.len() as u64).div_ceil(size.max(1)) + 2;
-        let mut seen: Vec<String> = Vec::new();
-        let mut page = self.limited(size).await;
-        let mut cursor = None;
-        for number in 1..=most {
-            if !page.run.end.is_success() {
-                let message = format!("page {number} fails: {}", page.run.end.told());
-                return sheet.broken(&WALK, message, &page.run);
-            }
-            seen.extend(page.ids.iter().cloned());
-            let next = page.next();
-            match &next {
-                None => break,
-                Some(_) if next == cursor => {
-                    let message = format!("page {number} gives the cursor that led to it");
-                    return sheet.broken(&WALK, message, &page.run);
-                }
-                // The end was told: a cursor beside it is another rule's.
-                Some(_) if !page.is_truncated() && seen.len() >= full.ids.len() => break,
-                Some(_) => {}
-            }
-            cursor = next;
-            let token = cursor.clone().unwrap_or_default();
-            let what = format!("page {}", number + 1);
-            page = self
-                .page(&what, &[&self.limit.flag, &count, flag, &token])
-                .await;
-        }
-        if cursor.is_none() && (seen.len() as u64) < full.ids.len() as u64 {
-            return sheet.not_verified(&WALK, "there was no cursor to follow");
-        }
-        let wrong = compare(&seen, &full.ids);
-        sheet.held(
-            &WALK,
-            "page by page everything comes once, in order",
-            wrong,
-            &page.run,
-        );
-    }
-
-    async fn bad_cursor(&self, sheet: &mut Sheet<'_>) {
-        let Some(flag) = &self.cursor else {
-            return;
-        };
-        let token = format!("aoi-lint-no-cursor-{}", self.session.uniq());
-        let page = self.page("a cursor that is none", &[flag, &token]).await;
-        let wrong = match page.run.end {
-            End::Code(0) => Some("a cursor that the tool never gave is accepted: it exits 0"),
-            End::TimedOut => Some("with a cursor that the tool never gave it does not end"),
-            End::Signal(_) => Some("a cursor that the tool never gave ends it with a signal"),
-            End::Code(_) if !refused(&page.run) => Some("it fails, but its summary says ok"),
-            End::Code(_) => None,
-        };
-        let wrong = wrong.map(str::to_owned);
-        sheet.held(&BAD_CURSOR, "it is refused", wrong, &page.run);
-        let mut errors = page.stream.errors();
-        let category = errors
-            .next()
-            .and_then(|line| line.get("category")?.as_str());
-        match category {
-            None => {
-                sheet.not_applicable(&BAD_CURSOR_CATEGORY, "there is no aoi:error to look into")
-            }
-            Some("validation" | "usage") => {
-                sheet.pass(&BAD_CURSOR_CATEGORY, "the category is one for input");
-            }
-            Some(other) => {
-                let message = format!("the category is `{other}`, not `validation` or `usage`");
-                sheet.broken(&BAD_CURSOR_CATEGORY, message, &page.run);
-            }
-        }
     }
 
     async fn odd(&self, full: &Full, sheet: &mut Sheet<'_>) {
@@ -464,53 +259,6 @@ impl<'p> Pages<'p> {
                            probe file what it is (`limit.default`)";
                 sheet.not_verified(&DEFAULT_BOUND, why);
             }
-        }
-    }
-}
-
-/// How what came page by page differs from everything at once.
-fn compare(seen: &[String], full: &[String]) -> Option<String> {
-    if seen == full {
-        return None;
-    }
-    let has_twice = |list: &[String]| {
-        let mut sorted: Vec<&String> = list.iter().collect();
-        sorted.sort();
-        sorted
-            .windows(2)
-            .find(|two| two[0] == two[1])
-            .map(|two| two[0].clone())
-    };
-    let missing: Vec<&String> = full.iter().filter(|id| !seen.contains(id)).collect();
-    Some(match (missing.first(), has_twice(seen)) {
-        (Some(id), _) => format!(
-            "page by page {} are missing, the first is `{id}`",
-            missing.len()
-        ),
-        (None, Some(id)) => format!("page by page `{id}` comes twice"),
-        (None, None) if seen.len() > full.len() => {
-            "page by page more comes than at once".to_owned()
-        }
-        (None, None) => "page by page the order is another one".to_owned(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::compare;
-
-    #[test]
-    fn what_pages_lose_repeat_or_turn_around_is_named() {
-        let ids = |text: &str| -> Vec<String> { text.chars().map(String::from).collect() };
-        assert_eq!(compare(&ids("abcd"), &ids("abcd")), None);
-        for (seen, word) in [
-            ("abd", "missing"),
-            ("abbcd", "twice"),
-            ("abdc", "order"),
-            ("abcdx", "more"),
-        ] {
-            let told = compare(&ids(seen), &ids("abcd")).unwrap_or_default();
-            assert!(told.contains(word), "{seen}: {told}");
         }
     }
 }

@@ -2,15 +2,28 @@
 
 use std::time::Duration;
 
-use super::rules::STREAMS;
 use crate::checks::plain;
+use crate::model::Check;
 use crate::probe::Command;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::{How, Session};
 use crate::sheet::Sheet;
 use crate::stream::{Line, Stream};
 
 /// What takes no longer needs no stream.
 const AT_ONCE: Duration = Duration::from_millis(500);
+
+pub(super) static STREAMS: Rule = Rule {
+    id: "AOI-11.streams",
+    check: Check::Number(11),
+    level: Level::Must,
+    section: "§8.3",
+    demands: "Results come one by one while the command works, not all at its end",
+    why: "A caller that waits for the first result waits for all of them.",
+    hint: "Write and flush each event when it is known.",
+    topic: Topic::Bounds,
+    register: &["AOI-0-05", "AOI-21-01"],
+};
 
 /// Results come while the command still works, seen on a slow run.
 pub async fn streams(session: &Session, command: &Command, sheet: &mut Sheet<'_>) {

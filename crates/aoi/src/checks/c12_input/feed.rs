@@ -6,14 +6,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::Value;
 
+use super::GOOD;
 use crate::capture::Capture;
 use crate::observe::{Blocked, Call, Effect, call, is_mutating, within};
 use crate::probe::Command;
 use crate::run::Input;
 use crate::session::{How, Session};
 use crate::stream::Stream;
-
-use super::rules::GOOD;
 
 /// Some lines, and which of them are bad.
 #[derive(Clone, Debug)]

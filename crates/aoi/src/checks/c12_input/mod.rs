@@ -2,27 +2,25 @@
 
 mod feed;
 mod modes;
-mod rules;
 mod verdicts;
 
 use std::time::Duration;
 
-use feed::{Case, Feed, Out};
 use futures::future::join_all;
-use modes::Modes;
-use rules::{
-    AFTER, BEFORE, BOM, BUSY, CATEGORY, CRLF, DECLARED_MODE, DEFAULT, ENDS, ERROR, FAIL_FAST,
-    GOES_ON, GOOD, LAST_LINE, LINE, LINE_TOLD, LONG, MODE, MODE_MANIFEST, ONE_EACH, PARTIAL,
-    SILENT, TOLERANT_OK, UNKNOWN_FIELD, UNKNOWN_TYPE, UPSTREAM,
-};
 use serde_json::{Value, json};
-use verdicts::{ends, one_form, silence};
 
+use crate::model::Check;
 use crate::observe::{Blocked, is_mutating};
 use crate::probe::{Command, Input, Mode};
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::session::Session;
 use crate::sheet::Sheet;
+use feed::{Case, Feed, Out};
+use modes::{DEFAULT, MODE, MODE_MANIFEST, Modes};
+use verdicts::{
+    AFTER, BEFORE, BOM, BUSY, CATEGORY, DECLARED_MODE, ENDS, ERROR, FAIL_FAST, GOES_ON, LINE,
+    LINE_TOLD, ONE_EACH, PARTIAL, SILENT, TOLERANT_OK, ends, one_form, silence,
+};
 
 pub const RULES: &[&Rule] = &[
     &MODE,
@@ -52,11 +50,16 @@ pub const RULES: &[&Rule] = &[
     &UNKNOWN_FIELD,
     &BUSY,
 ];
+
 const OF_FAIL_FAST: [&Rule; 3] = [&FAIL_FAST, &AFTER, &BEFORE];
+
 const OF_TOLERANT: [&Rule; 4] = [&ONE_EACH, &GOES_ON, &PARTIAL, &TOLERANT_OK];
+
 const OF_ERRORS: [&Rule; 5] = [&ERROR, &CATEGORY, &LINE, &LINE_TOLD, &SILENT];
+
 /// So long the input stays silent.
 const SILENCE: Duration = Duration::from_millis(1200);
+
 /// JSON that breaks off.
 const CUT: &str = "{\"aoi_lint\":";
 
@@ -98,6 +101,96 @@ struct Lines<'c> {
     input: &'c Input,
     modes: Modes,
 }
+
+static GOOD: Rule = Rule {
+    id: "AOI-12.good",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.1",
+    demands: "Good lines are taken: exit 0, ok true, no aoi:error",
+    why: "What a tool does with bad lines means something only where good ones work.",
+    hint: "Take one JSON object per line from standard input.",
+    topic: Topic::Input,
+    register: &[
+        "AOI-0-02",
+        "AOI-0-03",
+        "AOI-12.1-01",
+        "AOI-13-01",
+        "AOI-13-05",
+    ],
+};
+
+static LAST_LINE: Rule = Rule {
+    id: "AOI-12.last-line",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.1",
+    demands: "A last line without a line feed is a line",
+    why: "Many programs write none at the end.",
+    hint: "Take what is left at the end of the input for a line.",
+    topic: Topic::Input,
+    register: &["AOI-12.1-01"],
+};
+
+static CRLF: Rule = Rule {
+    id: "AOI-12.crlf",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§12.1",
+    demands: "Lines that end in CR LF are taken",
+    why: "A carriage return is white space to JSON.",
+    hint: "Parse the line as it is; do not look for a bare line feed only.",
+    topic: Topic::Input,
+    register: &["AOI-12.1-01"],
+};
+
+static LONG: Rule = Rule {
+    id: "AOI-12.long-line",
+    check: Check::Number(12),
+    level: Level::Open,
+    section: "§12.1",
+    demands: "A line of a mebibyte is taken",
+    why: "Texts of documents are long.",
+    hint: "Let lines grow, up to a bound that is documented.",
+    topic: Topic::Input,
+    register: &["AOI-12.1-01"],
+};
+
+static UPSTREAM: Rule = Rule {
+    id: "AOI-12.upstream",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§13",
+    demands: "aoi:meta and aoi:summary of an upstream are read, and are no data",
+    why: "Tools are joined by pipes: the first line is another tool's aoi:meta.",
+    hint: "Tell events of the framework by their aoi: and do not treat them as items.",
+    topic: Topic::Input,
+    register: &["AOI-13-02", "AOI-13-01"],
+};
+
+static UNKNOWN_TYPE: Rule = Rule {
+    id: "AOI-12.unknown-type",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§13",
+    demands: "Events of unknown types are ignored",
+    why: "An upstream may learn new events at any time.",
+    hint: "Pass over events whose type is not yours, unless told to fail.",
+    topic: Topic::Input,
+    register: &["AOI-13-03"],
+};
+
+static UNKNOWN_FIELD: Rule = Rule {
+    id: "AOI-12.unknown-field",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§10.3",
+    demands: "A field that the input does not have is refused",
+    why: "It is a typing mistake, or something that the caller made up.",
+    hint: "Let the input schema forbid additional properties, and check it.",
+    topic: Topic::Input,
+    register: &["AOI-10.3-02"],
+};
 
 impl Lines<'_> {
     async fn all(&self, sheet: &mut Sheet<'_>) {

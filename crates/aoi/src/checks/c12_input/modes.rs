@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::rules::{DEFAULT, MODE, MODE_MANIFEST};
+use crate::model::Check;
 use crate::observe::{is_mutating, manifest_run};
 use crate::probe::{Command, Input, Mode};
+use crate::rules::{Level, Rule, Topic};
 use crate::session::{How, Session};
 use crate::sheet::Sheet;
 
@@ -16,6 +17,30 @@ pub struct Modes {
     pub declared: Option<Mode>,
     none: Vec<String>,
 }
+
+pub(super) static MODE: Rule = Rule {
+    id: "AOI-12.mode",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "It is documented whether malformed lines stop the command or are passed over",
+    why: "A caller must know whether half of its lines may have been taken.",
+    hint: "Say it in capabilities (input.malformed: fail_fast, tolerant or configurable) and in --help.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-01", "AOI-12.2-04", "AOI-18.2-12"],
+};
+
+pub(super) static DEFAULT: Rule = Rule {
+    id: "AOI-12.default-mode",
+    check: Check::Number(12),
+    level: Level::Open,
+    section: "§12.2",
+    demands: "Where both modes can be had, fail-fast is the default",
+    why: "Going on after errors is what a caller asks for, not what happens to it.",
+    hint: "Go on only with --continue-on-error.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-05", "AOI-12.2-06"],
+};
 
 impl Modes {
     pub fn of(session: &Session, command: &Command, input: &Input) -> Modes {
@@ -106,6 +131,18 @@ impl Modes {
         }
     }
 }
+
+pub(super) static MODE_MANIFEST: Rule = Rule {
+    id: "AOI-12.mode-manifest",
+    check: Check::Number(12),
+    level: Level::Open,
+    section: "§16.2",
+    demands: "capabilities say which input mode a command has, malformed lines included",
+    why: "A program does not read --help.",
+    hint: "Add `input` with malformed and default to the command's entry of capabilities.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-01", "AOI-12.2-04"],
+};
 
 impl Modes {
     fn manifest(&self, session: &Session, command: &Command, sheet: &mut Sheet<'_>) {

@@ -6,17 +6,170 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::feed::{Case, Out};
-use super::rules::{
-    AFTER, BEFORE, BOM, BUSY, CATEGORY, DECLARED_MODE, ENDS, ERROR, FAIL_FAST, GOES_ON, LINE,
-    LINE_TOLD, ONE_EACH, PARTIAL, SILENT, TOLERANT_OK,
-};
 use super::{Lines, OF_ERRORS, OF_FAIL_FAST, OF_TOLERANT, Runs, SILENCE};
 use crate::capture::{Capture, End};
+use crate::model::Check;
 use crate::observe::{Blocked, Effect, is_mutating, unseen};
 use crate::probe::Mode;
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::sheet::Sheet;
 use crate::stream::Line;
+
+pub(super) static DECLARED_MODE: Rule = Rule {
+    id: "AOI-12.declared-mode",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "Without words for a mode the command is in the mode that capabilities declare",
+    why: "A caller that reads the manifest relies on it.",
+    hint: "Declare the default that the code has.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-01", "AOI-18.2-12"],
+};
+
+pub(super) static FAIL_FAST: Rule = Rule {
+    id: "AOI-12.fail-fast",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "In fail-fast mode one malformed line makes the command fail",
+    why: "Who asked for all or nothing must not get something.",
+    hint: "Exit 65 with a summary of ok false at the first line that is wrong.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-02", "AOI-18.2-12"],
+};
+
+pub(super) static ERROR: Rule = Rule {
+    id: "AOI-12.error",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "A malformed line leads to an aoi:error",
+    why: "Without it nobody knows what to mend.",
+    hint: "Emit aoi:error with category validation and line_number.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-02", "AOI-19-04"],
+};
+
+pub(super) static CATEGORY: Rule = Rule {
+    id: "AOI-12.category",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§9.1",
+    demands: "The aoi:error for a malformed line is of category validation",
+    why: "Portable callers branch on the category.",
+    hint: "Use validation for input that is wrong, usage for the command line.",
+    topic: Topic::Input,
+    register: &["AOI-9.1-02", "AOI-19-04"],
+};
+
+pub(super) static LINE: Rule = Rule {
+    id: "AOI-12.line-number",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§19.4",
+    demands: "line_number is the line of the input, counted from 1",
+    why: "A wrong number sends the caller to the wrong line.",
+    hint: "Count lines as they are read, blank ones and framework events too, from 1.",
+    topic: Topic::Input,
+    register: &["AOI-19-04"],
+};
+
+pub(super) static LINE_TOLD: Rule = Rule {
+    id: "AOI-12.line-number-told",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§19.4",
+    demands: "The aoi:error for a malformed line has a line_number",
+    why: "In ten thousand lines nobody finds the one.",
+    hint: "Put line_number into the error.",
+    topic: Topic::Input,
+    register: &["AOI-19-04"],
+};
+
+pub(super) static AFTER: Rule = Rule {
+    id: "AOI-12.after-bad-line",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "In fail-fast mode nothing after the malformed line is done",
+    why: "The command says that it stopped there.",
+    hint: "Stop reading at the first malformed line.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-02", "AOI-18.2-12"],
+};
+
+pub(super) static BEFORE: Rule = Rule {
+    id: "AOI-12.before-bad-line",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§12.2",
+    demands: "A mutating command in fail-fast mode fails before it changes anything",
+    why: "Otherwise the caller has to find out how far it came.",
+    hint: "Read and check all lines first, then begin.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-05"],
+};
+
+pub(super) static ONE_EACH: Rule = Rule {
+    id: "AOI-12.one-error-each",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "In tolerant mode there is exactly one aoi:error for each malformed line",
+    why: "The caller mends and sends again exactly what was refused.",
+    hint: "Emit one aoi:error per line that is passed over.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-03", "AOI-18.2-12"],
+};
+
+pub(super) static GOES_ON: Rule = Rule {
+    id: "AOI-12.goes-on",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "In tolerant mode every good line is taken, whatever stands around it",
+    why: "That is what the mode is for.",
+    hint: "Go on with the next line after an error.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-03", "AOI-18.2-12"],
+};
+
+pub(super) static PARTIAL: Rule = Rule {
+    id: "AOI-12.partial",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§19.4",
+    demands: "A tolerant run with malformed lines says partial true in its summary",
+    why: "The summary alone must tell that not everything was taken.",
+    hint: "Set partial to true where a line was passed over.",
+    topic: Topic::Input,
+    register: &["AOI-4.1-04", "AOI-19-05"],
+};
+
+pub(super) static TOLERANT_OK: Rule = Rule {
+    id: "AOI-12.tolerant-ok",
+    check: Check::Number(12),
+    level: Level::Open,
+    section: "§19.4",
+    demands: "A tolerant run with malformed lines says ok false in its summary",
+    why: "The example of the text says so; §4.1 lets a partial result be a success.",
+    hint: "Set ok to false where a line was passed over.",
+    topic: Topic::Input,
+    register: &["AOI-4.1-04", "AOI-19-05"],
+};
+
+pub(super) static SILENT: Rule = Rule {
+    id: "AOI-12.silent-skip",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "No malformed line is passed over in silence",
+    why: "What is lost without a word is lost for good.",
+    hint: "Count a line that cannot be used as an error, in either mode.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-02", "AOI-12.2-03", "AOI-18.2-12"],
+};
 
 impl Lines<'_> {
     pub fn judge_fail_fast(&self, runs: Option<Runs>, sheet: &mut Sheet<'_>) {
@@ -231,6 +384,18 @@ impl Lines<'_> {
     }
 }
 
+pub(super) static BOM: Rule = Rule {
+    id: "AOI-12.bom",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.1",
+    demands: "A byte order mark loses no line: the line is taken or refused",
+    why: "The first line of such a file is easily lost.",
+    hint: "Drop the mark at the start of the input, or refuse line 1.",
+    topic: Topic::Input,
+    register: &["AOI-12.1-01"],
+};
+
 /// Good lines in another form: taken as they are, or where that may be, refused in words.
 pub fn one_form(rule: &'static Rule, out: &Out, good: &Out, sheet: &mut Sheet<'_>) {
     ends(out, sheet);
@@ -246,6 +411,18 @@ pub fn one_form(rule: &'static Rule, out: &Out, good: &Out, sheet: &mut Sheet<'_
     sheet.held(rule, "no good line is lost", wrong, &out.run);
 }
 
+pub(super) static ENDS: Rule = Rule {
+    id: "AOI-12.ends",
+    check: Check::Number(12),
+    level: Level::Must,
+    section: "§12.2",
+    demands: "Whatever stands on standard input, the command ends by itself",
+    why: "A crash or an endless wait is no answer to a line that is wrong.",
+    hint: "Treat every byte of the input as possible, the end of it too.",
+    topic: Topic::Input,
+    register: &["AOI-12.2-02"],
+};
+
 /// No signal, no endless wait.
 pub fn ends(out: &Out, sheet: &mut Sheet<'_>) {
     let wrong = match out.run.end {
@@ -254,6 +431,18 @@ pub fn ends(out: &Out, sheet: &mut Sheet<'_>) {
     };
     sheet.held(&ENDS, "it always ends by itself", wrong, &out.run);
 }
+
+pub(super) static BUSY: Rule = Rule {
+    id: "AOI-12.busy-wait",
+    check: Check::Number(12),
+    level: Level::Should,
+    section: "§13",
+    demands: "A command that waits for its input uses no processor time",
+    why: "In a pipeline it waits as long as its upstream works.",
+    hint: "Block on reading; do not poll.",
+    topic: Topic::Input,
+    register: &["AOI-13-01"],
+};
 
 /// An input that says nothing is waited for, but not with all might.
 pub fn silence(run: Result<Arc<Capture>, Blocked>, sheet: &mut Sheet<'_>) {

@@ -1,7 +1,7 @@
 //! Check 13: the schema version is said in meta, and is what was asked for.
 
+mod offers;
 mod reported;
-mod rules;
 
 use std::sync::Arc;
 
@@ -9,100 +9,39 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use crate::capture::Capture;
-use crate::model::TOOL;
+use crate::model::{Check, TOOL};
 use crate::probe::{Command, Probe};
-use crate::rules::Rule;
+use crate::rules::{Level, Rule, Topic};
 use crate::schema::{EventSchema, Fit};
 use crate::session::{Declared, How, Session, with_options};
 use crate::stream::Stream;
+use offers::{agrees, major, offers};
+pub use offers::{document, flag, versions};
+use reported::{CONFLATED, DEFAULT, FORM, INCOMPLETE, MISSING, TYPE, UNDECLARED};
 pub use reported::{check as reported, is_legacy};
-use rules::*;
 
-pub const RULES: &[&Rule] = rules::ALL;
+pub const RULES: &[&Rule] = &[
+    &MISSING,
+    &TYPE,
+    &FORM,
+    &UNDECLARED,
+    &DEFAULT,
+    &CONFLATED,
+    &INCOMPLETE,
+    &HONOURED,
+    &EVENTS,
+    &IDENTICAL,
+    &NAME,
+    &UNSUPPORTED_SERVED,
+    &UNSUPPORTED_EXIT,
+    &UNSUPPORTED_MUTE,
+    &UNSUPPORTED_LATE,
+];
 
-const CONVENTION: &str = "--schema-version";
-/// More versions than this are not asked for.
-const MOST: usize = 8;
+const ONE_PLACE: &str =
+    "Take the version in meta, in `capabilities` and in `schema` from one place.";
 
-/// The option by which a version is asked for.
-pub fn flag(probe: &Probe) -> String {
-    probe.schema.flag.clone().unwrap_or(CONVENTION.to_owned())
-}
-
-/// Name, versions and default of each schema that the manifest declares.
-struct Offer {
-    name: Option<String>,
-    versions: Vec<String>,
-    default: Option<String>,
-}
-
-fn offers(manifest: Option<&Value>) -> Vec<Offer> {
-    let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
-    let schemas = manifest.and_then(|m| m.get("schemas")?.as_array());
-    let schemas = schemas.into_iter().flatten().map(|schema| {
-        let versions = schema.get("versions").and_then(Value::as_array);
-        let versions = versions.into_iter().flatten().filter_map(Value::as_str);
-        Offer {
-            name: text(schema, "name"),
-            versions: versions.map(str::to_owned).collect(),
-            default: text(schema, "default"),
-        }
-    });
-    schemas.collect()
-}
-
-/// The number before the first dot.
-fn major(version: &str) -> Option<u64> {
-    version.split('.').next()?.parse().ok()
-}
-
-/// Whether one names the other, in full or by its beginning.
-fn agrees(asked: &str, said: &str) -> bool {
-    let begins = |long: &str, short: &str| {
-        long.strip_prefix(short)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    begins(said, asked)
-}
-
-/// Every version that can be asked for, as the probe file and the manifest write it. None
-/// where there is one version and nobody speaks of an option.
-pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
-    let declared: Vec<String> = offers(manifest)
-        .into_iter()
-        .flat_map(|offer| offer.versions)
-        .collect();
-    let known = probe.schema.flag.is_some() || probe.schema.accept_flag.is_some();
-    if declared.len() < 2 && probe.schema.ok.is_empty() && !known {
-        return Vec::new();
-    }
-    let is_offered =
-        |asked: &&String| declared.is_empty() || declared.iter().any(|full| agrees(asked, full));
-    let mut all: Vec<String> = probe.schema.ok.iter().filter(is_offered).cloned().collect();
-    for full in &declared {
-        let short = major(full).map(|number| number.to_string());
-        for form in short.into_iter().chain([full.clone()]) {
-            if !all.contains(&form) {
-                all.push(form);
-            }
-        }
-    }
-    all.truncate(MOST);
-    all
-}
-
-/// The schema of a version: asked for by its name, or the usual one where that is it.
-pub fn document<'d>(declared: &'d Declared, version: &str) -> Option<&'d Value> {
-    let usual = || {
-        let offers = offers(declared.capabilities.as_ref());
-        let mut defaults = offers.iter().filter_map(|offer| offer.default.as_ref());
-        defaults
-            .any(|default| agrees(version, default))
-            .then(|| declared.schemas.get(""))
-            .flatten()
-    };
-    declared.schemas.get(version).or_else(usual)
-}
+const BRANCH: &str = "Callers choose how to read a stream by its schema version (§5.2).";
 
 /// One way to ask for one version.
 struct Ask {
@@ -203,6 +142,18 @@ fn said(run: &Capture) -> Option<String> {
     version.as_str().map(str::to_owned)
 }
 
+static HONOURED: Rule = Rule {
+    id: "AOI-13.not-honoured",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5.1",
+    demands: "A version that is asked for is what aoi:meta then says",
+    why: BRANCH,
+    hint: "Let the option choose the version, or refuse it.",
+    topic: Topic::Versions,
+    register: &["AOI-5.1-02", "AOI-16.1-04", "AOI-18.2-13"],
+};
+
 fn honoured(session: &Session, command: &Command, asks: &[Ask], runs: &[Arc<Capture>]) {
     let judge = session.judge(&command.name);
     let sure = session.probe.schema.flag.is_some() || session.probe.schema.accept_flag.is_some();
@@ -263,6 +214,18 @@ fn refused(schema: &EventSchema, stream: &Stream) -> Option<(usize, String)> {
     })
 }
 
+static EVENTS: Rule = Rule {
+    id: "AOI-13.events-differ",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5.1",
+    demands: "The events of a version are valid by the schema of that version",
+    why: "A version that is only said, not kept, breaks whoever believes it.",
+    hint: "Test each version against `schema --schema-version N`.",
+    topic: Topic::Versions,
+    register: &["AOI-5.1-02", "AOI-10.1-02", "AOI-19-02"],
+};
+
 /// Events of each version against its schema; a schema that takes anything proves nothing. What
 /// is wrong in every version is no matter of versions: check 4 tells it.
 fn events(
@@ -319,6 +282,54 @@ fn events(
     }
 }
 
+static UNSUPPORTED_SERVED: Rule = Rule {
+    id: "AOI-13.unsupported-served",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5.1",
+    demands: "A version that is not offered is refused, not served as the default",
+    why: "A caller that cannot read the default would read it all the same.",
+    hint: "End with a usage error.",
+    topic: Topic::Versions,
+    register: &["AOI-16.1-04", "AOI-18.2-13"],
+};
+
+static UNSUPPORTED_EXIT: Rule = Rule {
+    id: "AOI-13.unsupported-exit",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5.1, §6",
+    demands: "A version that is not offered gives an exit other than 0",
+    why: "The exit is what shells look at.",
+    hint: "Exit 64.",
+    topic: Topic::Versions,
+    register: &["AOI-16.1-04"],
+};
+
+static UNSUPPORTED_MUTE: Rule = Rule {
+    id: "AOI-13.unsupported-unstructured",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§2, §5.1",
+    demands: "Once the stream has begun, the refusal of a version is an aoi:error",
+    why: "Prose on stderr is allowed only before the stream starts.",
+    hint: "Refuse before aoi:meta, or with an aoi:error.",
+    topic: Topic::Versions,
+    register: &["AOI-16.1-04"],
+};
+
+static UNSUPPORTED_LATE: Rule = Rule {
+    id: "AOI-13.unsupported-after-data",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5.1",
+    demands: "A version that is not offered is refused before any data",
+    why: "Data in a version that nobody asked for has then already been read.",
+    hint: "Look at the option before the work begins.",
+    topic: Topic::Versions,
+    register: &["AOI-16.1-04"],
+};
+
 async fn unsupported(session: &Session, command: &Command) {
     let judge = session.judge(&command.name);
     let schema = &session.probe.schema;
@@ -359,6 +370,18 @@ async fn unsupported(session: &Session, command: &Command) {
     judge.held(&UNSUPPORTED_MUTE, proof, wrong, &run);
 }
 
+static NAME: Rule = Rule {
+    id: "AOI-13.name-ignored",
+    check: Check::Number(13),
+    level: Level::Should,
+    section: "§5.1",
+    demands: "A schema of another name is refused, not served as if it were the own one",
+    why: "Who asks for another schema cannot read this one.",
+    hint: "Compare the name before the `@`.",
+    topic: Topic::Versions,
+    register: &["AOI-5.1-02"],
+};
+
 /// `--accept-schema` with a name that is not the tool's.
 async fn other_name(session: &Session, command: &Command, asks: &[Ask], runs: &[Arc<Capture>]) {
     let Some(accept) = &session.probe.schema.accept_flag else {
@@ -384,6 +407,18 @@ async fn other_name(session: &Session, command: &Command, asks: &[Ask], runs: &[
         .then(|| format!("`{}` is served", words.join(" ")));
     judge.held(&NAME, "another name is refused", wrong, &run);
 }
+
+static IDENTICAL: Rule = Rule {
+    id: "AOI-13.schemas-identical",
+    check: Check::Number(13),
+    level: Level::Should,
+    section: "§5.1",
+    demands: "`schema --schema-version N` prints another schema for another major version",
+    why: "Versions with one schema are one version, or the option is ignored.",
+    hint: "Let `schema` honour the option.",
+    topic: Topic::Versions,
+    register: &["AOI-10.1-02", "AOI-19-02"],
+};
 
 /// The schemas of different versions are different ones.
 fn identical(session: &Session, declared: &Declared) {
@@ -413,51 +448,4 @@ fn identical(session: &Session, declared: &Declared) {
         &IDENTICAL,
         format!("{} versions have schemas of their own", seen.len()),
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn manifest(versions: &[&str]) -> Value {
-        json!({ "schemas": [{ "name": "a.b", "versions": versions, "default": "2.0.0" }] })
-    }
-
-    #[test]
-    fn a_version_is_named_in_full_or_by_its_beginning() {
-        for (asked, said, expected) in [
-            ("1", "1.4.0", true),
-            ("1.4", "1.4.0", true),
-            ("1.4.0", "1.4.0", true),
-            ("1", "10.0.0", false),
-            ("1.4.0", "1", false),
-            ("2", "1.4.0", false),
-        ] {
-            assert_eq!(agrees(asked, said), expected, "{asked} {said}");
-        }
-    }
-
-    /// AOI-5.1-02, AOI-17-03.
-    #[test]
-    fn what_can_be_asked_for_comes_from_both_sides() {
-        let mut probe = Probe::default();
-        let two = manifest(&["1.4.0", "2.0.0"]);
-        assert_eq!(versions(&probe, None), Vec::<String>::new());
-        assert_eq!(
-            versions(&probe, Some(&manifest(&["1.0.0"]))),
-            Vec::<String>::new()
-        );
-        assert_eq!(versions(&probe, Some(&two)), ["1", "1.4.0", "2", "2.0.0"]);
-        probe.schema.flag = Some("--sv".to_owned());
-        probe.schema.ok = vec!["1".to_owned(), "2".to_owned()];
-        assert_eq!(versions(&probe, None), ["1", "2"]);
-        assert_eq!(versions(&probe, Some(&two)), ["1", "2", "1.4.0", "2.0.0"]);
-        // What the tool no longer declares is not asked for.
-        assert_eq!(
-            versions(&probe, Some(&manifest(&["2.0.0"]))),
-            ["2", "2.0.0"]
-        );
-        assert_eq!(flag(&probe), "--sv");
-    }
 }

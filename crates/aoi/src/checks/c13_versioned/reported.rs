@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::rules::*;
-use super::{Offer, agrees, offers};
+use super::offers::{Offer, agrees, offers};
+use super::{BRANCH, ONE_PLACE};
 use crate::canary;
 use crate::capture::Capture;
-use crate::rules::Rule;
+use crate::model::Check;
+use crate::rules::{Level, Rule, Topic};
 use crate::schema::shortened;
 use crate::session::Session;
 use crate::stream::Stream;
@@ -51,6 +52,90 @@ pub fn is_legacy(stream: &Stream) -> bool {
 }
 
 type Looked<'m> = Option<(String, &'m Capture)>;
+
+pub(super) static MISSING: Rule = Rule {
+    id: "AOI-13.version-missing",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5, §18.2",
+    demands: "aoi:meta has a `schema_version`",
+    why: BRANCH,
+    hint: "Put `schema_version` into aoi:meta.",
+    topic: Topic::Versions,
+    register: &["AOI-5-02", "AOI-8.1-03", "AOI-18.2-13"],
+};
+
+pub(super) static TYPE: Rule = Rule {
+    id: "AOI-13.version-type",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5",
+    demands: "`schema_version` is a text",
+    why: "1.10 as a number is 1.1.",
+    hint: "Write it in quotes.",
+    topic: Topic::Versions,
+    register: &["AOI-8.1-03"],
+};
+
+pub(super) static FORM: Rule = Rule {
+    id: "AOI-13.version-form",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§5.1",
+    demands: "`schema_version` begins with its major number, such as 1.0.0",
+    why: "A breaking change is told by the major number; without one nobody can tell.",
+    hint: "Use major.minor.patch.",
+    topic: Topic::Versions,
+    register: &["AOI-8.1-03"],
+};
+
+pub(super) static UNDECLARED: Rule = Rule {
+    id: "AOI-13.version-undeclared",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§17",
+    demands: "The name and version of the schema in aoi:meta are among those of `capabilities`",
+    why: "A caller has prepared for the versions that were declared.",
+    hint: ONE_PLACE,
+    topic: Topic::Versions,
+    register: &["AOI-17-03", "AOI-8.1-02"],
+};
+
+pub(super) static DEFAULT: Rule = Rule {
+    id: "AOI-13.default-differs",
+    check: Check::Number(13),
+    level: Level::Must,
+    section: "§17",
+    demands: "Without negotiation the version is the `default` of `capabilities`",
+    why: "Who does not ask relies on the default.",
+    hint: ONE_PLACE,
+    topic: Topic::Versions,
+    register: &["AOI-17-03"],
+};
+
+pub(super) static CONFLATED: Rule = Rule {
+    id: "AOI-13.conflated",
+    check: Check::Number(13),
+    level: Level::Open,
+    section: "§5",
+    demands: "The schema version is not the tool's version, nor AOI's",
+    why: "If they move together, every release looks like a change of the schema, or none does.",
+    hint: "Give the schema a version of its own. One release alone cannot show more than equality.",
+    topic: Topic::Versions,
+    register: &["AOI-5-01"],
+};
+
+pub(super) static INCOMPLETE: Rule = Rule {
+    id: "AOI-13.meta-incomplete",
+    check: Check::Number(13),
+    level: Level::Should,
+    section: "§5",
+    demands: "aoi:meta has `tool_version`, `aoi_version` and `schema_name`",
+    why: "The three versions are separate things, and the name says whose schema it is.",
+    hint: "Add what is missing to aoi:meta.",
+    topic: Topic::Versions,
+    register: &["AOI-5-02", "AOI-8.1-02", "AOI-8.1-05", "AOI-8.1-06"],
+};
 
 fn judge(session: &Session, command: &str, metas: &[Meta], offers: &[Offer]) {
     let mut missing: Looked = None;

@@ -1,0 +1,53 @@
+//! Runs that tempt a tool to colour its output, or to talk to a human.
+
+use futures::future::join_all;
+
+use crate::probe::Command;
+use crate::run::Output;
+use crate::session::{How, Session, with_options};
+
+/// Runs that tempt a tool to colour its output, or to talk to a human.
+pub async fn tempt(session: &Session) {
+    let env = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect()
+    };
+    let forced = [
+        ("TERM", "xterm-256color"),
+        ("CLICOLOR_FORCE", "1"),
+        ("FORCE_COLOR", "3"),
+    ];
+    let tempted =
+        |command: &&Command| crate::checks::is_harmless(session, command) && !command.unbounded;
+    let runs = session
+        .commands()
+        .iter()
+        .filter(tempted)
+        .map(|command| async move {
+            let (words, how) = crate::checks::plain(session, command);
+            let coloured = How {
+                env: env(&forced),
+                ..how.clone()
+            };
+            let terminal = How {
+                env: env(&forced[..1]),
+                output: Output::Terminal,
+                ..how.clone()
+            };
+            let debug = with_options(&words, &["--debug".to_owned()]);
+            tokio::join!(
+                session.run(&command.name, "forced colour", &words, coloured),
+                session.run(&command.name, "on a terminal", &words, terminal),
+                async {
+                    if crate::checks::is_read_only(session, command) {
+                        session
+                            .run(&command.name, "with --debug", &debug, how)
+                            .await;
+                    }
+                }
+            );
+        });
+    join_all(runs).await;
+}

@@ -1,0 +1,147 @@
+//! One key with other words, and one key twice at a time.
+
+use super::{Probe, key};
+use crate::model::Check;
+use crate::observe::{Call, Effect, ids, refused, succeeded};
+use crate::rules::{Level, Rule, Topic};
+use crate::run::Input;
+use crate::session::How;
+use crate::sheet::Sheet;
+use crate::stream::Stream;
+
+pub(super) static CONFLICT: Rule = Rule {
+    id: "AOI-07.key-conflict",
+    check: Check::Number(7),
+    level: Level::Should,
+    section: "§9.1",
+    demands: "A known key with other words is refused with category conflict",
+    why: "The caller would take the answer of another write for its own.",
+    hint: "Keep a fingerprint of the input with the key; where it differs, fail with category conflict.",
+    topic: Topic::Idempotency,
+    register: &["AOI-9.1-06"],
+};
+
+pub(super) static RACE: Rule = Rule {
+    id: "AOI-adv.idempotent-race",
+    check: Check::Advisory,
+    level: Level::Open,
+    section: "§14.4",
+    demands: "Two runs at once with the same key have one effect",
+    why: "A retry often starts while the first try still runs.",
+    hint: "Take the key under a lock before the work begins.",
+    topic: Topic::Idempotency,
+    register: &["AOI-14.4-01"],
+};
+
+impl Probe<'_, '_> {
+    /// The same command with other content, where the probe file leaves room for it.
+    pub(super) fn other_words(&self) -> Option<Call> {
+        let command = self.sequence.command;
+        if let Some(call) = self.sequence.other() {
+            return Some(call);
+        }
+        let lines = command.input.iter().flat_map(|input| &input.good);
+        let varies = command
+            .ok
+            .iter()
+            .chain(lines)
+            .any(|word| word.contains("{uniq}"));
+        if varies && !self.has_target() {
+            return Some(self.sequence.confirmed(None));
+        }
+        let input = command
+            .input
+            .as_ref()
+            .filter(|input| input.good.len() > 1)?;
+        let mut call = self.sequence.confirmed(None);
+        let first = input.good.first()?.clone();
+        call.input = Input::Bytes(crate::observe::joined(&[first]));
+        Some(call)
+    }
+
+    pub(super) async fn conflict(
+        &self,
+        sheet: &mut Sheet<'_>,
+        call: &Call,
+        known: &str,
+    ) -> Result<(), String> {
+        let (other, before) = match self.has_target() {
+            true => self.fresh().await?,
+            false => match self.other_words() {
+                Some(other) => (other, self.sequence.observe().await?),
+                None => {
+                    let why = "`ok` has neither {uniq} nor a target: there are no other words";
+                    sheet.not_applicable(&CONFLICT, why);
+                    return Ok(());
+                }
+            },
+        };
+        if other.words == call.words && self.sequence.command.input.is_none() {
+            sheet.not_applicable(&CONFLICT, "other words cannot be made from `ok`");
+            return Ok(());
+        }
+        let done = self
+            .act(
+                "a known key, other words",
+                &self.keyed(&other, known),
+                &before,
+            )
+            .await?;
+        let stream = Stream::read(&done.run.stdout);
+        let categories: Vec<&str> = stream
+            .errors()
+            .filter_map(|line| line.get("category")?.as_str())
+            .collect();
+        let fits = |category: &&str| matches!(*category, "conflict" | "validation" | "usage");
+        let wrong = match &done.effect {
+            Effect::Some { told, .. } => Some(format!("a known key with other words acts: {told}")),
+            _ if !refused(&done.run) => {
+                Some("a known key with other words is answered as if nothing were wrong".to_owned())
+            }
+            _ if categories.is_empty() || categories.iter().any(fits) => None,
+            _ => Some(format!(
+                "refused with `{}`, not `conflict`",
+                categories.join(", ")
+            )),
+        };
+        sheet.held(
+            &CONFLICT,
+            "a known key with other words is refused",
+            wrong,
+            &done.run,
+        );
+        Ok(())
+    }
+
+    pub(super) async fn race(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
+        let (call, before) = self.fresh().await?;
+        let call = self.keyed(&call, &key(self.sequence.session));
+        let (one, two) = tokio::join!(
+            self.sequence.run("two at once", &call, How::default()),
+            self.sequence.run("two at once", &call, How::default()),
+        );
+        let after = self.sequence.observe().await?;
+        let command = self.sequence.command;
+        let told = ids(command, &Stream::read(&one.stdout)).len();
+        match before.effect(&after) {
+            _ if !succeeded(&one) && !succeeded(&two) => {
+                sheet.broken(&RACE, "of two at once with one key both fail", &one);
+            }
+            Effect::Some {
+                count: Some(count), ..
+            } if told > 0 => {
+                let told = told.max(ids(command, &Stream::read(&two.stdout)).len());
+                let wrong = (count > told)
+                    .then(|| format!("two at once with one key: {count} effects, not {told}"));
+                sheet.held(
+                    &RACE,
+                    "two at once with one key have one effect",
+                    wrong,
+                    &one,
+                );
+            }
+            _ => sheet.not_verified(&RACE, "how often it happened cannot be counted"),
+        }
+        Ok(())
+    }
+}

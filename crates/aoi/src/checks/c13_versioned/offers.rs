@@ -1,0 +1,138 @@
+//! Which versions can be asked for.
+
+use serde_json::Value;
+
+use crate::probe::Probe;
+use crate::session::Declared;
+
+const CONVENTION: &str = "--schema-version";
+
+/// More versions than this are not asked for.
+const MOST: usize = 8;
+
+/// The option by which a version is asked for.
+pub fn flag(probe: &Probe) -> String {
+    probe.schema.flag.clone().unwrap_or(CONVENTION.to_owned())
+}
+
+/// Name, versions and default of each schema that the manifest declares.
+pub(super) struct Offer {
+    pub(super) name: Option<String>,
+    pub(super) versions: Vec<String>,
+    pub(super) default: Option<String>,
+}
+
+pub(super) fn offers(manifest: Option<&Value>) -> Vec<Offer> {
+    let text = |value: &Value, key: &str| value.get(key)?.as_str().map(str::to_owned);
+    let schemas = manifest.and_then(|m| m.get("schemas")?.as_array());
+    let schemas = schemas.into_iter().flatten().map(|schema| {
+        let versions = schema.get("versions").and_then(Value::as_array);
+        let versions = versions.into_iter().flatten().filter_map(Value::as_str);
+        Offer {
+            name: text(schema, "name"),
+            versions: versions.map(str::to_owned).collect(),
+            default: text(schema, "default"),
+        }
+    });
+    schemas.collect()
+}
+
+/// The number before the first dot.
+pub(super) fn major(version: &str) -> Option<u64> {
+    version.split('.').next()?.parse().ok()
+}
+
+/// Whether one names the other, in full or by its beginning.
+pub(super) fn agrees(asked: &str, said: &str) -> bool {
+    let begins = |long: &str, short: &str| {
+        long.strip_prefix(short)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    begins(said, asked)
+}
+
+/// Every version that can be asked for, as the probe file and the manifest write it. None
+/// where there is one version and nobody speaks of an option.
+pub fn versions(probe: &Probe, manifest: Option<&Value>) -> Vec<String> {
+    let declared: Vec<String> = offers(manifest)
+        .into_iter()
+        .flat_map(|offer| offer.versions)
+        .collect();
+    let known = probe.schema.flag.is_some() || probe.schema.accept_flag.is_some();
+    if declared.len() < 2 && probe.schema.ok.is_empty() && !known {
+        return Vec::new();
+    }
+    let is_offered =
+        |asked: &&String| declared.is_empty() || declared.iter().any(|full| agrees(asked, full));
+    let mut all: Vec<String> = probe.schema.ok.iter().filter(is_offered).cloned().collect();
+    for full in &declared {
+        let short = major(full).map(|number| number.to_string());
+        for form in short.into_iter().chain([full.clone()]) {
+            if !all.contains(&form) {
+                all.push(form);
+            }
+        }
+    }
+    all.truncate(MOST);
+    all
+}
+
+/// The schema of a version: asked for by its name, or the usual one where that is it.
+pub fn document<'d>(declared: &'d Declared, version: &str) -> Option<&'d Value> {
+    let usual = || {
+        let offers = offers(declared.capabilities.as_ref());
+        let mut defaults = offers.iter().filter_map(|offer| offer.default.as_ref());
+        defaults
+            .any(|default| agrees(version, default))
+            .then(|| declared.schemas.get(""))
+            .flatten()
+    };
+    declared.schemas.get(version).or_else(usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn manifest(versions: &[&str]) -> Value {
+        json!({ "schemas": [{ "name": "a.b", "versions": versions, "default": "2.0.0" }] })
+    }
+
+    #[test]
+    fn a_version_is_named_in_full_or_by_its_beginning() {
+        for (asked, said, expected) in [
+            ("1", "1.4.0", true),
+            ("1.4", "1.4.0", true),
+            ("1.4.0", "1.4.0", true),
+            ("1", "10.0.0", false),
+            ("1.4.0", "1", false),
+            ("2", "1.4.0", false),
+        ] {
+            assert_eq!(agrees(asked, said), expected, "{asked} {said}");
+        }
+    }
+
+    /// AOI-5.1-02, AOI-17-03.
+    #[test]
+    fn what_can_be_asked_for_comes_from_both_sides() {
+        let mut probe = Probe::default();
+        let two = manifest(&["1.4.0", "2.0.0"]);
+        assert_eq!(versions(&probe, None), Vec::<String>::new());
+        assert_eq!(
+            versions(&probe, Some(&manifest(&["1.0.0"]))),
+            Vec::<String>::new()
+        );
+        assert_eq!(versions(&probe, Some(&two)), ["1", "1.4.0", "2", "2.0.0"]);
+        probe.schema.flag = Some("--sv".to_owned());
+        probe.schema.ok = vec!["1".to_owned(), "2".to_owned()];
+        assert_eq!(versions(&probe, None), ["1", "2"]);
+        assert_eq!(versions(&probe, Some(&two)), ["1", "2", "1.4.0", "2.0.0"]);
+        // What the tool no longer declares is not asked for.
+        assert_eq!(
+            versions(&probe, Some(&manifest(&["2.0.0"]))),
+            ["2", "2.0.0"]
+        );
+        assert_eq!(flag(&probe), "--sv");
+    }
+}
