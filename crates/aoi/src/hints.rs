@@ -2,12 +2,13 @@
 
 use crate::rules::Topic;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Language {
     Python,
     Node,
     Go,
     Rust,
+    #[strum(serialize = "shell")]
     Shell,
 }
 
@@ -21,13 +22,7 @@ impl Language {
     ];
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Language::Python => "Python",
-            Language::Node => "Node",
-            Language::Go => "Go",
-            Language::Rust => "Rust",
-            Language::Shell => "shell",
-        }
+        self.into()
     }
 }
 

@@ -59,7 +59,19 @@ impl<'de> Deserialize<'de> for Check {
 }
 
 /// The ten characteristics of Machine Mode, in the order of the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+)]
 pub enum Characteristic {
     Typed,
     Discoverable,
@@ -88,18 +100,7 @@ impl Characteristic {
     ];
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Characteristic::Typed => "Typed",
-            Characteristic::Discoverable => "Discoverable",
-            Characteristic::Streamable => "Streamable",
-            Characteristic::Bounded => "Bounded",
-            Characteristic::Safe => "Safe",
-            Characteristic::Idempotent => "Idempotent",
-            Characteristic::Auditable => "Auditable",
-            Characteristic::Verifiable => "Verifiable",
-            Characteristic::Composable => "Composable",
-            Characteristic::Versioned => "Versioned",
-        }
+        self.into()
     }
 }
 

@@ -6,10 +6,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
@@ -194,7 +195,7 @@ struct Underway<'c>(&'c Costs);
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        let mut busy = self.0.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = self.0.busy.lock();
         busy.running = busy.running.saturating_sub(1);
         if busy.running == 0
             && let Some(since) = busy.since.take()
@@ -210,7 +211,7 @@ impl Costs {
     }
 
     fn begin(&self) -> Underway<'_> {
-        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = self.busy.lock();
         busy.running += 1;
         busy.since.get_or_insert_with(Instant::now);
         drop(busy);
@@ -219,10 +220,7 @@ impl Costs {
 
     /// While one run or more was under way.
     pub fn busy(&self) -> Duration {
-        self.busy
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .total
+        self.busy.lock().total
     }
 
     pub fn target(&self) -> Duration {

@@ -2,10 +2,11 @@
 //! Nothing is ever fetched: what a schema does not hold, an offline caller does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Retrieve, Uri, Validator};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::canary;
@@ -353,7 +354,7 @@ impl Retrieve for Offline {
         &self,
         uri: &Uri<String>,
     ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.0.lock();
         asked.get_or_insert_with(|| uri.as_str().to_owned());
         Err("nothing is fetched".into())
     }
@@ -374,7 +375,7 @@ fn compile(schema: &Value) -> Result<Validator, Wrong> {
     let built = jsonschema::options()
         .with_retriever(offline.clone())
         .build(schema);
-    let asked = offline.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let asked = offline.0.lock();
     match (built, asked.clone()) {
         (_, Some(uri)) => Err(Wrong::Remote(uri)),
         (Ok(validator), None) => Ok(validator),

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -302,10 +303,7 @@ impl Session {
             Err(error) => {
                 let why = error.to_string();
                 let capture = not_started(launch, &why);
-                *self
-                    .unstarted
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = Some(why);
+                *self.unstarted.lock() = Some(why);
                 capture
             }
         });
@@ -350,40 +348,25 @@ impl Session {
 
     /// Why, where not one run could be started.
     pub fn never_started(&self) -> Option<String> {
-        let why = self
-            .unstarted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let why = self.unstarted.lock();
         why.clone().filter(|_| self.costs.runs() == 0)
     }
 
     fn keep(&self, capture: Arc<Capture>) {
-        self.captures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(capture);
+        self.captures.lock().push(capture);
     }
 
     /// Every run so far, for the checks that look at all of them.
     pub fn captures(&self) -> Vec<Arc<Capture>> {
-        self.captures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.captures.lock().clone()
     }
 
     pub fn find(&self, finding: Finding) {
-        self.findings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(finding);
+        self.findings.lock().push(finding);
     }
 
     pub fn findings(&self) -> Vec<Finding> {
-        self.findings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.findings.lock().clone()
     }
 
     /// The verdict on a rule that is broken.
@@ -576,7 +559,6 @@ fn evidence(capture: &Capture) -> serde_json::Map<String, Value> {
 pub(super) mod tests {
     use super::*;
 
-    /// A run of two seconds, so many milliseconds of which went to others.
     /// A run that ended so, in a world that had no processor for it for some milliseconds.
     pub fn run(starved: u64, end: End) -> Capture {
         let launch = Launch {

@@ -151,17 +151,23 @@ struct Stage {
     before: State,
 }
 
-static CONFIRMED: Rule = Rule {
-    id: "AOI-06.confirmed",
-    check: Check::Number(6),
-    level: Level::Must,
-    section: "§14.3",
-    demands: "With its confirmation a destructive command does what it says",
-    why: "A refusal means something only where the same words with --confirm act; a success that did nothing misleads.",
-    hint: "Say ok true only when the resource is gone.",
-    topic: Topic::Confirm,
-    register: &["AOI-16.1-10"],
-};
+impl Probe<'_, '_> {
+    async fn all(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
+        let mut stage = self.stage().await?;
+        if self.destructive {
+            self.refusals(sheet, &mut stage).await?;
+            self.count(sheet, &mut stage).await?;
+        }
+        self.plan(sheet, &mut stage).await?;
+        self.control(sheet, &stage).await
+    }
+
+    async fn stage(&self) -> Result<Stage, String> {
+        let id = self.sequence.target().await?;
+        let before = self.sequence.observe().await?;
+        Ok(Stage { id, before })
+    }
+}
 
 static DRY_RUN_PLAN: Rule = Rule {
     id: "AOI-06.dry-run-plan",
@@ -194,22 +200,6 @@ static DRY_RUN_EFFECT: Rule = Rule {
 };
 
 impl Probe<'_, '_> {
-    async fn all(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
-        let mut stage = self.stage().await?;
-        if self.destructive {
-            self.refusals(sheet, &mut stage).await?;
-            self.count(sheet, &mut stage).await?;
-        }
-        self.plan(sheet, &mut stage).await?;
-        self.control(sheet, &stage).await
-    }
-
-    async fn stage(&self) -> Result<Stage, String> {
-        let id = self.sequence.target().await?;
-        let before = self.sequence.observe().await?;
-        Ok(Stage { id, before })
-    }
-
     async fn plan(&self, sheet: &mut Sheet<'_>, stage: &mut Stage) -> Result<(), String> {
         let Some(flag) = self.dry_run else {
             return Ok(());
@@ -237,7 +227,21 @@ impl Probe<'_, '_> {
         sheet.held(&DRY_RUN_PLAN, "it emits its plan", wrong, &run);
         self.unchanged(sheet, &DRY_RUN_EFFECT, &run, stage).await
     }
+}
 
+static CONFIRMED: Rule = Rule {
+    id: "AOI-06.confirmed",
+    check: Check::Number(6),
+    level: Level::Must,
+    section: "§14.3",
+    demands: "With its confirmation a destructive command does what it says",
+    why: "A refusal means something only where the same words with --confirm act; a success that did nothing misleads.",
+    hint: "Say ok true only when the resource is gone.",
+    topic: Topic::Confirm,
+    register: &["AOI-16.1-10"],
+};
+
+impl Probe<'_, '_> {
     /// The same words, meant: they must do what was refused before.
     async fn control(&self, sheet: &mut Sheet<'_>, stage: &Stage) -> Result<(), String> {
         let call = self.sequence.confirmed(stage.id.as_deref());

@@ -23,6 +23,56 @@ pub(super) const REFUSAL: [&Rule; 5] = [
 /// So long without a word is waiting for one.
 pub(super) const SILENCE: Duration = Duration::from_secs(3);
 
+pub(super) static STRAY_WRITES: Rule = Rule {
+    id: "AOI-06.stray-writes",
+    check: Check::Number(6),
+    level: Level::Open,
+    section: "§14.2",
+    demands: "Refusals and dry runs leave no files behind beside caches and logs",
+    why: "Files that were written although nothing was to be done are often a half-done change.",
+    hint: "Write nothing before it is clear that the change will happen; name caches and logs in the probe file under `caches`.",
+    topic: Topic::Confirm,
+    register: &["AOI-16.1-08"],
+};
+
+impl Probe<'_, '_> {
+    /// Looks again after a run that was to change nothing.
+    pub(super) async fn unchanged(
+        &self,
+        sheet: &mut Sheet<'_>,
+        rule: &'static Rule,
+        run: &std::sync::Arc<Capture>,
+        stage: &mut Stage,
+    ) -> Result<(), String> {
+        let after = self.sequence.observe().await?;
+        match stage.before.effect(&after) {
+            Effect::Some { told, .. } => {
+                let how = &run.probe;
+                sheet.broken(
+                    rule,
+                    format!("{how}: {told}, but nothing was to change"),
+                    run,
+                );
+                *stage = self.stage().await?;
+                return Ok(());
+            }
+            Effect::None => sheet.pass(rule, "what `observe` shows is the same before and after"),
+            Effect::Unseen => sheet.not_verified(rule, unseen(self.sequence.session, UNSEEN)),
+        }
+        if let Some(paths) = stage.before.strays(&after) {
+            sheet.broken(
+                &STRAY_WRITES,
+                format!("{}: files written: {paths}", run.probe),
+                run,
+            );
+            stage.before = after;
+        } else {
+            sheet.pass(&STRAY_WRITES, "no file of the world was touched");
+        }
+        Ok(())
+    }
+}
+
 pub(super) static REFUSES: Rule = Rule {
     id: "AOI-06.refuses",
     check: Check::Number(6),
@@ -89,67 +139,7 @@ pub(super) static PROMPT: Rule = Rule {
     register: &["AOI-1.3-01", "AOI-1.3-03"],
 };
 
-pub(super) static CONFIRM_COUNT: Rule = Rule {
-    id: "AOI-adv.confirm-count",
-    check: Check::Advisory,
-    level: Level::Should,
-    section: "§14.3",
-    demands: "A wrong --confirm-count stops a bulk deletion before it begins",
-    why: "The count guards against a pattern that matches more than was meant.",
-    hint: "Count first; where the number differs, exit non-zero with category conflict and delete nothing.",
-    topic: Topic::Confirm,
-    register: &["AOI-14.3-02"],
-};
-
-pub(super) static STRAY_WRITES: Rule = Rule {
-    id: "AOI-06.stray-writes",
-    check: Check::Number(6),
-    level: Level::Open,
-    section: "§14.2",
-    demands: "Refusals and dry runs leave no files behind beside caches and logs",
-    why: "Files that were written although nothing was to be done are often a half-done change.",
-    hint: "Write nothing before it is clear that the change will happen; name caches and logs in the probe file under `caches`.",
-    topic: Topic::Confirm,
-    register: &["AOI-16.1-08"],
-};
-
 impl Probe<'_, '_> {
-    /// Looks again after a run that was to change nothing.
-    pub(super) async fn unchanged(
-        &self,
-        sheet: &mut Sheet<'_>,
-        rule: &'static Rule,
-        run: &std::sync::Arc<Capture>,
-        stage: &mut Stage,
-    ) -> Result<(), String> {
-        let after = self.sequence.observe().await?;
-        match stage.before.effect(&after) {
-            Effect::Some { told, .. } => {
-                let how = &run.probe;
-                sheet.broken(
-                    rule,
-                    format!("{how}: {told}, but nothing was to change"),
-                    run,
-                );
-                *stage = self.stage().await?;
-                return Ok(());
-            }
-            Effect::None => sheet.pass(rule, "what `observe` shows is the same before and after"),
-            Effect::Unseen => sheet.not_verified(rule, unseen(self.sequence.session, UNSEEN)),
-        }
-        if let Some(paths) = stage.before.strays(&after) {
-            sheet.broken(
-                &STRAY_WRITES,
-                format!("{}: files written: {paths}", run.probe),
-                run,
-            );
-            stage.before = after;
-        } else {
-            sheet.pass(&STRAY_WRITES, "no file of the world was touched");
-        }
-        Ok(())
-    }
-
     pub(super) async fn refusals(
         &self,
         sheet: &mut Sheet<'_>,
@@ -203,7 +193,21 @@ impl Probe<'_, '_> {
         }
         Ok(())
     }
+}
 
+pub(super) static CONFIRM_COUNT: Rule = Rule {
+    id: "AOI-adv.confirm-count",
+    check: Check::Advisory,
+    level: Level::Should,
+    section: "§14.3",
+    demands: "A wrong --confirm-count stops a bulk deletion before it begins",
+    why: "The count guards against a pattern that matches more than was meant.",
+    hint: "Count first; where the number differs, exit non-zero with category conflict and delete nothing.",
+    topic: Topic::Confirm,
+    register: &["AOI-14.3-02"],
+};
+
+impl Probe<'_, '_> {
     /// A count that is not true, where there is one to give.
     pub(super) async fn count(
         &self,

@@ -9,30 +9,6 @@ use crate::session::How;
 use crate::sheet::Sheet;
 use crate::stream::Stream;
 
-pub(super) static CONFLICT: Rule = Rule {
-    id: "AOI-07.key-conflict",
-    check: Check::Number(7),
-    level: Level::Should,
-    section: "§9.1",
-    demands: "A known key with other words is refused with category conflict",
-    why: "The caller would take the answer of another write for its own.",
-    hint: "Keep a fingerprint of the input with the key; where it differs, fail with category conflict.",
-    topic: Topic::Idempotency,
-    register: &["AOI-9.1-06"],
-};
-
-pub(super) static RACE: Rule = Rule {
-    id: "AOI-adv.idempotent-race",
-    check: Check::Advisory,
-    level: Level::Open,
-    section: "§14.4",
-    demands: "Two runs at once with the same key have one effect",
-    why: "A retry often starts while the first try still runs.",
-    hint: "Take the key under a lock before the work begins.",
-    topic: Topic::Idempotency,
-    register: &["AOI-14.4-01"],
-};
-
 impl Probe<'_, '_> {
     /// The same command with other content, where the probe file leaves room for it.
     pub(super) fn other_words(&self) -> Option<Call> {
@@ -58,7 +34,21 @@ impl Probe<'_, '_> {
         call.input = Input::Bytes(crate::observe::joined(&[first]));
         Some(call)
     }
+}
 
+pub(super) static CONFLICT: Rule = Rule {
+    id: "AOI-07.key-conflict",
+    check: Check::Number(7),
+    level: Level::Should,
+    section: "§9.1",
+    demands: "A known key with other words is refused with category conflict",
+    why: "The caller would take the answer of another write for its own.",
+    hint: "Keep a fingerprint of the input with the key; where it differs, fail with category conflict.",
+    topic: Topic::Idempotency,
+    register: &["AOI-9.1-06"],
+};
+
+impl Probe<'_, '_> {
     pub(super) async fn conflict(
         &self,
         sheet: &mut Sheet<'_>,
@@ -112,7 +102,21 @@ impl Probe<'_, '_> {
         );
         Ok(())
     }
+}
 
+pub(super) static RACE: Rule = Rule {
+    id: "AOI-adv.idempotent-race",
+    check: Check::Advisory,
+    level: Level::Open,
+    section: "§14.4",
+    demands: "Two runs at once with the same key have one effect",
+    why: "A retry often starts while the first try still runs.",
+    hint: "Take the key under a lock before the work begins.",
+    topic: Topic::Idempotency,
+    register: &["AOI-14.4-01"],
+};
+
+impl Probe<'_, '_> {
     pub(super) async fn race(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
         let (call, before) = self.fresh().await?;
         let call = self.keyed(&call, &key(self.sequence.session));

@@ -10,13 +10,16 @@ use futures::future::join_all;
 
 use crate::capture::Capture;
 use crate::model::Check;
-use crate::observe::{Call, Effect, Sequence, State, declares, is_mutating, succeeded, within};
+use crate::observe::{
+    Call, Effect, Sequence, State, declares, ids, is_mutating, succeeded, unseen, within,
+};
 use crate::probe::Command;
 use crate::rules::{Level, Rule, Topic};
 use crate::session::{How, Session};
 use crate::sheet::Sheet;
+use crate::stream::Stream;
 use conflict::{CONFLICT, RACE};
-use replay::{DETAILS, EFFECT, KEY, KEY_DECLARED, NATURAL, OTHER_KEY, REPLAY, RESULT};
+use replay::{DETAILS, EFFECT, OTHER_KEY, REPLAY, RESULT};
 
 pub const RULES: &[&Rule] = &[
     &KEY_DECLARED,
@@ -96,6 +99,184 @@ struct Done {
     after: State,
 }
 
+impl Probe<'_, '_> {
+    fn keyed(&self, call: &Call, key: &str) -> Call {
+        call.with(&[self.flag.to_owned(), key.to_owned()])
+    }
+
+    async fn act(&self, what: &str, call: &Call, before: &State) -> Result<Done, String> {
+        let run = self.sequence.run(what, call, How::default()).await;
+        let after = self.sequence.observe().await?;
+        let effect = before.effect(&after);
+        Ok(Done { run, effect, after })
+    }
+
+    /// The command on a target of its own, where it needs one.
+    async fn fresh(&self) -> Result<(Call, State), String> {
+        let id = self.sequence.target().await?;
+        let before = self.sequence.observe().await?;
+        Ok((self.sequence.confirmed(id.as_deref()), before))
+    }
+
+    fn unseen(&self) -> String {
+        unseen(self.sequence.session, UNSEEN)
+    }
+
+    fn has_target(&self) -> bool {
+        self.sequence.command.target_from.is_some()
+    }
+}
+
+static KEY_DECLARED: Rule = Rule {
+    id: "AOI-07.declared-key",
+    check: Check::Number(7),
+    level: Level::Must,
+    section: "§17",
+    demands: "A command that declares supports_idempotency_key takes a key",
+    why: "Callers retry what they are told is safe to retry.",
+    hint: "Accept --idempotency-key, or declare that there is none.",
+    topic: Topic::Idempotency,
+    register: &["AOI-17-05", "AOI-18.2-07"],
+};
+
+static NATURAL: Rule = Rule {
+    id: "AOI-07.natural-key",
+    check: Check::Number(7),
+    level: Level::Should,
+    section: "§14.4",
+    demands: "Where the input is its own key, that is documented",
+    why: "Whoever wants two things alike gets one, and does not know why.",
+    hint: "Say `natural key` in the command's --help, or natural_key in its entry of capabilities.",
+    topic: Topic::Idempotency,
+    register: &["AOI-14.4-01"],
+};
+
+impl Probe<'_, '_> {
+    async fn all(&self, sheet: &mut Sheet<'_>) -> Result<(), String> {
+        let session = self.sequence.session;
+        let (call, before) = self.fresh().await?;
+        let known = key(session);
+        let first = self
+            .act("first with a key", &self.keyed(&call, &known), &before)
+            .await?;
+        if !succeeded(&first.run) {
+            return self.keyless(sheet, &call, &first).await;
+        }
+        sheet.pass(&KEY, "a key is taken");
+        if self.declared {
+            sheet.pass(&KEY_DECLARED, "a key is taken");
+        }
+        match &first.effect {
+            Effect::None => {
+                let why = "the first run with a key changes nothing that `observe` shows";
+                sheet.doubt(&[&EFFECT, &OTHER_KEY, &WITHOUT], why);
+            }
+            Effect::Unseen => sheet.doubt(&[&EFFECT, &OTHER_KEY, &WITHOUT], &self.unseen()),
+            Effect::Some { .. } => {}
+        }
+        // A second target makes a replay that acts again visible.
+        let (next, before) = match self.has_target() {
+            true => self.fresh().await?,
+            false => (call.clone(), first.after.clone()),
+        };
+        let again = self
+            .act("the same key again", &self.keyed(&call, &known), &before)
+            .await?;
+        self.replay(sheet, &first, &again);
+        let (new, before) = match again.effect.is_some() && self.has_target() {
+            true => self.fresh().await?,
+            false => (next, again.after),
+        };
+        let other = self
+            .act("another key", &self.keyed(&new, &key(session)), &before)
+            .await?;
+        let natural = self.other_key(sheet, &other).await?;
+        match natural {
+            true => self.documented(sheet, &other.run).await,
+            false => sheet.not_applicable(&NATURAL, "the input is no key of its own"),
+        }
+        self.without_key(sheet, &call, &other.after, natural)
+            .await?;
+        self.conflict(sheet, &call, &known).await?;
+        self.race(sheet).await
+    }
+}
+
+static KEY: Rule = Rule {
+    id: "AOI-07.key",
+    check: Check::Number(7),
+    level: Level::Should,
+    section: "§14.4",
+    demands: "A write takes an idempotency key, or has a natural key",
+    why: "After a lost answer nobody knows whether to try again.",
+    hint: "Take --idempotency-key KEY and remember what it gave, or derive the id from the input.",
+    topic: Topic::Idempotency,
+    register: &["AOI-14.4-01", "AOI-16.1-09"],
+};
+
+impl Probe<'_, '_> {
+    /// The run with a key failed: is it the key?
+    async fn keyless(
+        &self,
+        sheet: &mut Sheet<'_>,
+        call: &Call,
+        keyed: &Done,
+    ) -> Result<(), String> {
+        let (call, before) = match self.has_target() {
+            true => self.fresh().await?,
+            false => (call.clone(), keyed.after.clone()),
+        };
+        let plain = self.act("without a key", &call, &before).await?;
+        if !succeeded(&plain.run) {
+            let end = plain.run.end.told();
+            return Err(format!("it fails without a key, too: {end}"));
+        }
+        let flag = self.flag;
+        let end = keyed.run.end.told();
+        if self.declared {
+            let message = format!("a key is declared, but with `{flag} KEY` it fails: {end}");
+            sheet.broken(&KEY_DECLARED, message, &keyed.run);
+        }
+        let again = match self.has_target() {
+            // Without a key nothing says that this would be a retry.
+            true => None,
+            false => Some(self.act("the same again", &call, &plain.after).await?),
+        };
+        let told = |run: &Capture| ids(self.sequence.command, &Stream::read(&run.stdout));
+        match again {
+            Some(again)
+                if succeeded(&again.run)
+                    && again.effect == Effect::None
+                    && plain.effect.is_some()
+                    && told(&again.run) == told(&plain.run) =>
+            {
+                sheet.pass(&KEY, "the input is its own key");
+                self.documented(sheet, &again.run).await;
+                for rule in [&REPLAY, &RESULT, &EFFECT] {
+                    sheet.pass(
+                        rule,
+                        "the same input again changes nothing and tells the same",
+                    );
+                }
+                for rule in [&DETAILS, &OTHER_KEY, &WITHOUT, &CONFLICT] {
+                    sheet.not_applicable(rule, "there are no keys beside the input");
+                }
+            }
+            _ if plain.after.is_partial() => {
+                // The input may be its own key.
+                sheet.not_verified(&KEY, self.unseen());
+                sheet.doubt(&REPLAYED, "no key is taken: nothing can be replayed");
+            }
+            _ => {
+                let message = format!("with `{flag} KEY` it fails ({end}), without it works");
+                sheet.broken(&KEY, message, &keyed.run);
+                sheet.doubt(&REPLAYED, "no key is taken: nothing can be replayed");
+            }
+        }
+        Ok(())
+    }
+}
+
 static WITHOUT: Rule = Rule {
     id: "AOI-07.without-key",
     check: Check::Number(7),
@@ -109,17 +290,6 @@ static WITHOUT: Rule = Rule {
 };
 
 impl Probe<'_, '_> {
-    fn keyed(&self, call: &Call, key: &str) -> Call {
-        call.with(&[self.flag.to_owned(), key.to_owned()])
-    }
-
-    async fn act(&self, what: &str, call: &Call, before: &State) -> Result<Done, String> {
-        let run = self.sequence.run(what, call, How::default()).await;
-        let after = self.sequence.observe().await?;
-        let effect = before.effect(&after);
-        Ok(Done { run, effect, after })
-    }
-
     async fn without_key(
         &self,
         sheet: &mut Sheet<'_>,
