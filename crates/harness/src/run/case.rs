@@ -17,9 +17,6 @@ use agentproto_wire::Transcript;
 /// A text that a case makes is at most so long.
 pub(super) const LONGEST_TEXT: usize = 32 << 20;
 
-/// How a case begins to say that the agent is gone.
-pub(super) const DIED: &str = "the agent died in the middle of the case";
-
 /// What one requirement got in one case.
 #[derive(Clone, Debug)]
 pub struct Broken {
@@ -29,6 +26,8 @@ pub struct Broken {
     /// JSON Pointer of what is wrong in one of them.
     pub at: Option<String>,
     pub is_guess: bool,
+    /// The agent was gone in the middle of the case.
+    pub is_death: bool,
 }
 
 /// Why a case says nothing about the agent.
@@ -567,11 +566,16 @@ impl Player<'_> {
         }
         let connection = self.connection.as_ref();
         let lines = connection.map_or_else(Vec::new, Connection::last_sent);
-        self.break_all(&format!("{DIED}: {how}"), lines);
+        let message = format!("the agent died in the middle of the case: {how}");
+        self.break_each(&message, lines, true);
         Stop::Broken
     }
 
     pub(super) fn break_all(&mut self, message: &str, lines: Vec<u64>) {
+        self.break_each(message, lines, false);
+    }
+
+    fn break_each(&mut self, message: &str, lines: Vec<u64>, is_death: bool) {
         for requirement in &self.case.decides {
             self.played.broken.push(Broken {
                 requirement: requirement.clone(),
@@ -579,6 +583,7 @@ impl Player<'_> {
                 lines: lines.clone(),
                 at: None,
                 is_guess: false,
+                is_death,
             });
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Transcribed;
-use super::case::{Blocked, Broken, DIED, Played};
+use super::case::{Blocked, Broken, Played};
 use super::evidence::{glimpse, proof};
 use crate::model::{CaseResult, Evidence, Target, Timing, Verdict};
 use crate::monitor::Notes;
@@ -84,7 +84,7 @@ impl Collected {
             row.duration_ms = played.duration.as_secs_f64() * 1000.0;
             if !matches!(verdict, Verdict::Fail | Verdict::Warn) {
                 row.hint = None;
-            } else if row.message.starts_with(DIED) {
+            } else if decisive(id, &played).is_some_and(|broken| broken.is_death) {
                 row.hint = Some(MEND_THE_DEATH.to_owned());
             }
             if self.keeps && !played.transcript.is_empty() {
@@ -344,19 +344,26 @@ fn row(suite: &Suite, requirement: &Requirement, case: &str) -> CaseResult {
     }
 }
 
+/// Everything that broke one requirement.
+fn broken<'p>(id: &'p str, played: &'p Played) -> impl Iterator<Item = &'p Broken> {
+    played.broken.iter().filter(move |b| b.requirement == id)
+}
+
+/// What decides about a requirement that is broken: the first that is not a guess.
+fn decisive<'p>(id: &'p str, played: &'p Played) -> Option<&'p Broken> {
+    let certain = broken(id, played).find(|b| !b.is_guess);
+    certain.or_else(|| broken(id, played).next())
+}
+
 fn judge(requirement: &Requirement, played: &Played) -> (Verdict, String, Vec<Evidence>) {
-    let broken: Vec<&Broken> = played
-        .broken
-        .iter()
-        .filter(|b| b.requirement == requirement.id)
-        .collect();
-    if let Some(first) = broken.iter().find(|b| !b.is_guess).or(broken.first()) {
+    if let Some(first) = decisive(&requirement.id, played) {
         let verdict = match first.is_guess {
             true => Verdict::Warn,
             false => requirement.level.violated(),
         };
         let mut message = first.message.clone();
-        for other in broken.iter().filter(|b| b.message != first.message).take(3) {
+        let others = broken(&requirement.id, played).filter(|b| b.message != first.message);
+        for other in others.take(3) {
             message.push_str("; also: ");
             message.push_str(&other.message);
         }

@@ -34,6 +34,7 @@ impl Played {
             lines: lines.to_vec(),
             at: None,
             is_guess,
+            is_death: false,
         });
     }
 

@@ -111,6 +111,7 @@ impl Player<'_> {
                             lines: vec![line],
                             at: None,
                             is_guess: false,
+                            is_death: false,
                         });
                     }
                 }
@@ -135,6 +136,7 @@ impl Player<'_> {
                         lines: unmet.lines.clone(),
                         at: unmet.at.clone(),
                         is_guess: expect.is_guess,
+                        is_death: false,
                     });
                 }
             }
