@@ -21,12 +21,10 @@ pub fn read<T>(
     what: &str,
     take: impl FnOnce(&Node, &mut Notes) -> T,
 ) -> Result<T, Vec<Mistake>> {
-    let parsed = yaml::parse(text, 0);
+    let parsed = yaml::parse_called(text, 0, "this");
     let mut notes = Notes::default();
     for problem in &parsed.problems {
-        // The reader of manifests speaks of frontmatter, and there is none.
-        let message = problem.message.replace("the frontmatter is", "this is");
-        notes.wrong(problem.span, message);
+        notes.wrong(problem.span, problem.message.clone());
     }
     let taken = match &parsed.root {
         Some(root) if root.is_map() => Some(take(root, &mut notes)),

@@ -15,8 +15,8 @@ use super::{MAX_DEPTH, MAX_NODES, Oddity, OddityKind, Parsed};
 use crate::document::{Problem, ProblemKind};
 use crate::tree::{Entry, KeyKind, Node, Span, Style, Value};
 
-pub fn parse(source: &str, base: usize) -> Parsed {
-    let mut builder = Builder::new(source, base);
+pub fn parse(source: &str, base: usize, subject: &'static str) -> Parsed {
+    let mut builder = Builder::new(source, base, subject);
     let mut documents = 0;
     for event in Parser::new_from_str(source) {
         let (event, span) = match event {
@@ -33,7 +33,7 @@ pub fn parse(source: &str, base: usize) -> Parsed {
                 builder.problems.push(Problem::new(
                     ProblemKind::MultipleDocuments,
                     Span { start: at, end: at },
-                    "the frontmatter holds more than one YAML document",
+                    format!("{subject} holds more than one YAML document"),
                 ));
                 return builder.finish(true);
             }
@@ -82,6 +82,8 @@ struct Merged {
 struct Builder<'s> {
     text: Text<'s>,
     base: usize,
+    /// What the problems call the text.
+    subject: &'static str,
     offsets: ByteOffsets,
     stack: Vec<Collection>,
     root: Option<Node>,
@@ -96,10 +98,11 @@ struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    fn new(source: &'s str, base: usize) -> Self {
+    fn new(source: &'s str, base: usize, subject: &'static str) -> Self {
         Builder {
             text: Text { source },
             base,
+            subject,
             offsets: ByteOffsets::new(source),
             stack: Vec::new(),
             root: None,
@@ -309,19 +312,21 @@ impl<'s> Builder<'s> {
     }
 
     fn too_deep(&mut self, at: Span) -> bool {
+        let subject = self.subject;
         self.problems.push(Problem::new(
             ProblemKind::TooDeep,
             at,
-            format!("the frontmatter is nested deeper than {MAX_DEPTH} levels (aliases expanded)"),
+            format!("{subject} is nested deeper than {MAX_DEPTH} levels (aliases expanded)"),
         ));
         false
     }
 
     fn too_many(&mut self, at: Span) -> bool {
+        let subject = self.subject;
         self.problems.push(Problem::new(
             ProblemKind::TooManyNodes,
             at,
-            format!("the frontmatter has more than {MAX_NODES} keys and values (aliases expanded)"),
+            format!("{subject} has more than {MAX_NODES} keys and values (aliases expanded)"),
         ));
         false
     }
@@ -435,7 +440,10 @@ impl<'s> Builder<'s> {
             self.problems.push(Problem::new(
                 ProblemKind::Syntax,
                 Span::new(tab, tab + 1),
-                "the frontmatter is not valid YAML: a tab in the indentation",
+                format!(
+                    "{} is not valid YAML: a tab in the indentation",
+                    self.subject
+                ),
             ));
             return false;
         }
@@ -509,7 +517,7 @@ impl<'s> Builder<'s> {
         let mut problem = Problem::new(
             ProblemKind::Syntax,
             span,
-            format!("the frontmatter is not valid YAML: {}", error.info()),
+            format!("{} is not valid YAML: {}", self.subject, error.info()),
         );
         if let Some(open) = self.text.unclosed_bracket() {
             problem = problem.related(

@@ -44,18 +44,26 @@ pub struct Parsed {
     pub oddities: Vec<Oddity>,
 }
 
+/// What problems call the YAML of a manifest.
+const FRONTMATTER: &str = "the frontmatter";
+
 /// Parses one YAML document; `base` is its offset in the file.
 pub fn parse(source: &str, base: usize) -> Parsed {
+    parse_called(source, base, FRONTMATTER)
+}
+
+/// The same for another text, which problems call `subject`.
+pub(crate) fn parse_called(source: &str, base: usize, subject: &'static str) -> Parsed {
     match quick::parse(source, base) {
         Some(parsed) => parsed,
-        None => library::parse(source, base),
+        None => library::parse(source, base, subject),
     }
 }
 
 /// The full parser alone, for tests that compare the two.
 #[doc(hidden)]
 pub fn parse_with_library(source: &str, base: usize) -> Parsed {
-    library::parse(source, base)
+    library::parse(source, base, FRONTMATTER)
 }
 
 /// The quick reader alone; `None` where it leaves the text to the library.
