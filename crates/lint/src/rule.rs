@@ -51,6 +51,8 @@ pub enum Scope {
     CrossField,
     CrossFile,
     Registry,
+    /// At the machine: `doctor` decides it, not the linter.
+    Host,
 }
 
 impl Scope {
@@ -60,6 +62,7 @@ impl Scope {
             Scope::CrossField => "cross-field",
             Scope::CrossFile => "cross-file",
             Scope::Registry => "registry",
+            Scope::Host => "host",
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Rules that need this machine to be decided: what the manifest asks of its host, held
 //! against the host that we are.
 
-use agentproto_lint::{Level, Severity, Source};
+use agentproto_lint::rules::host;
+use agentproto_lint::{Level, Rule, Severity, Source};
 use agentproto_manifest::Node;
 use agentproto_manifest::views::Cli;
 use agentproto_runtime::context::Context;
 use agentproto_runtime::fault::{Code, Fault};
-use agentproto_runtime::install::{self, Action, Options};
+use agentproto_runtime::install::{self, Action, Missed, Options};
 use agentproto_runtime::version;
 use agentproto_sandbox::policy::Place;
 
@@ -25,87 +26,6 @@ pub struct Verdict {
     pub pointer: String,
 }
 
-struct Rule {
-    slug: &'static str,
-    severity: Severity,
-    level: Level,
-    spec: &'static str,
-    section: &'static str,
-}
-
-const fn rule(
-    slug: &'static str,
-    severity: Severity,
-    level: Level,
-    spec: &'static str,
-    section: &'static str,
-) -> Rule {
-    Rule {
-        slug,
-        severity,
-        level,
-        spec,
-        section,
-    }
-}
-
-const REQUIRES: Rule = rule(
-    "host-os-mismatch",
-    Severity::Error,
-    Level::Must,
-    "AIP-29",
-    "Install methods",
-);
-const METHOD: Rule = rule(
-    "host-unsupported-method",
-    Severity::Info,
-    Level::May,
-    "AIP-29",
-    "Install methods",
-);
-const VENDORED: Rule = rule(
-    "install-vendored-missing",
-    Severity::Error,
-    Level::Must,
-    "AIP-29",
-    "Install methods",
-);
-const VERSION: Rule = rule(
-    "vc-probe-out-of-range",
-    Severity::Error,
-    Level::Must,
-    "AIP-29",
-    "Version detection",
-);
-const MIXED: Rule = rule(
-    "out-mixed-undeclared",
-    Severity::Info,
-    Level::Must,
-    "AIP-29",
-    "Output conventions",
-);
-const OAUTH: Rule = rule(
-    "setup-oauth-unsupported-host",
-    Severity::Info,
-    Level::May,
-    "AIP-29",
-    "Setup",
-);
-const MCP: Rule = rule(
-    "mcp-arm-unimplemented",
-    Severity::Info,
-    Level::May,
-    "AIP-45",
-    "Protocol",
-);
-const ISOLATION: Rule = rule(
-    "auth-env-isolation",
-    Severity::Warning,
-    Level::Must,
-    "AIP-45",
-    "Security considerations",
-);
-
 struct Bench<'c> {
     ctx: &'c Context,
     verdicts: Vec<Verdict>,
@@ -117,10 +37,7 @@ impl Bench<'_> {
         let message = message.into();
         self.verdicts.push(Verdict {
             slug: rule.slug,
-            source: Source {
-                spec: rule.spec,
-                section: rule.section,
-            },
+            source: rule.source,
             level: rule.level,
             severity: rule.severity,
             ok,
@@ -141,10 +58,13 @@ pub async fn judge(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ve
         ctx,
         verdicts: Vec::new(),
     };
-    requirements(&mut bench, plan.blocked.as_deref());
+    requirements(&mut bench, plan.blocked.as_ref());
+    let vendored_missing = host::install_vendored_missing();
     for (entry, step) in common.install().zip(&plan.steps) {
-        let vendored = entry.method() == Some("vendored");
-        let rule = if vendored { &VENDORED } else { &METHOD };
+        let rule = match entry.method() {
+            Some("vendored") => &vendored_missing,
+            _ => &host::HOST_UNSUPPORTED_METHOD,
+        };
         match &step.action {
             Action::Skip { why, .. } => {
                 bench.say(rule, entry.0, false, format!("{}: {why}", step.method));
@@ -160,44 +80,42 @@ pub async fn judge(ctx: &Context, isolated: Result<(), String>) -> Result<Vec<Ve
     version_and_streams(&mut bench, common, &plan).await?;
     for step in common.setup().filter(|s| s.kind() == Some("oauth")) {
         let text = "the flow runs here, with a callback on this machine";
-        bench.say(&OAUTH, step.0, true, text);
+        bench.say(&host::SETUP_OAUTH_UNSUPPORTED_HOST, step.0, true, text);
     }
     if let Some(agent) = ctx.bundle.agent()
         && agent.protocol() == Some("mcp")
         && let Some(node) = agent.0.get("protocol")
     {
-        bench.say(&MCP, node, true, "the MCP arm is implemented here");
+        bench.say(
+            &host::MCP_ARM_UNIMPLEMENTED,
+            node,
+            true,
+            "the MCP arm is implemented here",
+        );
     }
     if let Some(auth) = common.auth() {
         let text = match &isolated {
             Ok(()) => "the agent gets an environment of its own".to_owned(),
             Err(why) => format!("the agent's environment cannot be kept apart here: {why}"),
         };
-        bench.say(&ISOLATION, auth.0, isolated.is_ok(), text);
+        bench.say(&host::auth_env_isolation(), auth.0, isolated.is_ok(), text);
     }
     Ok(bench.verdicts)
 }
 
 /// A29-INSTALL-16.
-fn requirements(bench: &mut Bench<'_>, blocked: Option<&str>) {
+fn requirements(bench: &mut Bench<'_>, blocked: Option<&Missed>) {
     let root = bench.ctx.bundle.root();
     let Some(requires) = root.get("requires") else {
         return;
     };
+    let rule = &host::HOST_OS_MISMATCH;
     match blocked {
-        Some(why) => {
-            let key = ["os", "arch", "min_disk_mb", "min_memory_mb"]
-                .into_iter()
-                .find(|key| why.contains(&format!("requires.{key}`")));
-            let node = key.and_then(|key| requires.get(key)).unwrap_or(requires);
-            bench.say(&REQUIRES, node, false, why);
+        Some(missed) => {
+            let node = requires.get(missed.key).unwrap_or(requires);
+            bench.say(rule, node, false, missed.to_string());
         }
-        None => bench.say(
-            &REQUIRES,
-            requires,
-            true,
-            "this machine is what it requires",
-        ),
+        None => bench.say(rule, requires, true, "this machine is what it requires"),
     }
 }
 
@@ -212,7 +130,7 @@ async fn version_and_streams(
     };
     let Some(found) = &plan.found else {
         let text = format!("not decided: `{}` is not installed", plan.bin);
-        bench.say(&VERSION, check.0, true, text);
+        bench.say(&host::VC_PROBE_OUT_OF_RANGE, check.0, true, text);
         return Ok(());
     };
     let range = check.0.get("range").unwrap_or(check.0);
@@ -222,7 +140,7 @@ async fn version_and_streams(
         Err(fault) if fault.code == Code::StateUnwritable => return Err(fault),
         Err(fault) => {
             bench.say(
-                &VERSION,
+                &host::VC_PROBE_OUT_OF_RANGE,
                 check.0,
                 false,
                 format!("the check cannot be run: {fault}"),
@@ -231,8 +149,13 @@ async fn version_and_streams(
         }
     };
     match probe.fault(bench.ctx, found) {
-        None => bench.say(&VERSION, range, true, format!("{} fits", probe.told())),
-        Some(fault) => bench.say(&VERSION, range, false, fault.message),
+        None => bench.say(
+            &host::VC_PROBE_OUT_OF_RANGE,
+            range,
+            true,
+            format!("{} fits", probe.told()),
+        ),
+        Some(fault) => bench.say(&host::VC_PROBE_OUT_OF_RANGE, range, false, fault.message),
     }
     if bench.ctx.bundle.agent().is_none() && probe.on_stderr {
         let stream = common.output().and_then(|o| o.0.get("stream"));
@@ -247,7 +170,7 @@ async fn version_and_streams(
                 "the version was told on standard error: `output.stream` should say `stderr` or `mixed`"
             }
         };
-        bench.say(&MIXED, node, ok, text);
+        bench.say(&host::OUT_MIXED_UNDECLARED, node, ok, text);
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ fn plan(plan: &Plan) -> Done {
     let facts = json!({
         "bin": plan.bin,
         "found": plan.found.as_ref().map(|f| f.bin.to_string_lossy()),
-        "blocked": plan.blocked,
+        "blocked": plan.blocked.as_ref().map(ToString::to_string),
     });
     Done {
         told,

@@ -9,6 +9,7 @@ pub mod document;
 #[doc(hidden)]
 pub mod faulty;
 pub mod fields;
+pub mod host;
 pub mod identity;
 pub mod ignores;
 pub mod install;

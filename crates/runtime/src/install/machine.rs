@@ -15,6 +15,15 @@ pub struct Machine {
     pub disk_mb: Option<u64>,
 }
 
+/// What of a `requires` this machine does not meet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct Missed {
+    /// The key below `requires`.
+    pub key: &'static str,
+    pub why: String,
+}
+
 impl Machine {
     pub fn here(tools: &Path) -> Machine {
         Machine {
@@ -33,15 +42,14 @@ impl Machine {
     }
 
     /// Why this machine does not meet a `requires`, with both sides.
-    pub fn misses(&self, requires: Option<&Node>) -> Option<String> {
+    pub fn misses(&self, requires: Option<&Node>) -> Option<Missed> {
         let requires = requires?;
         for (key, here) in [("os", self.os), ("arch", self.arch)] {
             let wanted = texts(requires.get(key));
             if !wanted.is_empty() && !wanted.contains(&here) {
-                return Some(format!(
-                    "`requires.{key}` is {}, and this machine is {here}",
-                    wanted.join(", ")
-                ));
+                let wanted = wanted.join(", ");
+                let why = format!("`requires.{key}` is {wanted}, and this machine is {here}");
+                return Some(Missed { key, why });
             }
         }
         for (key, here, what) in [
@@ -53,9 +61,8 @@ impl Machine {
             if let (Some(wanted), Some(here)) = (wanted, here)
                 && here < wanted
             {
-                return Some(format!(
-                    "`requires.{key}` is {wanted} MB, and {here} MB {what}"
-                ));
+                let why = format!("`requires.{key}` is {wanted} MB, and {here} MB {what}");
+                return Some(Missed { key, why });
             }
         }
         None
@@ -95,7 +102,7 @@ mod tests {
     use super::*;
     use agentproto_manifest::Document;
 
-    fn misses(requires: &str) -> Option<String> {
+    fn misses(requires: &str) -> Option<Missed> {
         let here = Machine {
             os: "linux",
             arch: "arm64",
@@ -119,7 +126,7 @@ mod tests {
         ] {
             assert_eq!(misses(fine), None, "{fine}");
         }
-        let no = |requires| misses(requires).expect("refused");
+        let no = |requires| misses(requires).expect("refused").why;
         assert!(no("{os: [darwin, windows]}").contains("darwin, windows"));
         assert!(no("{os: darwin}").contains("linux"));
         assert!(no("{arch: [x64]}").contains("arm64"));

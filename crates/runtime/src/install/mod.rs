@@ -26,6 +26,7 @@ use agentproto_manifest::views::InstallMethod;
 use agentproto_sandbox::programs::find::is_program;
 use entry::{Method, Skip};
 use machine::Machine;
+pub use machine::Missed;
 use managers::Manager;
 pub(super) use perform::configuration as manager_environment;
 pub use plan::{Action, Plan, Step, plan};
@@ -94,7 +95,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// Why this machine may install nothing of the bundle (A29-INSTALL-16).
-fn blocked(ctx: &Context) -> Option<String> {
+fn blocked(ctx: &Context) -> Option<Missed> {
     Machine::here(&ctx.home.path("tools")).misses(ctx.bundle.root().get("requires"))
 }
 
@@ -246,8 +247,8 @@ fn ready(
     options: Options,
 ) -> Result<(), Skip> {
     let machine = Machine::here(&ctx.home.path("tools"));
-    if let Some(why) = machine.misses(entry.0.get("requires")) {
-        return Err(Skip::new(why));
+    if let Some(missed) = machine.misses(entry.0.get("requires")) {
+        return Err(Skip::new(missed.why));
     }
     match method {
         Method::Package {

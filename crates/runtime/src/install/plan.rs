@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Method, Skip};
 use super::store::Store;
-use super::{Installed, Options, bin_name, blocked, find, methods, ready};
+use super::{Installed, Missed, Options, bin_name, blocked, find, methods, ready};
 use crate::context::Context;
 use crate::fault::Fault;
 
@@ -15,7 +15,7 @@ pub struct Plan {
     /// There already: nothing would be installed.
     pub found: Option<Installed>,
     /// Why nothing can be installed on this machine.
-    pub blocked: Option<String>,
+    pub blocked: Option<Missed>,
     pub steps: Vec<Step>,
 }
 
