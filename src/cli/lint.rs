@@ -12,12 +12,11 @@ use agentproto_lint::discover::{self, Excludes, Globs};
 use agentproto_lint::render as report;
 use agentproto_lint::render::{Meta, Part};
 use agentproto_lint::root;
-use agentproto_lint::rules::registry_wide;
 use agentproto_lint::{
     Baseline, BaselineError, Changed, Options, Profile, Report, Rule, RuleSet, Severity, Target,
-    UnknownRule, fix_targets, lint_targets, matching,
+    UnknownRule, compare_with_base, fix_targets, lint_targets, matching,
 };
-use agentproto_manifest::{Disk, Document, MAX_FILE_BYTES, Overlay, normalize};
+use agentproto_manifest::{Disk, MAX_FILE_BYTES, Overlay, normalize};
 use agentproto_text::replace_file;
 
 pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -63,12 +62,12 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
     } else {
         (lint_targets(&targets, &options), Vec::new())
     };
-    // Asked before a baseline or an option can hide it.
-    let faulty = has_fault(&report);
     let base = args.changed.as_deref().or(args.staged.then_some("HEAD"));
     if let Some(reference) = base {
-        compare_with_base(reference, &mut report, &options);
+        compare_with_base(&mut report, &options, |path| git::text_at(reference, path));
     }
+    // Asked before a baseline or an option can hide it.
+    let faulty = has_fault(&report);
     let meta = Meta {
         profile: rules.profile(),
         color: terminal::color(global),
@@ -271,33 +270,6 @@ fn per_file(config: &Config) -> Result<Vec<(Globs, Vec<&'static str>)>, Failure>
         settings.push((globs, slugs));
     }
     Ok(settings)
-}
-
-/// Rules that need the revision before: only `--changed` and `--staged` know one.
-fn compare_with_base(reference: &str, report: &mut Report, options: &Options<'_>) {
-    let mut found = Vec::new();
-    for path in &report.files {
-        let Some(old) = git::text_at(reference, path) else {
-            continue;
-        };
-        let Ok(new) = options.files.read(path) else {
-            continue;
-        };
-        let (old, new) = (Document::parse(path, old), Document::from_bytes(path, new));
-        let mut findings = registry_wide::compare_with_base(&old, &new, options.rules);
-        if let Some(skip) = options.skip {
-            findings.retain(|f| !skip(&f.file, f.rule));
-        }
-        if !findings.is_empty() && report.source(path).is_none() {
-            let at = report.sources.partition_point(|(p, _)| p < path);
-            report
-                .sources
-                .insert(at, (path.clone(), std::sync::Arc::new(new)));
-        }
-        found.extend(findings);
-    }
-    report.findings.extend(found);
-    report.findings.sort_by(agentproto_lint::Finding::order);
 }
 
 /// Whether a rule failed, so that a file was not judged in full.

@@ -168,6 +168,10 @@ fn revisions_are_compared() {
     );
     git(&dir, &["add", MANIFEST]);
     assert_eq!(dir.found(&["--staged"]), bump);
+    let all = dir.read(MANIFEST).replace("\">=2.0.0 <3.0.0\"", "~x");
+    dir.write(MANIFEST, &all);
+    assert!(dir.found(&["--changed"]).contains(&bump[0].to_owned()));
+    dir.replace(MANIFEST, "range: ~x", "range: \">=2.0.0 <3.0.0\"");
     dir.replace(MANIFEST, "version: 1.0.0", "version: 2.0.0");
     assert!(dir.found(&["--changed"]).is_empty());
     commit(&dir, "major");

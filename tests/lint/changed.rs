@@ -4,8 +4,8 @@ use crate::common::Bundle;
 use agentproto_lint::rules::registry_wide::{
     RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, compare_with_base,
 };
-use agentproto_lint::{Finding, Profile, Rule, RuleSet};
-use agentproto_manifest::Document;
+use agentproto_lint::{Finding, Options, Profile, Rule, RuleSet, lint_files};
+use agentproto_manifest::{Disk, Document};
 
 /// What is found when `file` becomes the text that `change` makes of it.
 fn compared(bundle: &str, file: &str, change: impl Fn(&mut Bundle)) -> Vec<Finding> {
@@ -51,6 +51,7 @@ fn a_new_major_of_the_binary_asks_for_one_of_the_manifest() {
     assert_eq!(with("range: ^4.0.0"), [range]);
     assert_eq!(with("range: \">=3.2.0\""), [range]);
     assert!(with("range: \">=3.9.0 <4.0.0\"").is_empty());
+    assert_eq!(with("range: ~x"), [range]);
     assert!(with("range: nonsense").is_empty());
     let agent = "range: \">=0.9.0 <1.0.0\"";
     assert_eq!(
@@ -88,4 +89,17 @@ fn another_shape_asks_for_another_version() {
     assert!(marks("forge", "CLI.md", &[(ingress, "")]).is_empty());
     let cargo = format!("  - method: cargo\n    package: forge-crate\n{pip}");
     assert!(marks("forge", "CLI.md", &[(pip, &cargo)]).is_empty());
+}
+
+#[test]
+fn a_fault_while_comparing_is_a_finding_too() {
+    let path = crate::common::base_dir().join("forge/CLI.md");
+    let rules = RuleSet::profile_defaults(Profile::Default);
+    let options = Options::new(&rules, &Disk, crate::common::base_dir());
+    let mut report = lint_files(std::slice::from_ref(&path), &options);
+    assert!(report.findings.is_empty());
+    agentproto_lint::compare_with_base(&mut report, &options, |_| panic!("on purpose"));
+    let slugs: Vec<_> = report.findings.iter().map(|f| f.rule.slug).collect();
+    assert_eq!(slugs, ["internal-fault"]);
+    assert!(report.source(&path).is_some());
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashSet;
 
@@ -158,6 +158,35 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
         .into_iter()
         .filter_map(|i| targets.get(i).map(|t| t.path.clone()));
     finish(findings, files.collect(), options)
+}
+
+/// Adds to a report what the rules find that hold each manifest against an earlier revision
+/// of it; `base` is the text of that revision.
+pub fn compare_with_base(
+    report: &mut Report,
+    options: &Options<'_>,
+    base: impl Fn(&Path) -> Option<String>,
+) {
+    let mut found = Vec::new();
+    for path in &report.files {
+        let Ok(new) = options.files.read(path) else {
+            continue;
+        };
+        let new = Arc::new(Document::from_bytes(path, new));
+        let mut findings = guarded(path, options.rules, || {
+            base(path).map_or_else(Vec::new, |old| {
+                registry_wide::compare_with_base(&Document::parse(path, old), &new, options.rules)
+            })
+        });
+        retain_wanted(&mut findings, options);
+        if !findings.is_empty() && report.source(path).is_none() {
+            let at = report.sources.partition_point(|(p, _)| p < path);
+            report.sources.insert(at, (path.clone(), new));
+        }
+        found.extend(findings);
+    }
+    report.findings.extend(found);
+    report.findings.sort_by(Finding::order);
 }
 
 /// The targets of a run, as answers to questions about files.
@@ -375,11 +404,15 @@ fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
     });
 }
 
-fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>) -> Report {
+fn retain_wanted(findings: &mut Vec<Finding>, options: &Options<'_>) {
     if let Some(skip) = options.skip {
         // Nobody can wish to take a file that was not judged for a clean one.
         findings.retain(|f| f.rule == &document::INTERNAL_FAULT || !skip(&f.file, f.rule));
     }
+}
+
+fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>) -> Report {
+    retain_wanted(&mut findings, options);
     findings.sort_by(Finding::order);
     let mut quoted: Vec<PathBuf> = findings
         .iter()

@@ -22,7 +22,9 @@ mod suppress;
 
 pub use baseline::{Baseline, BaselineError, Matched};
 pub use context::{Context, Draft, Place, Ref, conclude};
-pub use engine::{Options, Skip, Target, lint_document, lint_files, lint_targets};
+pub use engine::{
+    Options, Skip, Target, compare_with_base, lint_document, lint_files, lint_targets,
+};
 pub use finding::{Edit, Finding, Fix, Related, Report, Safety};
 pub use fix::{Changed, FixOutcome, fix_documents, fix_targets};
 pub use index::{Card, Field, Index, Next, onward};

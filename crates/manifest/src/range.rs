@@ -1,6 +1,6 @@
 //! Version ranges as npm reads them (`version_check.range`).
 //!
-//! Written here because the parser at hand takes `>2 <1` for "either", lets `1 || foo`
+//! Written here because the parser on crates.io takes `>2 <1` for "either", lets `1 || foo`
 //! pass and panics on `~x`. A range is a list of alternatives, each a list of comparators
 //! that must all hold.
 
@@ -153,6 +153,44 @@ impl Range {
     pub fn next_major(&self) -> Option<u64> {
         let named = self.alternatives.iter().flatten().map(|c| c.version.major);
         named.max()?.checked_add(1)
+    }
+
+    /// The lowest major version of which this range admits a version and `other` does not.
+    pub fn first_major_beyond(&self, other: &Range) -> Option<u64> {
+        if !self.analysed || !other.analysed {
+            return None;
+        }
+        // What a range admits begins at 0, at a major that it names, or at the one after.
+        let named = self
+            .alternatives
+            .iter()
+            .chain(&other.alternatives)
+            .flatten();
+        let mut majors: Vec<u64> = named
+            .flat_map(|c| [c.version.major, c.version.major + 1])
+            .chain([0])
+            .collect();
+        majors.sort_unstable();
+        majors.dedup();
+        majors
+            .into_iter()
+            .find(|major| self.admits_major(*major) && !other.admits_major(*major))
+    }
+
+    fn admits_major(&self, major: u64) -> bool {
+        let within = [
+            Comparator {
+                op: Op::AtLeast,
+                version: Version::new(major, 0, 0),
+            },
+            Comparator {
+                op: Op::Less,
+                version: Version::floor(major + 1, 0, 0),
+            },
+        ];
+        self.alternatives
+            .iter()
+            .any(|set| is_satisfiable(&[set.as_slice(), &within].concat()))
     }
 
     /// Any later version fits, whatever it breaks.
@@ -566,21 +604,52 @@ mod tests {
         }
     }
 
+    /// Answers of npm's own parser, recorded.
     #[test]
-    fn agrees_with_another_parser_where_that_one_is_sound() {
-        for text in list(">=0.13.0 <1.0.0; ^1.2.3; ^0.2; ~1.2; 1.x; 1.2.3 - 2; >1.2; <=2; ^1 || ^3")
-        {
-            let theirs = node_semver::Range::parse(text).unwrap();
-            for version in [
-                "0.2.0", "0.13.0", "1.0.0", "1.2.0", "1.2.3", "1.3.0", "2.0.0", "2.9.9", "3.0.0",
-            ] {
-                let same = theirs.satisfies(&node_semver::Version::parse(version).unwrap());
-                // That parser reads `<=2` as `<=2.0.0-0`.
-                assert!(
-                    takes(text, version) == same || text == "<=2",
-                    "{text} {version}"
-                );
-            }
+    fn agrees_with_npm() {
+        let versions = [
+            "0.2.0", "0.13.0", "1.0.0", "1.2.0", "1.2.3", "1.3.0", "2.0.0", "2.9.9", "3.0.0",
+        ];
+        for (text, admitted) in [
+            (">=0.13.0 <1.0.0", "0.13.0"),
+            ("^1.2.3", "1.2.3 1.3.0"),
+            ("^0.2", "0.2.0"),
+            ("~1.2", "1.2.0 1.2.3"),
+            ("1.x", "1.0.0 1.2.0 1.2.3 1.3.0"),
+            ("1.2.3 - 2", "1.2.3 1.3.0 2.0.0 2.9.9"),
+            (">1.2", "1.3.0 2.0.0 2.9.9 3.0.0"),
+            ("<=2", "0.2.0 0.13.0 1.0.0 1.2.0 1.2.3 1.3.0 2.0.0 2.9.9"),
+            ("^1 || ^3", "1.0.0 1.2.0 1.2.3 1.3.0 3.0.0"),
+        ] {
+            let ours: Vec<_> = versions.into_iter().filter(|v| takes(text, v)).collect();
+            assert_eq!(ours.join(" "), admitted, "{text}");
         }
+    }
+
+    #[test]
+    fn majors_that_a_range_admits_and_another_does_not() {
+        let beyond = |old: &str, new: &str| range(new).first_major_beyond(&range(old));
+        for (old, new, major) in [
+            (">=3.2.0 <4.0.0", ">=4.0.0 <5.0.0", Some(4)),
+            ("^2.0.0", ">=2.0.0", Some(3)),
+            ("^2.0.0", ">=2.0.0 <4", Some(3)),
+            (">=2.0.0", ">=2.0.0 <3", None),
+            ("^2.1.0", "^2.4.0", None),
+            ("^0.4.0", "^0.5.0", None),
+            ("^1.0.0", "^1.0.0 || ^7.0.0", Some(7)),
+            ("^2.0.0", "^1.0.0", Some(1)),
+            ("^3", "~x", Some(0)),
+            ("~x", "^3", None),
+            ("3.x", ">3.0.0", Some(4)),
+            ("<3", "*", Some(3)),
+            ("^3", "^3 || 4.0.0-rc.1", None),
+            ("^1", ">5 <4", None),
+            ("*", ">=9007199254740991", None),
+            ("^1", ">=9007199254740991", Some(9_007_199_254_740_991)),
+        ] {
+            assert_eq!(beyond(old, new), major, "{old} → {new}");
+        }
+        let long = vec!["^1"; 400].join(" || ");
+        assert_eq!(beyond(&long, "^2"), None);
     }
 }
