@@ -1,5 +1,6 @@
 //! The command line as people and scripts call it, in directories of its own.
 
+mod bad_input;
 mod commands;
 mod config;
 mod fixing;

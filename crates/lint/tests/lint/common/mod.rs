@@ -14,8 +14,16 @@ use agentproto_manifest::{
 };
 use serde::Deserialize;
 
+/// The root of the repository.
+pub fn repository() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors()
+        .nth(2)
+        .expect("crates/lint is two levels down")
+}
+
 pub fn base_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/base")
+    repository().join("fixtures/base")
 }
 
 /// A bundle of `fixtures/base/` with texts laid over it.

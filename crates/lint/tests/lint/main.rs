@@ -1,7 +1,7 @@
 //! The linter, from the text of a manifest to what is printed of it.
 
 mod aip45;
-mod bad_input;
+mod any_input;
 mod baseline;
 mod changed;
 mod common;

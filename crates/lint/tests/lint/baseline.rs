@@ -120,7 +120,8 @@ fn written_sorted_stable_and_as_the_schema_says() {
     assert_eq!(loaded.len(), 2);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let schema: serde_json::Value =
-        serde_json::from_str(include_str!("../../schemas/baseline.schema.json")).expect("schema");
+        serde_json::from_str(include_str!("../../../../schemas/baseline.schema.json"))
+            .expect("schema");
     assert!(jsonschema::is_valid(&schema, &json), "{text}");
     // Written again over the old one; nothing else is left in the directory.
     loaded.write(&path).expect("written");

@@ -198,9 +198,9 @@ fn schema(text: &str) -> jsonschema::Validator {
 }
 
 static LINT: LazyLock<jsonschema::Validator> =
-    LazyLock::new(|| schema(include_str!("../../schemas/lint-report.schema.json")));
+    LazyLock::new(|| schema(include_str!("../../../../schemas/lint-report.schema.json")));
 static EVENTS: LazyLock<jsonschema::Validator> =
-    LazyLock::new(|| schema(include_str!("../../schemas/events.schema.json")));
+    LazyLock::new(|| schema(include_str!("../../../../schemas/events.schema.json")));
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]

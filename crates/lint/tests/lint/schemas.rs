@@ -79,10 +79,7 @@ fn manifests() -> Vec<(Doctype, PathBuf)> {
         }
     }
     let mut out = Vec::new();
-    below(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures"),
-        &mut out,
-    );
+    below(&crate::common::repository().join("fixtures"), &mut out);
     out.sort_by(|a, b| a.1.cmp(&b.1));
     out
 }

@@ -220,7 +220,7 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
 ];
 
 fn folder(name: &str) -> PathBuf {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/spec-examples");
+    let examples = crate::common::repository().join("fixtures/spec-examples");
     examples.join(name)
 }
 

@@ -5,14 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::reports;
+use crate::common::{reports, repository};
 use agentproto_lint::render::{Format, Meta, docs, render, rules};
 use agentproto_lint::{Profile, Report, Severity, registry};
 use serde_json::Value;
-
-fn repository() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
 
 fn demo(which: &str) -> (Report, Meta) {
     let dir = repository().join("fixtures/demo").join(which);
