@@ -11,9 +11,9 @@ use rustc_hash::FxHashSet;
 use crate::context::{Context, Draft, Place, conclude};
 use crate::finding::{Finding, Report};
 use crate::index::{Card, Index};
-use crate::registry::{Claim, FAMILIES};
+use crate::registry::FAMILIES;
 use crate::rule::Rule;
-use crate::rules::{document, registry_wide};
+use crate::rules::{document, fields, registry_wide};
 use crate::settings::RuleSet;
 use crate::shape::{self, Keyword};
 use crate::suppress;
@@ -334,9 +334,11 @@ pub fn lint_document(
         let mut last_unknown = None;
         for violation in shape::violations(shape::shapes_for(doctype), root, Place::Bytes(open)) {
             let told = ctx.told();
-            let claimed = claims().iter().any(|claim| claim(&ctx, &violation));
-            if !claimed {
-                ctx.report(shape::draft(&ctx, &violation));
+            if !fields::mistaken_key(&ctx, &violation) {
+                match violation.rule.words {
+                    Some(words) => words(&ctx, &violation),
+                    None => ctx.report(shape::draft(&ctx, &violation)),
+                }
             }
             // A rule may be off, or leave the word to another finding.
             if violation.keyword == Keyword::AdditionalProperties && ctx.told() > told {
@@ -372,11 +374,6 @@ fn checks_for(doctype: Doctype) -> &'static [Run] {
             .map(|check| check.run)
             .collect()
     })
-}
-
-fn claims() -> &'static [Claim] {
-    static TABLE: OnceLock<Vec<Claim>> = OnceLock::new();
-    TABLE.get_or_init(|| FAMILIES.iter().filter_map(|family| family.claim).collect())
 }
 
 /// One mistake, one finding: where a rule with a name of its own speaks about a place,

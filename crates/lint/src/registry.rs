@@ -3,7 +3,6 @@
 use crate::context::Context;
 use crate::rule::Rule;
 use crate::rules;
-use crate::shape::Violation;
 use agentproto_manifest::Doctype;
 use agentproto_text::closest_of;
 
@@ -18,12 +17,7 @@ pub struct Family {
     pub name: &'static str,
     pub rules: &'static [&'static Rule],
     pub checks: &'static [Check],
-    /// Words a schema violation better than the general sentence does: reports it (or drops
-    /// it, where another finding covers the mistake) and says true.
-    pub claim: Option<Claim>,
 }
-
-pub type Claim = for<'d> fn(&Context<'d>, &Violation<'d>) -> bool;
 
 /// In the order in which `rules` and the reference print them.
 pub static FAMILIES: &[&Family] = rules::FAMILIES;

@@ -1,6 +1,8 @@
 //! What a rule is: one static record that carries its identity, its source in the specs
 //! and its documentation. `explain`, `rules`, docs/, SARIF help and the editor all read it.
 
+use crate::context::Context;
+use crate::shape::Violation;
 use agentproto_manifest::Doctype;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,9 +164,16 @@ impl Example {
     }
 }
 
+/// Reports a schema violation in a rule's own words, or leaves it to the finding that covers
+/// the mistake.
+pub type Words = for<'d> fn(&Context<'d>, &Violation<'d>);
+
 #[derive(Debug)]
 pub struct Rule {
     pub slug: &'static str,
+    /// For violations of the constraints that name the rule in `x-rules`; without it the general
+    /// sentence is used.
+    pub words: Option<Words>,
     /// One line: what is wrong when the rule fires.
     pub title: &'static str,
     pub severity: Severity,
@@ -193,6 +202,7 @@ impl Rule {
     /// Defaults for the fields that most rules leave alone.
     pub const BASE: Rule = Rule {
         slug: "",
+        words: None,
         title: "",
         severity: Severity::Error,
         spec_severity: None,

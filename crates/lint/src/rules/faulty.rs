@@ -20,7 +20,6 @@ pub static FAMILY: Family = Family {
         doctypes: &Doctype::ALL,
         run: check,
     }],
-    claim: None,
 };
 
 fn check(ctx: &Context<'_>) {

@@ -24,7 +24,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Tool],
         run: tool_fields_of_a_bundle,
     }],
-    claim: Some(claim),
 };
 
 pub static FM_FIELD_CASE: Rule = Rule {
@@ -269,7 +268,8 @@ fn report_drift<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     true
 }
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+/// A mistake about a key that comes before what the rule of its place says.
+pub fn mistaken_key<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     match v.keyword {
         Keyword::AdditionalProperties => {
             let Some(entry) = v.entry else { return false };

@@ -8,7 +8,6 @@ pub static FAMILY: Family = Family {
     name: "ignores",
     rules: &[&UNUSED, &UNKNOWN_RULE, &NO_REASON, &MALFORMED],
     checks: &[],
-    claim: None,
 };
 
 const SOURCE: Source = Source {

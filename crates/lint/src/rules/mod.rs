@@ -52,7 +52,6 @@ pub static FAMILIES: &[&Family] = &[
     &options::FAMILY,
     &continuation::FAMILY,
     &models::FAMILY,
-    // Before sandbox45, so that a block's own rules claim a violation first.
     &sandbox36::FAMILY,
     &sandbox45::FAMILY,
     &secrets::FAMILY,

@@ -5,7 +5,7 @@ use crate::edits;
 use crate::finding::Safety;
 use crate::registry::{Check, Family};
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
-use crate::shape::{Violation, repeated_texts};
+use crate::shape::{Violation, draft, repeated_texts};
 use agentproto_manifest::{Doctype, Node};
 use agentproto_text::closest_of;
 
@@ -22,7 +22,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 const BASE: Rule = Rule::aip45("Conformance");
@@ -31,6 +30,7 @@ const FILE: &str = "AGENT-CLI.md";
 
 pub static MODE_ID_PATTERN: Rule = Rule {
     slug: "mode-id-pattern",
+    words: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
     title: "The id of a mode has characters that it may not have",
     decides: &["A45-CONF-07", "A45-FM-19"],
     fix: FixKind::Safe,
@@ -74,6 +74,7 @@ pub static MODE_ID_UNIQUE: Rule = Rule {
 
 pub static MODE_EXTRA_PATCH: Rule = Rule {
     slug: "mode-extra-patch",
+    words: Some(extra_patch),
     title: "A mode changes more than arguments and environment",
     decides: &["A45-CONF-08"],
     what: "A mode has `id`, `description`, `bin_args_append` and `env`, and nothing else.",
@@ -145,28 +146,21 @@ pub static MODE_DANGEROUS: Rule = Rule {
 
 const KNOWN: [&str; 4] = ["id", "description", "bin_args_append", "env"];
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if v.rule == &MODE_ID_PATTERN {
-        ctx.report(id_pattern(ctx, v.node));
-    } else if v.rule == &MODE_EXTRA_PATCH {
-        let Some(entry) = v.entry else {
-            return false;
-        };
-        let key = entry.key.as_str();
-        let draft = Draft::new(
-            &MODE_EXTRA_PATCH,
-            entry,
-            format!("`{key}` is not something that a mode may change"),
-        )
-        .help(match closest_of(key, KNOWN) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "a mode patches `bin_args_append` and `env` only".to_owned(),
-        });
-        ctx.report(draft);
-    } else {
-        return false;
-    }
-    true
+fn extra_patch<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let Some(entry) = v.entry else {
+        return ctx.report(draft(ctx, v));
+    };
+    let key = entry.key.as_str();
+    let draft = Draft::new(
+        &MODE_EXTRA_PATCH,
+        entry,
+        format!("`{key}` is not something that a mode may change"),
+    )
+    .help(match closest_of(key, KNOWN) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "a mode patches `bin_args_append` and `env` only".to_owned(),
+    });
+    ctx.report(draft);
 }
 
 fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {

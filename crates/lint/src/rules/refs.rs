@@ -34,7 +34,6 @@ pub static FAMILY: Family = Family {
         doctypes: WITH_REFS,
         run: references,
     }],
-    claim: None,
 };
 
 pub static REF_ABSOLUTE_PATH: Rule = Rule {

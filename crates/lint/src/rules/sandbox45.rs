@@ -3,7 +3,6 @@
 use crate::context::{Context, Draft, Place};
 use crate::registry::{Check, Family};
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity};
-use crate::rules::document::is_general;
 use crate::shape::{self, Keyword, Violation};
 use agentproto_manifest::{Doctype, Entry, Node, RefRole, Span};
 
@@ -21,7 +20,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 const BASE: Rule = Rule::aip45("Sandbox integration");
@@ -36,6 +34,7 @@ const fn over(yaml: &'static str) -> Example {
 
 pub static SANDBOX_REQUIRED: Rule = Rule {
     slug: "sandbox-required",
+    words: Some(required),
     title: "The agent has no sandbox",
     decides: &["A45-SBX-01", "A45-FM-11"],
     what: "The manifest has a `sandbox`: an AIP-36 block, or the path of a SANDBOX.md.",
@@ -140,31 +139,28 @@ pub static SANDBOX_READ_ONLY_AGENT: Rule = Rule {
 /// Keys of an older lifecycle block; the rules of AIP-36 itself speak of them (C12).
 const LEGACY: [&str; 2] = ["pause_after_idle_ms", "destroy_on_workspace_close"];
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(
+        Draft::new(
+            &SANDBOX_REQUIRED,
+            v.place.clone(),
+            "the manifest has no `sandbox`, so nothing confines the agent",
+        )
+        .help(
+            "name a SANDBOX.md, as in `sandbox: ./SANDBOX.md`, or write the AIP-36 block in place",
+        ),
+    );
+}
+
+/// A general rule about a place inside an inline block.
+pub fn inside_inline_block<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if !ctx.is(Doctype::AgentCli) {
-        return false;
-    }
-    if v.rule == &SANDBOX_REQUIRED {
-        ctx.report(
-            Draft::new(
-                &SANDBOX_REQUIRED,
-                v.place.clone(),
-                "the manifest has no `sandbox`, so nothing confines the agent",
-            )
-            .help("name a SANDBOX.md, as in `sandbox: ./SANDBOX.md`, or write the AIP-36 block in place"),
-        );
-        return true;
-    }
-    if !is_general(v.rule) {
         return false;
     }
     let Some(sandbox) = ctx.sandbox().filter(|s| s.is_map()) else {
         return false;
     };
-    if !sandbox.span.contains(v.node.span) {
-        return false;
-    }
-    inline(ctx, v, sandbox)
+    sandbox.span.contains(v.node.span) && inline(ctx, v, sandbox)
 }
 
 fn inline<'d>(ctx: &Context<'d>, v: &Violation<'d>, sandbox: &'d Node) -> bool {

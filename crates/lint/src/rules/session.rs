@@ -23,7 +23,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 const BASE: Rule = Rule::aip45("Session model");
@@ -32,6 +31,7 @@ const FILE: &str = "AGENT-CLI.md";
 
 pub static SESSION_MODE_ENUM: Rule = Rule {
     slug: "session-mode-enum",
+    words: Some(mode_enum),
     title: "The session mode is not one that AIP-45 knows",
     decides: &["A45-SESS-01", "A45-FM-16"],
     fix: FixKind::Safe,
@@ -44,6 +44,7 @@ pub static SESSION_MODE_ENUM: Rule = Rule {
 
 pub static SESSION_IDLE_MIN: Rule = Rule {
     slug: "session-idle-min",
+    words: Some(|ctx, v| ctx.report(idle_min(ctx, v.node))),
     title: "The idle timeout of the session is below one second",
     decides: &["A45-SESS-02"],
     fix: FixKind::Safe,
@@ -64,6 +65,7 @@ pub static SESSION_IDLE_MIN: Rule = Rule {
 
 pub static SESSION_MAX_TURNS_MIN: Rule = Rule {
     slug: "session-max-turns-min",
+    words: Some(|ctx, v| ctx.report(max_turns(ctx, v.node))),
     title: "The session may have no turn at all",
     decides: &["A45-SESS-03"],
     fix: FixKind::Safe,
@@ -84,6 +86,7 @@ pub static SESSION_MAX_TURNS_MIN: Rule = Rule {
 
 pub static SESSION_RESUMABLE_CAP: Rule = Rule {
     slug: "session-resumable-cap",
+    words: Some(resumable_cap),
     title: "Resumable sessions without the capability to resume",
     decides: &["A45-SESS-08"],
     scope: Scope::CrossField,
@@ -143,30 +146,16 @@ pub static SESSION_EPHEMERAL_IDLE: Rule = Rule {
 
 const MODES: [&str; 3] = ["ephemeral", "persistent", "resumable"];
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if !ctx.is(Doctype::AgentCli) {
-        return false;
+fn mode_enum<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let mut draft = shape::draft(ctx, v);
+    if let Some(meant) = v.node.as_str().and_then(|word| closest_of(word, MODES)) {
+        draft = draft.fix_if(
+            Safety::Safe,
+            format!("Replace it by `{meant}`"),
+            edits::set_scalar(ctx.doc, v.node, meant),
+        );
     }
-    if v.rule == &SESSION_MODE_ENUM {
-        let mut draft = shape::draft(ctx, v);
-        if let Some(meant) = v.node.as_str().and_then(|word| closest_of(word, MODES)) {
-            draft = draft.fix_if(
-                Safety::Safe,
-                format!("Replace it by `{meant}`"),
-                edits::set_scalar(ctx.doc, v.node, meant),
-            );
-        }
-        ctx.report(draft);
-    } else if v.rule == &SESSION_IDLE_MIN {
-        ctx.report(idle_min(ctx, v.node));
-    } else if v.rule == &SESSION_MAX_TURNS_MIN {
-        ctx.report(max_turns(ctx, v.node));
-    } else if v.rule == &SESSION_RESUMABLE_CAP {
-        resumable_cap(ctx, v);
-    } else {
-        return false;
-    }
-    true
+    ctx.report(draft);
 }
 
 fn idle_min<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {

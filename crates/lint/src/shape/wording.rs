@@ -5,7 +5,7 @@ use crate::context::{Context, Draft};
 use agentproto_manifest::{Entry, Node};
 use agentproto_text::{closest_of, one_of, short};
 
-/// A finding for a violation that no family claimed.
+/// A finding for a violation whose rule has no words of its own.
 pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
     let what = subject(ctx, violation.node);
     let expected = &violation.expected;

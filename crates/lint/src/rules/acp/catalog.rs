@@ -1,5 +1,6 @@
 //! The rules of ACP.md (AIP-44).
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -67,6 +68,7 @@ pub static ACP_TRANSPORT_STDIO: Rule = Rule {
 
 pub static ACP_TRANSPORT_UNIQUE: Rule = Rule {
     slug: "acp-transport-unique",
+    words: Some(repeated_transport),
     title: "A transport stands twice in the list",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-06"],
@@ -82,6 +84,7 @@ pub static ACP_TRANSPORT_UNIQUE: Rule = Rule {
 
 pub static ACP_REV_PATTERN: Rule = Rule {
     slug: "acp-rev-pattern",
+    words: Some(|ctx, v| ctx.report(revision_pattern(v.node))),
     title: "`acp_rev` is not a commit of the protocol",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-07"],
@@ -100,6 +103,7 @@ pub static ACP_REV_PATTERN: Rule = Rule {
 
 pub static ACP_REV_NUMERIC: Rule = Rule {
     slug: "acp-rev-numeric",
+    words: Some(numeric_revision),
     title: "`acp_rev` is read as a number",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-07"],
@@ -205,6 +209,7 @@ pub static ACP_SERVER_OPERATOR: Rule = Rule {
 
 pub static ACP_SANDBOXED_NEEDS_SANDBOX: Rule = Rule {
     slug: "acp-sandboxed-needs-sandbox",
+    words: Some(needs_sandbox),
     title: "Tier `sandboxed` without a sandbox",
     source: aip44("Capability negotiation"),
     decides: &["A44-TIER-04", "A44-FM-12"],

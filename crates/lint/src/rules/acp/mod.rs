@@ -45,34 +45,19 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Acp],
         run: check,
     }],
-    claim: Some(claim),
 };
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if !ctx.is(Doctype::Acp) {
-        return false;
+fn needs_sandbox<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let mut draft = Draft::new(
+        v.rule,
+        v.place.clone(),
+        "tier `sandboxed` needs a `sandbox`, and none is named",
+    )
+    .help("add `sandbox: ./SANDBOX.md` under `metadata.aip44`, or lower the tier");
+    if let Some(tier) = v.node.get("tier") {
+        draft = draft.nearby(tier.span, "the tier");
     }
-    if v.rule == &ACP_REV_NUMERIC {
-        numeric_revision(ctx, v);
-    } else if v.rule == &ACP_REV_PATTERN {
-        ctx.report(revision_pattern(v.node));
-    } else if v.rule == &ACP_TRANSPORT_UNIQUE {
-        repeated_transport(ctx, v);
-    } else if v.rule == &ACP_SANDBOXED_NEEDS_SANDBOX {
-        let mut draft = Draft::new(
-            v.rule,
-            v.place.clone(),
-            "tier `sandboxed` needs a `sandbox`, and none is named",
-        )
-        .help("add `sandbox: ./SANDBOX.md` under `metadata.aip44`, or lower the tier");
-        if let Some(tier) = v.node.get("tier") {
-            draft = draft.nearby(tier.span, "the tier");
-        }
-        ctx.report(draft);
-    } else {
-        return false;
-    }
-    true
+    ctx.report(draft);
 }
 
 fn numeric_revision<'d>(ctx: &Context<'d>, v: &Violation<'d>) {

@@ -1,5 +1,6 @@
 //! The rules of `auth`.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -273,6 +274,8 @@ pub static AUTH_CALLBACK_NO_INGRESS: Rule = Rule {
 
 pub static AUTH_REFRESH_EVERY_ISO8601: Rule = Rule {
     slug: "auth-refresh-every-iso8601",
+    // The check judges every text, also those that the schema's pattern lets pass (C17).
+    words: Some(|_, _| {}),
     title: "The refresh cadence is not a duration",
     source: AUTH,
     decides: &["A29-AUTH-08"],
@@ -307,6 +310,7 @@ pub static AUTH_REFRESH_EVERY_MISSING: Rule = Rule {
 
 pub static AUTH_EXPIRY_FORMAT: Rule = Rule {
     slug: "auth-expiry-format",
+    words: Some(expiry_format),
     title: "The expiry signal is not an exit code",
     source: AUTH,
     decides: &["A29-AUTH-10", "A45-CONF-02"],

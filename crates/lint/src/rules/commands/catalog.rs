@@ -1,5 +1,6 @@
 //! The records of the rules about subcommands, their tools and intents.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -18,6 +19,7 @@ const TOOL_FILE: &str = "tools/merge-list/TOOL.md";
 
 pub static TREE_LEAF_TYPE: Rule = Rule {
     slug: "cmd-tree-leaf-type",
+    words: Some(leaf_type),
     title: "A node of `commands` is neither a path nor a group",
     source: SUBCOMMANDS,
     decides: &["A29-CMD-01", "A29-REQ-12"],

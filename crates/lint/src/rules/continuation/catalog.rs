@@ -1,5 +1,6 @@
 //! The records of the continuation rules.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 
 const BASE: Rule = Rule::aip45("Continuation");
@@ -66,6 +67,7 @@ pub static CONT_STRATEGY_ENUM: Rule = Rule {
 
 pub static CONT_SUPPORTED_UNIQUE: Rule = Rule {
     slug: "cont-supported-unique",
+    words: Some(|ctx, v| ctx.report(listed_twice(ctx, v))),
     title: "A continuation strategy is listed twice",
     decides: &["A45-CONT-02"],
     fix: FixKind::Safe,
@@ -94,6 +96,7 @@ pub static CONT_KEYSCOPE_ENUM: Rule = Rule {
 
 pub static CONT_IDLE_MIN: Rule = Rule {
     slug: "cont-idle-min",
+    words: Some(idle_min),
     title: "The idle timeout of pinned sessions is below one second",
     decides: &["A45-CONT-12"],
     fix: FixKind::Suggest,
@@ -110,6 +113,7 @@ pub static CONT_IDLE_MIN: Rule = Rule {
 
 pub static CONT_NATIVE_RESUME_CAP: Rule = Rule {
     slug: "cont-native-resume-cap",
+    words: Some(native_resume_cap),
     title: "Native resume by default without the capability to resume",
     source: CONFORMANCE,
     decides: &["A45-CONF-14", "A45-CONT-09"],

@@ -32,32 +32,22 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 const STRATEGIES: [&str; 4] = ["none", "pinned-session", "transcript", "native-resume"];
 const PINNED: &str = "pinned-session";
 const NATIVE: &str = "native-resume";
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if v.rule == &CONT_SUPPORTED_UNIQUE {
-        ctx.report(listed_twice(ctx, v));
-    } else if v.rule == &CONT_IDLE_MIN {
-        let value = ctx.doc.slice(v.node.span);
-        ctx.report(
-            Draft::new(
-                &CONT_IDLE_MIN,
-                v.node,
-                format!("`pinned_session.idle_timeout_ms` is {value}, less than one second"),
-            )
-            .help("the field counts milliseconds; the least is 1000, and half an hour is 1800000"),
-        );
-    } else if v.rule == &CONT_NATIVE_RESUME_CAP {
-        native_resume_cap(ctx, v);
-    } else {
-        return false;
-    }
-    true
+fn idle_min<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let value = ctx.doc.slice(v.node.span);
+    ctx.report(
+        Draft::new(
+            &CONT_IDLE_MIN,
+            v.node,
+            format!("`pinned_session.idle_timeout_ms` is {value}, less than one second"),
+        )
+        .help("the field counts milliseconds; the least is 1000, and half an hour is 1800000"),
+    );
 }
 
 fn listed_twice<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {

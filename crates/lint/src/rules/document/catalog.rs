@@ -1,5 +1,6 @@
 //! The records of the rules about the file as a whole.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -145,6 +146,7 @@ pub static FM_ENCODING: Rule = Rule {
 
 pub static FM_TYPE: Rule = Rule {
     slug: "fm-type",
+    words: Some(general),
     title: "A field has the wrong type",
     level: Level::Must,
     source: SCHEMA,
@@ -180,6 +182,7 @@ pub static FM_TYPE: Rule = Rule {
 
 pub static FM_ENUM: Rule = Rule {
     slug: "fm-enum",
+    words: Some(general),
     title: "A field has a value outside its enumeration",
     level: Level::Must,
     source: SCHEMA,
@@ -209,6 +212,7 @@ pub static FM_ENUM: Rule = Rule {
 
 pub static FM_RANGE: Rule = Rule {
     slug: "fm-range",
+    words: Some(general),
     title: "A field is outside its bounds",
     level: Level::Must,
     source: SCHEMA,
@@ -224,6 +228,7 @@ pub static FM_RANGE: Rule = Rule {
 
 pub static FM_REQUIRED_MISSING: Rule = Rule {
     slug: "fm-required-missing",
+    words: Some(general),
     title: "A required field is missing",
     level: Level::Must,
     source: SCHEMA,
@@ -279,6 +284,7 @@ pub static FM_REQUIRED_MISSING: Rule = Rule {
 
 pub static FM_UNKNOWN_FIELD: Rule = Rule {
     slug: "fm-unknown-field",
+    words: Some(general),
     title: "A field that the schema does not know",
     level: Level::Must,
     source: SCHEMA,

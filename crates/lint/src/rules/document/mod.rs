@@ -11,6 +11,7 @@ pub use problems::problem_findings;
 use crate::context::{Context, Draft};
 use crate::registry::{Check, Family};
 use crate::rule::Rule;
+use crate::rules::{commands, identity, install, output29, sandbox36, sandbox45, secrets};
 use crate::shape::{Keyword, Violation, draft};
 use agentproto_manifest::{Doctype, Entry, KeyKind, Node, Style, Value};
 
@@ -51,7 +52,6 @@ pub static FAMILY: Family = Family {
             run: body::sections,
         },
     ],
-    claim: Some(claim),
 };
 
 /// The rules for schema violations that have no slug of their own.
@@ -63,9 +63,26 @@ pub fn is_general(rule: &'static Rule) -> bool {
         || rule == &FM_UNKNOWN_FIELD
 }
 
+/// Families that know a place better than the general rules do; the first that speaks is
+/// heard.
+fn general<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let said = yaml11_boolean(ctx, v)
+        || identity::numeric_version(ctx, v)
+        || install::numeric_digest(ctx, v)
+        || output29::swapped_value(ctx, v)
+        || commands::unapproved(ctx, v)
+        // A sandbox block's own rules before those of the manifest that holds it.
+        || sandbox36::said_elsewhere(ctx, v)
+        || sandbox45::inside_inline_block(ctx, v)
+        || secrets::said_elsewhere(ctx, v);
+    if !said {
+        ctx.report(draft(ctx, v));
+    }
+}
+
 /// `streaming: yes` is text in YAML 1.2; the author meant a boolean, so quoting is no advice.
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if v.keyword != Keyword::Type || v.rule != &FM_TYPE || v.node.style != Style::Plain {
+fn yaml11_boolean<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+    if v.keyword != Keyword::Type || v.node.style != Style::Plain {
         return false;
     }
     let meant = match v.node.as_str() {

@@ -1,10 +1,12 @@
 //! The records of the identity rules.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
 pub static ID_PATTERN: Rule = Rule {
     slug: "id-pattern",
+    words: Some(bad_id),
     title: "The id is not written the way the spec asks for",
     source: Source {
         spec: "AIP-29",
@@ -29,6 +31,7 @@ pub static ID_PATTERN: Rule = Rule {
 
 pub static NAME_LENGTH: Rule = Rule {
     slug: "name-length",
+    words: Some(bad_length),
     title: "The name is empty or longer than 80 characters",
     source: Source {
         spec: "AIP-29",
@@ -95,6 +98,7 @@ pub static FOLDER_EQUALS_ID: Rule = Rule {
 
 pub static DESCRIPTION_LENGTH: Rule = Rule {
     slug: "description-length",
+    words: Some(bad_length),
     title: "The description is empty or longer than 2000 characters",
     source: Source {
         spec: "AIP-29",
@@ -121,6 +125,7 @@ pub static DESCRIPTION_LENGTH: Rule = Rule {
 
 pub static VERSION_SEMVER: Rule = Rule {
     slug: "version-semver",
+    words: Some(bad_version),
     title: "The manifest's version is not a semantic version",
     source: Source {
         spec: "AIP-29",
@@ -173,6 +178,7 @@ pub static VERSION_LOOSE_PATTERN: Rule = Rule {
 
 pub static TAG_PATTERN: Rule = Rule {
     slug: "tag-pattern",
+    words: Some(bad_tag),
     title: "A tag is not lower-case letters, digits and dashes",
     source: Source {
         spec: "AIP-29",
@@ -197,6 +203,7 @@ pub static TAG_PATTERN: Rule = Rule {
 
 pub static TAGS_UNIQUE: Rule = Rule {
     slug: "tags-unique",
+    words: Some(double_tag),
     title: "A tag stands twice",
     source: Source {
         spec: "AIP-29",

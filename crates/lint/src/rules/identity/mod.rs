@@ -58,25 +58,15 @@ pub static FAMILY: Family = Family {
             run: metadata,
         },
     ],
-    claim: Some(claim),
 };
 
-fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
-    let rule = violation.rule;
-    if rule == &ID_PATTERN {
-        bad_id(ctx, violation);
-    } else if rule == &NAME_LENGTH || rule == &DESCRIPTION_LENGTH {
-        bad_length(ctx, violation);
-    } else if rule == &VERSION_SEMVER || is_numeric_version(ctx, violation) {
-        bad_version(ctx, violation);
-    } else if rule == &TAG_PATTERN {
-        bad_tag(ctx, violation);
-    } else if rule == &TAGS_UNIQUE {
-        double_tag(ctx, violation);
-    } else {
-        return false;
+/// A version that YAML reads as a number is a version still.
+pub fn numeric_version<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+    let claimed = is_numeric_version(ctx, v);
+    if claimed {
+        bad_version(ctx, v);
     }
-    true
+    claimed
 }
 
 fn bad_id<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {

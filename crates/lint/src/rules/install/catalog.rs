@@ -1,5 +1,6 @@
 //! The records of the install rules.
 
+use super::claims::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -28,6 +29,7 @@ const SECURITY: Source = Source {
 
 pub static BIN_PATTERN: Rule = Rule {
     slug: "bin-pattern",
+    words: Some(|ctx, v| bad_bin(ctx, v.node)),
     title: "The binary's name has characters that it may not have",
     source: REQUIRED,
     decides: &["A29-REQ-07", "A45-FM-05"],
@@ -71,6 +73,7 @@ pub static BIN_NOT_PATH: Rule = Rule {
 
 pub static BIN_ARGS_STRINGS: Rule = Rule {
     slug: "bin-args-strings",
+    words: Some(|ctx, v| bad_argument(ctx, v.node)),
     title: "A default argument is not a string",
     source: OPTIONAL,
     decides: &["A29-OPT-01", "A45-FM-06"],
@@ -85,6 +88,7 @@ pub static BIN_ARGS_STRINGS: Rule = Rule {
 
 pub static INSTALL_EMPTY: Rule = Rule {
     slug: "install-empty",
+    words: Some(no_method),
     title: "There is no way to install the binary",
     source: REQUIRED,
     decides: &["A29-REQ-09", "A45-FM-07"],
@@ -102,6 +106,7 @@ pub static INSTALL_EMPTY: Rule = Rule {
 
 pub static INSTALL_METHOD_UNKNOWN: Rule = Rule {
     slug: "install-method-unknown",
+    words: Some(unknown_method),
     title: "An install method that the spec does not know",
     source: METHODS,
     decides: &["A29-INSTALL-19", "A29-INSTALL-20", "A45-FM-07"],
@@ -126,6 +131,7 @@ pub static INSTALL_METHOD_UNKNOWN: Rule = Rule {
 
 pub static INSTALL_REQUIRED_FIELD: Rule = Rule {
     slug: "install-required-field",
+    words: Some(missing_field),
     title: "An install method lacks a field that it needs",
     source: METHODS,
     decides: &[
@@ -159,6 +165,7 @@ pub static INSTALL_REQUIRED_FIELD: Rule = Rule {
 
 pub static INSTALL_EXTRA_FIELD: Rule = Rule {
     slug: "install-extra-field",
+    words: Some(extra_field),
     title: "An install method has a field that it does not take",
     source: METHODS,
     decides: &[
@@ -193,6 +200,7 @@ pub static INSTALL_EXTRA_FIELD: Rule = Rule {
 
 pub static INSTALL_URL_URI: Rule = Rule {
     slug: "install-url-uri",
+    words: Some(|ctx, v| bad_url(ctx, v.node)),
     title: "The URL of an install method is not an absolute URI",
     source: METHODS,
     decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
@@ -237,6 +245,7 @@ pub static INSTALL_URL_HTTPS: Rule = Rule {
 
 pub static INSTALL_SHA256_FORMAT: Rule = Rule {
     slug: "install-sha256-format",
+    words: Some(|ctx, v| bad_digest(ctx, v.node)),
     title: "The digest is not 64 lower-case hex digits",
     source: METHODS,
     decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
@@ -545,6 +554,7 @@ pub static INSTALL_FEW_MANAGERS: Rule = Rule {
 
 pub static REQUIRES_OS_ENUM: Rule = Rule {
     slug: "requires-os-enum",
+    words: Some(|ctx, v| outside_enum(ctx, v, &OS_ALIASES)),
     title: "An operating system under a name that the spec does not use",
     source: OPTIONAL,
     decides: &["A29-OPT-10"],
@@ -559,6 +569,7 @@ pub static REQUIRES_OS_ENUM: Rule = Rule {
 
 pub static REQUIRES_ARCH_ENUM: Rule = Rule {
     slug: "requires-arch-enum",
+    words: Some(|ctx, v| outside_enum(ctx, v, &ARCH_ALIASES)),
     title: "An architecture under a name that the spec does not use",
     source: OPTIONAL,
     decides: &["A29-OPT-11"],

@@ -9,41 +9,19 @@ use crate::shape::{self, Keyword, Violation};
 use agentproto_manifest::{Doctype, Node, Value};
 use agentproto_text::{closest_of, one_of, short};
 
-pub fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
-    if !matches!(ctx.doctype, Doctype::Cli | Doctype::AgentCli) {
-        return false;
-    }
-    let rule = violation.rule;
-    if rule == &BIN_PATTERN {
-        bad_bin(ctx, violation.node);
-    } else if rule == &BIN_ARGS_STRINGS {
-        bad_argument(ctx, violation.node);
-    } else if rule == &INSTALL_EMPTY {
-        ctx.report(
-            Draft::new(rule, violation.node, "`install` lists no way to install")
-                .help("list at least one method, best first, as in `- { method: brew, package: my-tool }`"),
-        );
-    } else if rule == &INSTALL_METHOD_UNKNOWN {
-        unknown_method(ctx, violation);
-    } else if rule == &INSTALL_REQUIRED_FIELD {
-        missing_field(ctx, violation);
-    } else if rule == &INSTALL_EXTRA_FIELD {
-        extra_field(ctx, violation);
-    } else if rule == &INSTALL_URL_URI {
-        bad_url(ctx, violation.node);
-    } else if rule == &INSTALL_SHA256_FORMAT {
-        bad_digest(ctx, violation.node);
-    } else if rule == &REQUIRES_OS_ENUM {
-        outside_enum(ctx, violation, &OS_ALIASES);
-    } else if rule == &REQUIRES_ARCH_ENUM {
-        outside_enum(ctx, violation, &ARCH_ALIASES);
-    } else {
-        return is_numeric_stand_in(ctx, violation);
-    }
-    true
+pub fn no_method<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(
+        Draft::new(v.rule, v.node, "`install` lists no way to install").help(
+            "list at least one method, best first, as in `- { method: brew, package: my-tool }`",
+        ),
+    );
 }
 
-fn bad_bin(ctx: &Context<'_>, node: &Node) {
+pub fn numeric_digest<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+    matches!(ctx.doctype, Doctype::Cli | Doctype::AgentCli) && is_numeric_stand_in(ctx, v)
+}
+
+pub fn bad_bin(ctx: &Context<'_>, node: &Node) {
     let Some(node) = ctx.root.get("bin").filter(|bin| std::ptr::eq(*bin, node)) else {
         return;
     };
@@ -92,11 +70,11 @@ pub fn is_bin(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_bin_character)
 }
 
-fn is_bin_character(c: char) -> bool {
+pub fn is_bin_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || "._-/".contains(c)
 }
 
-fn bad_argument(ctx: &Context<'_>, node: &Node) {
+pub fn bad_argument(ctx: &Context<'_>, node: &Node) {
     let list = ctx.root.get("bin_args").map_or(&[][..], Node::items);
     let Some(node) = list.iter().find(|item| std::ptr::eq(*item, node)) else {
         return;
@@ -130,7 +108,7 @@ fn bad_argument(ctx: &Context<'_>, node: &Node) {
 }
 
 /// What the method of another tool or spec is called here.
-const METHOD_ALIASES: [(&str, &str); 17] = [
+pub const METHOD_ALIASES: [(&str, &str); 17] = [
     ("homebrew", "brew"),
     ("apt-get", "apt"),
     ("deb", "apt"),
@@ -150,7 +128,7 @@ const METHOD_ALIASES: [(&str, &str); 17] = [
     ("bundled", "vendored"),
 ];
 
-fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+pub fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let node = violation.node;
     let found = short(ctx.doc.slice(node.span), 40);
     let experimental = ctx
@@ -187,7 +165,7 @@ fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     ctx.report(draft);
 }
 
-fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+pub fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let missing = violation.missing.as_deref().unwrap_or("");
     if missing == "method" {
         ctx.report(
@@ -230,7 +208,7 @@ fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     );
 }
 
-fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+pub fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let Some(entry) = violation.entry else {
         return ctx.report(shape::draft(ctx, violation));
     };
@@ -257,7 +235,7 @@ fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
 }
 
 /// The known key that another one was meant to be; never itself.
-fn meant_key<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn meant_key<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     if known.contains(&key) {
         return None;
     }
@@ -275,7 +253,7 @@ fn meant_key<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
         .or_else(|| closest_of(key, known.iter().copied()))
 }
 
-fn bad_url<'d>(ctx: &Context<'d>, node: &'d Node) {
+pub fn bad_url<'d>(ctx: &Context<'d>, node: &'d Node) {
     let url = node.as_str().unwrap_or("");
     let (message, help) = if url.is_empty() {
         ("the URL is empty", "give the absolute URL to fetch")
@@ -295,7 +273,7 @@ fn bad_url<'d>(ctx: &Context<'d>, node: &'d Node) {
     ctx.report(Draft::new(&INSTALL_URL_URI, node, message).help(help));
 }
 
-fn bad_digest<'d>(ctx: &Context<'d>, node: &'d Node) {
+pub fn bad_digest<'d>(ctx: &Context<'d>, node: &'d Node) {
     let text = node.as_str().unwrap_or("");
     if let Some(why) = digest::stand_in(text) {
         return placeholder(ctx, node, why);
@@ -330,7 +308,7 @@ pub fn placeholder<'d>(ctx: &Context<'d>, node: &'d Node, why: &str) {
 }
 
 /// A row of zeros without quotes is a number to YAML; what is wrong is the row of zeros.
-fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+pub fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     let number = matches!(violation.node.value, Value::Int(_) | Value::Float(_));
     if violation.keyword != Keyword::Type || !number {
         return false;
@@ -352,7 +330,7 @@ fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool
     }
 }
 
-const OS_ALIASES: [(&str, &str); 8] = [
+pub const OS_ALIASES: [(&str, &str); 8] = [
     ("macos", "darwin"),
     ("osx", "darwin"),
     ("mac", "darwin"),
@@ -363,7 +341,7 @@ const OS_ALIASES: [(&str, &str); 8] = [
     ("debian", "linux"),
 ];
 
-const ARCH_ALIASES: [(&str, &str); 10] = [
+pub const ARCH_ALIASES: [(&str, &str); 10] = [
     ("x86_64", "x64"),
     ("x86-64", "x64"),
     ("amd64", "x64"),
@@ -376,7 +354,7 @@ const ARCH_ALIASES: [(&str, &str); 10] = [
     ("armhf", "arm"),
 ];
 
-fn outside_enum<'d>(
+pub fn outside_enum<'d>(
     ctx: &Context<'d>,
     violation: &Violation<'d>,
     aliases: &[(&str, &'static str)],

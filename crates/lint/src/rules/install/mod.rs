@@ -6,8 +6,8 @@ mod digest;
 mod places;
 
 pub use catalog::*;
-pub use claims::is_bin;
-use claims::{claim, placeholder};
+use claims::placeholder;
+pub use claims::{is_bin, numeric_digest};
 use places::{OPERATING_SYSTEMS, is_absolute, served_by};
 
 use crate::context::{Context, Draft, Place};
@@ -53,7 +53,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Cli, Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 /// Methods that name a package of a package manager.

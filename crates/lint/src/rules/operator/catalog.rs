@@ -1,5 +1,6 @@
 //! The rules of an operator's runtime binding (AIP-9).
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Source};
 use agentproto_manifest::Doctype;
 
@@ -22,6 +23,7 @@ const fn fleet(yaml: &'static str) -> Example {
 
 pub static OP_REF_REQUIRED: Rule = Rule {
     slug: "op-ref-required",
+    words: Some(ref_required),
     title: "An operator on an agent CLI does not name it",
     source: AIP9,
     doctypes: OPERATOR,

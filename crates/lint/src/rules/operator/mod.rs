@@ -28,13 +28,9 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Operator],
         run: check,
     }],
-    claim: Some(claim),
 };
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if v.rule != &OP_REF_REQUIRED {
-        return false;
-    }
+fn ref_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let mut draft = Draft::new(
         v.rule,
         v.place.clone(),
@@ -45,7 +41,6 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
         draft = draft.nearby(kind.span, "the kind of runtime");
     }
     ctx.report(draft);
-    true
 }
 
 fn check(ctx: &Context<'_>) {

@@ -1,5 +1,6 @@
 //! The records of the option rules.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 
 const BASE: Rule = Rule {
@@ -15,6 +16,7 @@ const fn over(yaml: &'static str) -> Example {
 
 pub static OPTION_ID_PATTERN: Rule = Rule {
     slug: "option-id-pattern",
+    words: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
     title: "The id of an option has characters that it may not have",
     source: Source::aip45("Conformance"),
     decides: &["A45-CONF-10"],
@@ -54,6 +56,7 @@ pub static OPTION_ID_UNIQUE: Rule = Rule {
 
 pub static OPTION_TYPE_ENUM: Rule = Rule {
     slug: "option-type-enum",
+    words: Some(|ctx, v| ctx.report(type_enum(ctx, v.node))),
     title: "The type of an option is not one that AIP-45 knows",
     decides: &["A45-OPT-03", "A45-FM-20"],
     scope: Scope::Field,
@@ -70,6 +73,7 @@ pub static OPTION_TYPE_ENUM: Rule = Rule {
 
 pub static OPTION_ENUM_REQUIRED: Rule = Rule {
     slug: "option-enum-required",
+    words: Some(enum_required),
     title: "An option of type enum does not list its values",
     source: Source::aip45("Conformance"),
     decides: &["A45-CONF-11"],

@@ -47,33 +47,23 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 const TYPES: [&str; 4] = ["boolean", "integer", "string", "enum"];
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if v.rule == &OPTION_ID_PATTERN {
-        ctx.report(id_pattern(ctx, v.node));
-    } else if v.rule == &OPTION_TYPE_ENUM {
-        ctx.report(type_enum(ctx, v.node));
-    } else if v.rule == &OPTION_ENUM_REQUIRED {
-        let place = v
-            .node
-            .get("type")
-            .map_or_else(|| v.place.clone(), Place::Value);
-        ctx.report(
-            Draft::new(
-                &OPTION_ENUM_REQUIRED,
-                place,
-                "an option of type `enum` needs the list `enum` of its values",
-            )
-            .help("add `enum` with every value that a caller may choose, or use `type: string`"),
-        );
-    } else {
-        return false;
-    }
-    true
+fn enum_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let place = v
+        .node
+        .get("type")
+        .map_or_else(|| v.place.clone(), Place::Value);
+    ctx.report(
+        Draft::new(
+            &OPTION_ENUM_REQUIRED,
+            place,
+            "an option of type `enum` needs the list `enum` of its values",
+        )
+        .help("add `enum` with every value that a caller may choose, or use `type: string`"),
+    );
 }
 
 fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {

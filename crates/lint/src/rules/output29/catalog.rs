@@ -1,5 +1,6 @@
 //! The records of the output and example rules.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -15,6 +16,7 @@ const CLI: &[Doctype] = &[Doctype::Cli];
 
 pub static EXIT_CODE_KEY: Rule = Rule {
     slug: "out-exit-code-key",
+    words: Some(bad_key),
     title: "A key of `exit_codes` is not a number",
     source: OUTPUT,
     decides: &["A29-OUT-04"],
@@ -40,6 +42,7 @@ pub static EXIT_CODE_KEY: Rule = Rule {
 
 pub static EXIT_CODE_VALUE: Rule = Rule {
     slug: "out-exit-code-value",
+    words: Some(bad_value),
     title: "The meaning of an exit code is not a snake_case word",
     source: OUTPUT,
     decides: &["A29-OUT-04"],
@@ -141,6 +144,7 @@ pub static JSON_ARGS_NO_FLAG: Rule = Rule {
 
 pub static EXAMPLE_FIELDS: Rule = Rule {
     slug: "ex29-fields",
+    words: Some(bad_example),
     title: "An example lacks its goal or its command",
     source: EXAMPLES,
     decides: &["A29-OPT-13"],

@@ -29,35 +29,13 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Cli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
-fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
-    if violation.rule == &EXIT_CODE_KEY {
-        return violation
-            .entry
-            .is_some_and(|entry| bad_key(ctx, violation, entry));
-    }
-    if violation.rule == &EXIT_CODE_VALUE {
-        return bad_value(ctx, violation);
-    }
-    if violation.rule == &EXAMPLE_FIELDS && violation.keyword == Keyword::AdditionalProperties {
-        // `command:` in place of `cmd:` is one mistake: the missing key reports it.
-        let misspelt = !violation.node.has("cmd") || !violation.node.has("goal");
-        if misspelt {
-            return true;
-        }
-        ctx.report(draft(ctx, violation));
-        return true;
-    }
-    if violation.rule == &EXAMPLE_FIELDS {
-        return example_lacks(ctx, violation);
-    }
-    // `ok: 0` has its sides swapped: the key reports it, the type of the value does not.
+/// `ok: 0` has its sides swapped: the key reports it, the type of the value does not.
+pub fn swapped_value<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     ctx.is(Doctype::Cli)
-        && violation.keyword == Keyword::Type
-        && swapped_entry(ctx)
-            .is_some_and(|mut all| all.any(|e| std::ptr::eq(&e.value, violation.node)))
+        && v.keyword == Keyword::Type
+        && swapped_entry(ctx).is_some_and(|mut all| all.any(|e| std::ptr::eq(&e.value, v.node)))
 }
 
 fn exit_codes<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
@@ -78,7 +56,10 @@ fn swapped_entry<'d>(ctx: &Context<'d>) -> Option<impl Iterator<Item = &'d Entry
     )
 }
 
-fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>, entry: &'d Entry) -> bool {
+fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let Some(entry) = violation.entry else {
+        return ctx.report(draft(ctx, violation));
+    };
     let codes = violation.node;
     let key = short(&entry.key, 40);
     if let Some(code) = entry.value.as_int().filter(|code| *code >= 0) {
@@ -96,7 +77,7 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>, entry: &'d Entry) -
             format!("Write `{code}: {}`", snake(&entry.key)),
             edits,
         ));
-        return true;
+        return;
     }
     let mut report = Draft::new(
         &EXIT_CODE_KEY,
@@ -123,7 +104,6 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>, entry: &'d Entry) -
         }
     }
     ctx.report(report);
-    true
 }
 
 fn swap(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
@@ -147,9 +127,9 @@ fn rename(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
     }])
 }
 
-fn bad_value<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+fn bad_value<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let Some(word) = violation.node.as_str() else {
-        return false;
+        return ctx.report(draft(ctx, violation));
     };
     let mended = snake(word);
     let report = Draft::new(
@@ -166,7 +146,6 @@ fn bad_value<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     } else {
         report.help("use small letters, digits and underscores, two or more, a letter first")
     });
-    true
 }
 
 /// `Rate-Limited` → `rate_limited`, `rateLimited` → `rate_limited`.
@@ -201,9 +180,14 @@ fn is_outcome(word: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
-fn example_lacks<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+fn bad_example<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    // `command:` in place of `cmd:` is one mistake: the missing key reports it.
+    let misspelt = !violation.node.has("cmd") || !violation.node.has("goal");
+    if violation.keyword == Keyword::AdditionalProperties && misspelt {
+        return;
+    }
     let Some(missing) = violation.missing.as_deref() else {
-        return false;
+        return ctx.report(draft(ctx, violation));
     };
     let mut report = draft(ctx, violation);
     let others = violation.node.entries().iter().map(|e| e.key.as_str());
@@ -219,7 +203,6 @@ fn example_lacks<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
         None => report.help("give the whole command line in `cmd`"),
     };
     ctx.report(report);
-    true
 }
 
 fn check(ctx: &Context<'_>) {

@@ -1,5 +1,6 @@
 //! The records of the protocol rules.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 
 const BASE: Rule = Rule::aip45("protocol discriminator");
@@ -8,6 +9,7 @@ const FILE: &str = "AGENT-CLI.md";
 
 pub static PROTOCOL_UNKNOWN: Rule = Rule {
     slug: "protocol-unknown",
+    words: Some(|ctx, v| ctx.report(unknown(ctx, v.node))),
     title: "The protocol is not one that AIP-45 knows",
     decides: &["A45-PROTO-04", "A45-FM-12"],
     what: "`protocol` is `acp`, `mcp` or `proprietary`.",
@@ -37,6 +39,7 @@ pub static PROTOCOL_PRINT_EXTENSION: Rule = Rule {
 
 pub static PROTOCOL_ARM_MISSING: Rule = Rule {
     slug: "protocol-arm-missing",
+    words: Some(|ctx, v| ctx.report(arm_missing(ctx, v))),
     title: "The field that the protocol needs is missing",
     decides: &[
         "A45-PROTO-01",
@@ -76,6 +79,7 @@ pub static PROTOCOL_ARM_EXTRA: Rule = Rule {
 
 pub static MCP_TRANSPORT_REQUIRED: Rule = Rule {
     slug: "mcp-transport-required",
+    words: Some(transport_required),
     title: "The MCP block does not name its transport",
     decides: &["A45-FM-14", "A45-PROTO-02"],
     what: "`mcp` has a `transport`.",
@@ -162,6 +166,7 @@ pub static MCP_COMMAND_NOT_BIN: Rule = Rule {
 
 pub static ADAPTER_PATTERN: Rule = Rule {
     slug: "adapter-pattern",
+    words: Some(|ctx, v| ctx.report(adapter_pattern(v.node))),
     title: "The adapter is not written as a package name",
     decides: &["A45-FM-15"],
     what: "`adapter` matches the schema's pattern for a package name.",

@@ -41,7 +41,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 const PROTOCOLS: [&str; 3] = ["acp", "mcp", "proprietary"];
@@ -49,24 +48,10 @@ const PROTOCOLS: [&str; 3] = ["acp", "mcp", "proprietary"];
 /// Protocol and the key of its arm.
 const ARMS: [(&str, &str); 3] = [("acp", "acp"), ("mcp", "mcp"), ("proprietary", "adapter")];
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if !ctx.is(Doctype::AgentCli) {
-        return false;
-    }
-    if v.rule == &PROTOCOL_UNKNOWN {
-        ctx.report(unknown(ctx, v.node));
-    } else if v.rule == &PROTOCOL_ARM_MISSING {
-        ctx.report(arm_missing(ctx, v));
-    } else if v.rule == &MCP_TRANSPORT_REQUIRED {
-        ctx.report(shape::draft(ctx, v).help(
-            "write `transport: stdio`, the transport that AIP-45 asks of an MCP agent (§Conformance)",
-        ));
-    } else if v.rule == &ADAPTER_PATTERN {
-        ctx.report(adapter_pattern(v.node));
-    } else {
-        return false;
-    }
-    true
+fn transport_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(shape::draft(ctx, v).help(
+        "write `transport: stdio`, the transport that AIP-45 asks of an MCP agent (§Conformance)",
+    ));
 }
 
 fn unknown<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {

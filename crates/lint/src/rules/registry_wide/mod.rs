@@ -27,7 +27,6 @@ pub static FAMILY: Family = Family {
         &REG_REF_CYCLE,
     ],
     checks: &[],
-    claim: None,
 };
 
 /// Findings that need every manifest of the run.

@@ -1,5 +1,6 @@
 //! The records of the runner rules.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -13,6 +14,7 @@ const HOLDERS: &[Doctype] = &[
 
 pub static SCHEMA: Rule = Rule {
     slug: "runner-schema",
+    words: Some(outside_schema),
     title: "The runner block does not fit AIP-17",
     source: Source {
         spec: "AIP-17",
@@ -41,6 +43,7 @@ pub static SCHEMA: Rule = Rule {
 
 pub static ENGINE_ENUM: Rule = Rule {
     slug: "runner-engine-enum",
+    words: Some(unknown_engine),
     title: "`engine` is not one that AIP-17 knows",
     source: Source {
         spec: "AIP-17",

@@ -7,6 +7,7 @@ use catalog::*;
 use crate::context::{Context, Draft, Place};
 use crate::registry::{Check, Family};
 use crate::rule::Severity;
+use crate::rules::document::is_general;
 use crate::shape::{Keyword, Violation, draft, shapes_for, violations};
 use agentproto_manifest::{Doctype, Document, Entry, Node, RefRole, Resolution, Value};
 use agentproto_text::{one_of, short};
@@ -24,17 +25,13 @@ pub static FAMILY: Family = Family {
             run: check_own_block,
         },
     ],
-    claim: Some(claim),
 };
 
 /// The ways in which AIP-17's prose lets a parent hold a runner.
 const WRAPPERS: [&str; 3] = ["inline", "ref", "file"];
 
-fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
-    if violation.rule == &ENGINE_ENUM {
-        return unknown_engine(ctx, violation);
-    }
-    if violation.rule == &SCHEMA && violation.keyword == Keyword::OneOf {
+fn outside_schema<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    if violation.keyword == Keyword::OneOf {
         let report = Draft::new(
             &SCHEMA,
             violation.place.clone(),
@@ -43,18 +40,15 @@ fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
         .help(
             "give the path of a RUNNER.md, or a mapping with `engine`, `image`, `needs`, `limits`",
         );
-        ctx.report(report);
-        return true;
+        return ctx.report(report);
     }
-    if violation.rule != &SCHEMA || violation.keyword != Keyword::AdditionalProperties {
-        return false;
-    }
-    let Some(entry) = violation.entry else {
-        return false;
+    let unknown = violation.keyword == Keyword::AdditionalProperties;
+    let Some(entry) = violation.entry.filter(|_| unknown) else {
+        return ctx.report(draft(ctx, violation));
     };
     if is_wrapper(ctx, violation.node, entry) {
         // Judged by `check_holder` and `check_own_block`.
-        return true;
+        return;
     }
     let in_limits = ctx
         .doc
@@ -77,7 +71,6 @@ fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
         ));
     }
     ctx.report(report);
-    true
 }
 
 fn article(node: &Node) -> &'static str {
@@ -99,9 +92,9 @@ fn is_wrapper(ctx: &Context<'_>, block: &Node, entry: &Entry) -> bool {
     at_top && WRAPPERS.contains(&&*entry.key) && !ctx.is(Doctype::Tool)
 }
 
-fn unknown_engine<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
+fn unknown_engine<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let Some(word) = violation.node.as_str() else {
-        return false;
+        return ctx.report(draft(ctx, violation));
     };
     let container = [
         "docker",
@@ -122,7 +115,6 @@ fn unknown_engine<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     } else {
         report
     });
-    true
 }
 
 fn check_holder(ctx: &Context<'_>) {
@@ -207,8 +199,9 @@ fn judge_inner<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
         &wrapper.value,
         Place::Key(wrapper),
     ) {
-        if !claim(ctx, &violation) {
-            ctx.report(draft(ctx, &violation));
+        match violation.rule.words {
+            Some(words) if !is_general(violation.rule) => words(ctx, &violation),
+            _ => ctx.report(draft(ctx, &violation)),
         }
     }
 }

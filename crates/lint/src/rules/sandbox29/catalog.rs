@@ -1,5 +1,6 @@
 //! The records of the AIP-29 sandbox rules.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -13,6 +14,7 @@ const BOTH: &[Doctype] = &[Doctype::Cli, Doctype::Tool];
 
 pub static REQUIRED_BLOCKS: Rule = Rule {
     slug: "sb29-required-blocks",
+    words: Some(required_block),
     title: "The sandbox does not name all four of its blocks",
     source: SANDBOX,
     decides: &["A29-REQ-11"],
@@ -35,6 +37,7 @@ pub static REQUIRED_BLOCKS: Rule = Rule {
 
 pub static EXEC_ALLOW_REQUIRED: Rule = Rule {
     slug: "sb29-exec-allow-required",
+    words: Some(allow_required),
     title: "`sandbox.exec` does not say whether child processes are allowed",
     source: SANDBOX,
     decides: &["A29-SBX-08"],

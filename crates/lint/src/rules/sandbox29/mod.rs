@@ -38,43 +38,38 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Cli, Doctype::Tool],
         run: check,
     }],
-    claim: Some(claim),
 };
 
-fn claim<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
-    if violation.rule == &REQUIRED_BLOCKS {
-        let Some(block) = violation.missing.as_deref() else {
-            return false;
-        };
-        // The narrowest value that the schema takes.
-        let empty = if block == "exec" {
-            "{allow: false}"
-        } else {
-            "{}"
-        };
-        let report = Draft::new(
-            &REQUIRED_BLOCKS,
-            violation.place.clone(),
-            format!("`sandbox` does not name the block `{block}`"),
-        )
-        .help(format!(
-            "add `{block}: {empty}` if nothing is to be granted"
-        ))
-        .fix_if(
-            Safety::Safe,
-            format!("Add `{block}: {empty}`"),
-            edits::add_entry(ctx.doc, violation.node, block, empty),
-        );
-        ctx.report(report);
-        return true;
-    }
-    if violation.rule == &EXEC_ALLOW_REQUIRED {
-        let report = draft(ctx, violation)
-            .help("add `allow: false`, or `allow: true` with the programs in `spawn`");
-        ctx.report(report);
-        return true;
-    }
-    false
+fn required_block<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let Some(block) = violation.missing.as_deref() else {
+        return ctx.report(draft(ctx, violation));
+    };
+    // The narrowest value that the schema takes.
+    let empty = if block == "exec" {
+        "{allow: false}"
+    } else {
+        "{}"
+    };
+    let report = Draft::new(
+        &REQUIRED_BLOCKS,
+        violation.place.clone(),
+        format!("`sandbox` does not name the block `{block}`"),
+    )
+    .help(format!(
+        "add `{block}: {empty}` if nothing is to be granted"
+    ))
+    .fix_if(
+        Safety::Safe,
+        format!("Add `{block}: {empty}`"),
+        edits::add_entry(ctx.doc, violation.node, block, empty),
+    );
+    ctx.report(report);
+}
+
+fn allow_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(
+        draft(ctx, v).help("add `allow: false`, or `allow: true` with the programs in `spawn`"),
+    );
 }
 
 fn check(ctx: &Context<'_>) {

@@ -1,5 +1,6 @@
 //! The rules of sandbox blocks (AIP-36).
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -20,6 +21,7 @@ const fn quill(yaml: &'static str) -> Example {
 
 pub static SB36_REQUIRED: Rule = Rule {
     slug: "sb36-required",
+    words: Some(required_or_both),
     title: "A sandbox without provider or config",
     source: aip36("Required fields"),
     decides: &["A45-SBX-02"],
@@ -125,6 +127,8 @@ pub static SB36_PLAINTEXT_CREDENTIAL: Rule = Rule {
 
 pub static SB36_MOUNT_AT: Rule = Rule {
     slug: "sb36-mount-at",
+    // The check says what is wrong with the path.
+    words: Some(|_, _| {}),
     title: "A mount point that is not an absolute path",
     source: aip36("Mounts"),
     decides: &["A45-SBX-02"],

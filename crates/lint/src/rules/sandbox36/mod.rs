@@ -37,7 +37,6 @@ pub static FAMILY: Family = Family {
             run: check_inline,
         },
     ],
-    claim: Some(claim),
 };
 
 const PAUSE_OLD: [&str; 2] = ["pause_after_idle_ms", "pauseAfterIdleMs"];
@@ -53,7 +52,7 @@ fn block<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
 }
 
 /// Violations that the checks below report in their own words.
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+pub fn said_elsewhere<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     let Some(block) = block(ctx) else {
         return false;
     };
@@ -78,8 +77,13 @@ fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
                 .any(|source| std::ptr::eq(source, v.node));
             is_source && is_both(v.node)
         }
-        Keyword::Pattern if v.rule == &SB36_MOUNT_AT => true,
         _ => false,
+    }
+}
+
+fn required_or_both<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    if !said_elsewhere(ctx, v) {
+        ctx.report(draft(ctx, v));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The rules of SECRETS.md (AIP-19).
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -19,6 +20,7 @@ const fn gull(yaml: &'static str) -> Example {
 
 pub static SEC_REQUIRED: Rule = Rule {
     slug: "sec-required",
+    words: Some(required),
     title: "A secret is not fully declared",
     source: aip19("Frontmatter"),
     decides: &["A29-AUTH-01"],
@@ -34,6 +36,7 @@ pub static SEC_REQUIRED: Rule = Rule {
 
 pub static SEC_SLUG_PATTERN: Rule = Rule {
     slug: "sec-slug-pattern",
+    words: Some(|ctx, v| ctx.report(slug_pattern(v))),
     title: "A slug is not written as a slug",
     source: aip19("Slug naming"),
     doctypes: SECRETS,
@@ -69,6 +72,7 @@ pub static SEC_KIND_ENUM: Rule = Rule {
 
 pub static SEC_BACKEND_URI: Rule = Rule {
     slug: "sec-backend-uri",
+    words: Some(backend_uri),
     title: "`backend` is not the URI of a vault entry",
     source: aip19("Frontmatter"),
     doctypes: SECRETS,
@@ -122,6 +126,7 @@ pub static SEC_SLUG_UNIQUE: Rule = Rule {
 
 pub static SEC_VALUE_PRESENT: Rule = Rule {
     slug: "sec-value-present",
+    words: Some(value_under_not),
     title: "A value stands in SECRETS.md",
     source: aip19("Design principles"),
     doctypes: SECRETS,
@@ -164,6 +169,7 @@ pub static SEC_LEGACY_SLOTS: Rule = Rule {
 
 pub static SEC_ACCESS_EXACTLY_ONE: Rule = Rule {
     slug: "sec-access-exactly-one",
+    words: Some(|ctx, v| ctx.report(grantees(ctx, v))),
     title: "An access grant does not name exactly one grantee",
     source: aip19("Access"),
     doctypes: SECRETS,

@@ -9,7 +9,7 @@ use catalog::*;
 use crate::context::{Context, Draft};
 use crate::finding::Safety;
 use crate::registry::{Check, Family};
-use crate::shape::{self, Keyword, Violation, repeated_texts};
+use crate::shape::{self, Keyword, Violation, draft, repeated_texts};
 use agentproto_manifest::{Doctype, Entry, Node, Value};
 use agentproto_text::credentials::is_token;
 
@@ -31,7 +31,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Secrets],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 /// Keys that can only hold a value.
@@ -46,36 +45,35 @@ const VALUE_KEYS: [&str; 7] = [
 ];
 const GRANTEES: [&str; 5] = ["role", "userId", "cap", "tool", "workflow"];
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if !ctx.is(Doctype::Secrets) {
-        return false;
+fn value_under_not<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(match v.entry {
+        Some(entry) => value_present(entry),
+        None => draft(ctx, v),
+    });
+}
+
+fn backend_uri<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(
+        Draft::new(
+            v.rule,
+            v.place.clone(),
+            "`backend` does not begin with a scheme",
+        )
+        .help("write `vault://driver/path`, or leave `backend` out: hosts go by the slug"),
+    );
+}
+
+fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    if !said_elsewhere(ctx, v) {
+        ctx.report(draft(ctx, v));
     }
-    if v.rule == &SEC_VALUE_PRESENT {
-        match v.entry {
-            Some(entry) => ctx.report(value_present(entry)),
-            None => return false,
-        }
-    } else if v.rule == &SEC_SLUG_PATTERN {
-        ctx.report(slug_pattern(v));
-    } else if v.rule == &SEC_BACKEND_URI {
-        ctx.report(
-            Draft::new(
-                v.rule,
-                v.place.clone(),
-                "`backend` does not begin with a scheme",
-            )
-            .help("write `vault://driver/path`, or leave `backend` out: hosts go by the slug"),
-        );
-    } else if v.rule == &SEC_ACCESS_EXACTLY_ONE {
-        ctx.report(grantees(ctx, v));
-    } else {
-        return said_elsewhere(ctx, v);
-    }
-    true
 }
 
 /// Violations that are part of a mistake which another finding tells as a whole.
-fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
+pub fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
+    if !ctx.is(Doctype::Secrets) {
+        return false;
+    }
     let old_form = ctx.root.has("slots") && std::ptr::eq(v.node, ctx.root);
     match (v.keyword, v.entry) {
         (Keyword::Required, _) => old_form,

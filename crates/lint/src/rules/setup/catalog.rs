@@ -1,5 +1,6 @@
 //! The rules of `setup`.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -29,6 +30,7 @@ pub static SETUP_KIND_ENUM: Rule = Rule {
 
 pub static SETUP_REQUIRED_FIELD: Rule = Rule {
     slug: "setup-required-field",
+    words: Some(required_field),
     title: "A step lacks a required field",
     source: SETUP,
     decides: &[
@@ -51,6 +53,7 @@ pub static SETUP_REQUIRED_FIELD: Rule = Rule {
 
 pub static SETUP_EXTRA_FIELD: Rule = Rule {
     slug: "setup-extra-field",
+    words: Some(extra_field),
     title: "A step has a field that its kind does not know",
     source: SETUP,
     decides: &["A29-SETUP-04", "A29-SETUP-05"],
@@ -69,6 +72,7 @@ pub static SETUP_EXTRA_FIELD: Rule = Rule {
 
 pub static SETUP_ID_PATTERN: Rule = Rule {
     slug: "setup-id-pattern",
+    words: Some(id_pattern),
     title: "A step's id has forbidden characters",
     source: SETUP,
     decides: &["A29-SETUP-11"],
@@ -102,6 +106,7 @@ pub static SETUP_ID_UNIQUE: Rule = Rule {
 
 pub static SETUP_PERSIST_EXACTLY_ONE: Rule = Rule {
     slug: "setup-persist-exactly-one",
+    words: Some(exactly_one),
     title: "A value is kept in no place or in several",
     source: SETUP,
     decides: &["A29-SETUP-16"],
@@ -119,6 +124,7 @@ pub static SETUP_PERSIST_EXACTLY_ONE: Rule = Rule {
 
 pub static SETUP_PERSIST_ON_OAUTH: Rule = Rule {
     slug: "setup-persist-on-oauth",
+    words: Some(persist_on_oauth),
     title: "An oauth step with persist",
     source: SETUP,
     decides: &["A29-SETUP-15"],
@@ -397,6 +403,7 @@ pub static SETUP_SKIPIF_SAME_AS_CMD: Rule = Rule {
 
 pub static SETUP_EXTERNAL_URL: Rule = Rule {
     slug: "setup-external-url",
+    words: Some(external_url),
     title: "The address of an external step is not a URL",
     source: SETUP,
     decides: &["A29-SETUP-09"],

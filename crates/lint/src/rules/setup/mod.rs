@@ -11,7 +11,7 @@ use crate::context::{Context, Draft, Place};
 use crate::edits;
 use crate::finding::Safety;
 use crate::registry::{Check, Family};
-use crate::shape::{Keyword, Violation, repeated_texts};
+use crate::shape::{Violation, draft, repeated_texts};
 use agentproto_manifest::{Doctype, Entry, Node};
 use agentproto_text::{closest_of, one_of, short};
 
@@ -45,7 +45,6 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Cli, Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
 /// "step `pick-host`", or "this step" where it has no id.
@@ -56,68 +55,51 @@ fn named(step: &Node) -> String {
     }
 }
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if !v.rule.slug.starts_with("setup-") {
-        return false;
-    }
-    let report = |message: String, help: String| {
-        ctx.report(Draft::new(v.rule, v.place.clone(), message).help(help));
-        true
+fn say<'d>(ctx: &Context<'d>, v: &Violation<'d>, message: String, help: String) {
+    ctx.report(Draft::new(v.rule, v.place.clone(), message).help(help));
+}
+
+fn required_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let name = v.missing.as_deref().unwrap_or("");
+    let help = match name {
+        "kind" => format!("add `kind`: {}", one_of(&v.expected)),
+        "id" => "give it an `id` that never changes, as in `id: pick-host`".to_owned(),
+        _ => format!("add `{name}`"),
     };
-    if v.rule == &SETUP_REQUIRED_FIELD {
-        let name = v.missing.as_deref().unwrap_or("");
-        let help = match name {
-            "kind" => format!("add `kind`: {}", one_of(&v.expected)),
-            "id" => "give it an `id` that never changes, as in `id: pick-host`".to_owned(),
-            _ => format!("add `{name}`"),
-        };
-        return match v.node.str_at(&["kind"]) {
-            Some(kind) if name != "kind" => {
-                let who = match name {
-                    "id" => format!("a step of kind `{kind}`"),
-                    _ => format!("{} of kind `{kind}`", named(v.node)),
-                };
-                report(format!("{who} lacks `{name}`"), help)
-            }
-            _ => report(format!("{} lacks `{name}`", named(v.node)), help),
-        };
-    }
-    if v.rule == &SETUP_EXTRA_FIELD
-        && let Some(entry) = v.entry
-    {
-        let kind = v.node.str_at(&["kind"]).unwrap_or("");
-        let known = v.expected.iter().map(String::as_str);
-        let help = match (owner_of(&entry.key), closest_of(&entry.key, known)) {
-            (Some(owner), _) => format!("only steps of kind `{owner}` have it"),
-            (None, Some(meant)) => format!("did you mean `{meant}`?"),
-            (None, None) => format!("known here: {}", one_of(&v.expected)),
-        };
-        return report(
-            format!("a step of kind `{kind}` has no field `{}`", entry.key),
-            help,
-        );
-    }
-    if v.rule == &SETUP_ID_PATTERN {
-        return id_pattern(ctx, v);
-    }
-    if v.rule == &SETUP_PERSIST_EXACTLY_ONE && v.keyword == Keyword::OneOf {
-        return exactly_one(ctx, v);
-    }
-    if v.rule == &SETUP_PERSIST_ON_OAUTH {
-        return report(
-            format!("{} of kind `oauth` cannot have `persist`", named(v.node)),
-            "leave it out: the tokens always land in `secret_slug`".to_owned(),
-        );
-    }
-    if v.rule == &SETUP_EXTERNAL_URL {
-        let shown = short(v.node.as_str().unwrap_or(""), 60);
-        return report(
-            format!("`{shown}` is not an absolute URL"),
-            "write the scheme too, as in `https://example.com/pick?host=${input.pick-host}`"
-                .to_owned(),
-        );
-    }
-    false
+    let who = match v.node.str_at(&["kind"]) {
+        Some(kind) if name == "id" => format!("a step of kind `{kind}`"),
+        Some(kind) if name != "kind" => format!("{} of kind `{kind}`", named(v.node)),
+        _ => named(v.node),
+    };
+    say(ctx, v, format!("{who} lacks `{name}`"), help);
+}
+
+fn extra_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let Some(entry) = v.entry else {
+        return ctx.report(draft(ctx, v));
+    };
+    let kind = v.node.str_at(&["kind"]).unwrap_or("");
+    let known = v.expected.iter().map(String::as_str);
+    let help = match (owner_of(&entry.key), closest_of(&entry.key, known)) {
+        (Some(owner), _) => format!("only steps of kind `{owner}` have it"),
+        (None, Some(meant)) => format!("did you mean `{meant}`?"),
+        (None, None) => format!("known here: {}", one_of(&v.expected)),
+    };
+    let message = format!("a step of kind `{kind}` has no field `{}`", entry.key);
+    say(ctx, v, message, help);
+}
+
+fn persist_on_oauth<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let message = format!("{} of kind `oauth` cannot have `persist`", named(v.node));
+    let help = "leave it out: the tokens always land in `secret_slug`";
+    say(ctx, v, message, help.to_owned());
+}
+
+fn external_url<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let shown = short(v.node.as_str().unwrap_or(""), 60);
+    let help = "write the scheme too, as in `https://example.com/pick?host=${input.pick-host}`";
+    let message = format!("`{shown}` is not an absolute URL");
+    say(ctx, v, message, help.to_owned());
 }
 
 /// The one kind of step that has a field.
@@ -131,7 +113,7 @@ fn owner_of(field: &str) -> Option<&'static str> {
     })
 }
 
-fn id_pattern<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+fn id_pattern<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let id = v.node.as_str().unwrap_or("");
     let draft = Draft::new(
         v.rule,
@@ -147,7 +129,7 @@ fn id_pattern<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
                 "use up to 64 small letters, digits and `-`, beginning with a letter or digit",
             ),
         );
-        return true;
+        return;
     }
     // Renaming would cut off what refers to the old name.
     let used = ctx.doc.text.contains(&format!("${{input.{id}}}"));
@@ -157,7 +139,6 @@ fn id_pattern<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
         format!("Rename the step to `{meant}`"),
         edits.flatten(),
     ));
-    true
 }
 
 /// Small letters, digits and single dashes.
@@ -176,11 +157,11 @@ fn slug(text: &str) -> String {
 
 const TARGETS: [&str; 3] = ["env", "secret_slug", "cmd"];
 
-fn exactly_one<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
+fn exactly_one<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let found: Vec<&str> = TARGETS.into_iter().filter(|t| v.node.has(t)).collect();
     // A mistyped key is one mistake; the unknown field is reported already.
     if found.is_empty() && !v.node.entries().is_empty() {
-        return true;
+        return;
     }
     let message = match found.as_slice() {
         [] => "`persist` does not say where the value goes".to_owned(),
@@ -194,7 +175,6 @@ fn exactly_one<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
         Draft::new(v.rule, v.place.clone(), message)
             .help("keep exactly one of `env`, `secret_slug` and `cmd`"),
     );
-    true
 }
 
 fn check(ctx: &Context<'_>) {

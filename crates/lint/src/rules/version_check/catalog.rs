@@ -1,5 +1,6 @@
 //! The rules of `version_check`.
 
+use super::*;
 use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
@@ -15,6 +16,7 @@ const fn gull(yaml: &'static str) -> Example {
 
 pub static VC_REQUIRED: Rule = Rule {
     slug: "vc-required",
+    words: Some(required),
     title: "The version check lacks a required field",
     source: VERSION,
     decides: &["A29-REQ-10", "A29-VER-01", "A45-CONF-02", "A45-FM-08"],
@@ -147,6 +149,7 @@ pub static VC_RANGE_UNBOUNDED: Rule = Rule {
 
 pub static VC_TIMEOUT_MIN: Rule = Rule {
     slug: "vc-timeout-min",
+    words: Some(timeout_min),
     title: "The version check's timeout is below 100 ms",
     source: VERSION,
     decides: &["A29-VER-07"],

@@ -35,34 +35,29 @@ pub static FAMILY: Family = Family {
         doctypes: &[Doctype::Cli, Doctype::AgentCli],
         run: check,
     }],
-    claim: Some(claim),
 };
 
-fn claim<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
-    if v.rule == &VC_REQUIRED {
-        let missing = v.missing.as_deref().unwrap_or("");
-        let help = match missing {
-            "cmd" => "add the command that prints the version, as in `cmd: mytool --version`",
-            "parse" => r"add a regular expression for its output, as in `parse: '(\d+\.\d+\.\d+)'`",
-            _ => "add the versions this manifest is for, as in `range: \">=1.2.0 <2.0.0\"`",
-        };
-        let message = format!("`version_check` lacks `{missing}`");
-        ctx.report(Draft::new(v.rule, v.place.clone(), message).help(help));
-        return true;
-    }
-    if v.rule == &VC_TIMEOUT_MIN {
-        ctx.report(
-            shape::draft(ctx, v)
-                .help("give the binary at least 100 ms; 5000 is the default")
-                .fix_if(
-                    Safety::Safe,
-                    "Raise the timeout to 100 ms",
-                    edits::set_raw(ctx.doc, v.node, "100"),
-                ),
-        );
-        return true;
-    }
-    false
+fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let missing = v.missing.as_deref().unwrap_or("");
+    let help = match missing {
+        "cmd" => "add the command that prints the version, as in `cmd: mytool --version`",
+        "parse" => r"add a regular expression for its output, as in `parse: '(\d+\.\d+\.\d+)'`",
+        _ => "add the versions this manifest is for, as in `range: \">=1.2.0 <2.0.0\"`",
+    };
+    let message = format!("`version_check` lacks `{missing}`");
+    ctx.report(Draft::new(v.rule, v.place.clone(), message).help(help));
+}
+
+fn timeout_min<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(
+        shape::draft(ctx, v)
+            .help("give the binary at least 100 ms; 5000 is the default")
+            .fix_if(
+                Safety::Safe,
+                "Raise the timeout to 100 ms",
+                edits::set_raw(ctx.doc, v.node, "100"),
+            ),
+    );
 }
 
 fn check(ctx: &Context<'_>) {
