@@ -11,6 +11,7 @@ mod engine;
 mod finding;
 pub mod fix;
 mod index;
+mod page;
 pub mod registry;
 pub mod render;
 pub mod root;

@@ -1,7 +1,8 @@
-//! What a rule is: one static record that carries its identity, its source in the specs
-//! and its documentation. `explain`, `rules`, docs/, SARIF help and the editor all read it.
+//! What a rule is: one static record that carries its identity, its source in the specs, its
+//! documentation and its words. `explain`, `rules`, docs/, SARIF help and the editor all read it.
 
 use crate::context::Context;
+use crate::page;
 use crate::shape::Violation;
 use agentproto_manifest::Doctype;
 
@@ -186,16 +187,8 @@ pub struct Rule {
     pub doctypes: &'static [Doctype],
     pub scope: Scope,
     pub fix: FixKind,
-    /// What it checks.
-    pub what: &'static str,
-    /// Why it matters to the person who reads it.
-    pub why: &'static str,
-    /// Fragment that trips the rule.
-    pub bad: Example,
-    /// The same fragment, mended.
-    pub good: Example,
-    /// Contradictions in the specs that bear on the rule, and the side taken ("C15: …").
-    pub note: Option<&'static str>,
+    /// Its page in Markdown, under the headings that the methods below read.
+    pub docs: &'static str,
 }
 
 impl Rule {
@@ -215,11 +208,7 @@ impl Rule {
         doctypes: &[],
         scope: Scope::Field,
         fix: FixKind::None,
-        what: "",
-        why: "",
-        bad: Example::NONE,
-        good: Example::NONE,
-        note: None,
+        docs: "",
     };
 
     /// Defaults for the rules about AGENT-CLI.md that come from one section of AIP-45.
@@ -229,6 +218,27 @@ impl Rule {
             source: Source::aip45(section),
             ..Rule::BASE
         }
+    }
+
+    /// What it checks.
+    pub fn what(&self) -> &'static str {
+        page::section(self.docs, "What it checks")
+    }
+    /// Why it matters to the person who reads it.
+    pub fn why(&self) -> &'static str {
+        page::section(self.docs, "Why")
+    }
+    /// Fragment that trips the rule.
+    pub fn bad(&self) -> Example {
+        page::example(page::section(self.docs, "Example"))
+    }
+    /// The same fragment, fixed.
+    pub fn good(&self) -> Example {
+        page::example(page::section(self.docs, "Use instead"))
+    }
+    /// Contradictions in the specs that bear on the rule, and the side taken ("C15: …").
+    pub fn note(&self) -> Option<&'static str> {
+        Some(page::section(self.docs, "Notes")).filter(|note| !note.is_empty())
     }
 
     pub fn is_derived(&self) -> bool {

@@ -24,14 +24,14 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
 /// The page without its title.
 pub fn sections(rule: &Rule, level: usize) -> String {
     let mut parts: Vec<(&str, String)> = vec![
-        ("What it checks", rule.what.trim().to_owned()),
-        ("Why", rule.why.trim().to_owned()),
-        ("Example", example(&rule.bad)),
-        ("Use instead", example(&rule.good)),
+        ("What it checks", rule.what().trim().to_owned()),
+        ("Why", rule.why().trim().to_owned()),
+        ("Example", example(&rule.bad())),
+        ("Use instead", example(&rule.good())),
         ("Fix", fix(rule.fix).to_owned()),
         ("Source", source(rule)),
     ];
-    if let Some(note) = rule.note {
+    if let Some(note) = rule.note() {
         parts.push(("Notes", note.trim().to_owned()));
     }
     let parts: Vec<String> = parts

@@ -65,10 +65,10 @@ fn rules_that_occur(report: &Report) -> (Vec<&'static Rule>, HashMap<&'static st
 
 fn descriptor(rule: &Rule, meta: &Meta) -> Value {
     let severity = rule.severity_in(meta.profile).unwrap_or(rule.severity);
-    let full = if rule.what.is_empty() {
+    let full = if rule.what().is_empty() {
         rule.title
     } else {
-        rule.what
+        rule.what()
     };
     json!({
         "id": rule.slug,
@@ -87,8 +87,8 @@ fn descriptor(rule: &Rule, meta: &Meta) -> Value {
 
 fn help_text(rule: &Rule) -> String {
     [
-        rule.what,
-        rule.why,
+        rule.what(),
+        rule.why(),
         &format!("Source: {}.", citation(rule.source, rule.level)),
     ]
     .into_iter()

@@ -7,7 +7,7 @@ use crate::context::{Context, Draft, Place};
 use crate::edits;
 use crate::finding::Safety;
 use crate::registry::{Check, Family};
-use crate::rule::{Example, FixKind, Level, Profile, Rule, Severity, Source};
+use crate::rule::{FixKind, Level, Profile, Rule, Severity, Source};
 use crate::rules::document::FM_UNKNOWN_FIELD;
 use crate::rules::refs::or_here;
 use crate::shape::{Keyword, Violation, draft, shapes_for, violations};
@@ -37,10 +37,7 @@ pub static FM_FIELD_CASE: Rule = Rule {
     decides: &["A29-FM-02"],
     doctypes: &Doctype::ALL,
     fix: FixKind::Safe,
-    what: "Field names are written exactly as in the spec, in upper and lower case too.",
-    why: "Field names are case-sensitive: `Version` is not `version`, and a host that looks for the one does not find the other.",
-    bad: Example::over("fleet", "adapters/otter/AGENT-CLI.md", "Tags: [chores]\n"),
-    good: Example::over("fleet", "adapters/otter/AGENT-CLI.md", "tags: [chores]\n"),
+    docs: include_str!("fields/fm-field-case.md"),
     ..Rule::BASE
 };
 
@@ -54,21 +51,7 @@ pub static FM_KNOWN_DRIFT_FIELD: Rule = Rule {
         section: "Profile reference",
     },
     doctypes: &[Doctype::AgentCli, Doctype::Sandbox],
-    what: "In profile `reference`: fields that the reference implementation accepts and no AIP has (D1-D12). In the other profiles they are unknown fields.",
-    why: "Such a manifest works with one host and is refused by every host that follows the published schemas.",
-    bad: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "session:\n  mode: persistent\n  turn_idle_timeout_ms: 60000\n",
-    ),
-    good: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "session:\n  mode: persistent\n  idle_timeout_ms: 60000\n",
-    ),
-    note: Some(
-        "D1-D12: profile `reference` warns; profiles `default` and `spec` follow the schemas, where these fields are errors.",
-    ),
+    docs: include_str!("fields/fm-known-drift-field.md"),
     ..Rule::BASE
 };
 
@@ -85,13 +68,7 @@ pub static BUNDLE_DISCOURAGED_SHELL_ENV_CWD: Rule = Rule {
     decides: &["A29-OPT-17"],
     doctypes: &[Doctype::Cli],
     fix: FixKind::Suggest,
-    what: "A CLI.md has no `shell`, `env` or `cwd` of its own.",
-    why: "They differ from call to call: the runner and the tools own them, and a bundle that sets them sets them for every command.",
-    bad: Example::over("forge", "CLI.md", "cwd: ./work\n"),
-    good: Example::over("forge", "CLI.md", "runner: ./RUNNER.md\n"),
-    note: Some(
-        "AIP-29 discourages the fields in prose while its schema refuses them; hence a warning, and an error in profile `spec`.",
-    ),
+    docs: include_str!("fields/bundle-discouraged-shell-env-cwd.md"),
     ..Rule::BASE
 };
 

@@ -1,7 +1,7 @@
 //! Rules about the inline ignores themselves. `lint::suppress` finds and reports them.
 
 use crate::registry::Family;
-use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::Doctype;
 
 pub static FAMILY: Family = Family {
@@ -24,14 +24,7 @@ pub static UNUSED: Rule = Rule {
     doctypes: &Doctype::ALL,
     scope: Scope::Field,
     fix: FixKind::Safe,
-    what: "Every rule that an ignore names has a finding on that line, or in that file for `ignore-file`. Rules that are off in the run are not judged.",
-    why: "A dead ignore hides the next mistake of its kind, and tells readers of an exception that is no longer there.",
-    bad: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "bin: quill # agentproto: ignore[fm-unknown-field] kept for an old host\n",
-    ),
-    good: Example::over("quill", "AGENT-CLI.md", "bin: quill\n"),
+    docs: include_str!("ignores/ignore-unused.md"),
     ..Rule::BASE
 };
 
@@ -44,18 +37,7 @@ pub static UNKNOWN_RULE: Rule = Rule {
     doctypes: &Doctype::ALL,
     scope: Scope::Field,
     fix: FixKind::Suggest,
-    what: "Every name between the brackets of an ignore is the full name of a rule; there are no wildcards.",
-    why: "A mistyped name ignores nothing, so the finding that it was written for still counts.",
-    bad: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "surprise: true # agentproto: ignore[fm-unknown-feild] kept for an old host\n",
-    ),
-    good: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "surprise: true # agentproto: ignore[fm-unknown-field] kept for an old host\n",
-    ),
+    docs: include_str!("ignores/ignore-unknown-rule.md"),
     ..Rule::BASE
 };
 
@@ -68,18 +50,7 @@ pub static NO_REASON: Rule = Rule {
     doctypes: &Doctype::ALL,
     scope: Scope::Field,
     fix: FixKind::Suggest,
-    what: "Some text follows the closing bracket of an ignore.",
-    why: "Who reads the exception later cannot tell whether it still holds.",
-    bad: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "surprise: true # agentproto: ignore[fm-unknown-field]\n",
-    ),
-    good: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "surprise: true # agentproto: ignore[fm-unknown-field] kept for an old host\n",
-    ),
+    docs: include_str!("ignores/ignore-no-reason.md"),
     ..Rule::BASE
 };
 
@@ -92,17 +63,6 @@ pub static MALFORMED: Rule = Rule {
     doctypes: &Doctype::ALL,
     scope: Scope::Field,
     fix: FixKind::Suggest,
-    what: "A comment that starts with `agentproto:` goes on with `ignore[rule, …] reason` or `ignore-file[rule, …] reason`; below the frontmatter only the latter, in an HTML comment.",
-    why: "A directive in another form does nothing, and nobody would notice.",
-    bad: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "surprise: true # agentproto: ignore fm-unknown-field\n",
-    ),
-    good: Example::over(
-        "quill",
-        "AGENT-CLI.md",
-        "surprise: true # agentproto: ignore[fm-unknown-field] kept for an old host\n",
-    ),
+    docs: include_str!("ignores/ignore-malformed.md"),
     ..Rule::BASE
 };

@@ -5,7 +5,7 @@ use crate::context::{Context, Draft};
 use crate::edits;
 use crate::finding::{Edit, Safety};
 use crate::registry::{Check, Family};
-use crate::rule::{Example, FixKind, Level, Profile, Rule, Scope, Severity};
+use crate::rule::{FixKind, Level, Profile, Rule, Scope, Severity};
 use crate::shape::{self, Keyword, Violation};
 use agentproto_manifest::{Doctype, Node, RefRole};
 use agentproto_text::closest_of;
@@ -31,24 +31,13 @@ const BASE: Rule = Rule {
     ..Rule::aip45("Frontmatter")
 };
 
-const fn over(yaml: &'static str) -> Example {
-    Example::over("gull", "AGENT-CLI.md", yaml)
-}
-
 pub static MODELS_ALLOWED_TYPE: Rule = Rule {
     slug: "models-allowed-type",
     words: Some(allowed_type),
     title: "An allowed model is not written as a string",
     decides: &["A45-FM-17"],
     scope: Scope::Field,
-    what: "Every item of `models.allowed` is a string.",
-    why: "Hosts compare the name that a caller asks for with these texts.",
-    bad: over("models:\n  allowed:\n    - id: shorebird-1\n      label: Shorebird\n"),
-    good: over("models:\n  allowed:\n    - shorebird-1\n"),
-    note: Some(
-        "D2: the reference implementation also takes objects. By the schema they are errors; in profile \
-         `reference` they are known drift, a warning of `fm-known-drift-field`.",
-    ),
+    docs: include_str!("models/models-allowed-type.md"),
     ..BASE
 };
 
@@ -58,10 +47,7 @@ pub static MODELS_DEFAULT_IN_ALLOWED: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     decides: &["A45-FM-17"],
-    what: "`models.default` is one of `models.allowed`.",
-    why: "A host that keeps to the list refuses the model that the manifest itself asks for.",
-    bad: over("models:\n  default: shorebird-2\n  allowed: [shorebird-1]\n"),
-    good: over("models:\n  default: shorebird-1\n  allowed: [shorebird-1]\n"),
+    docs: include_str!("models/models-default-in-allowed.md"),
     ..BASE
 };
 
@@ -70,14 +56,7 @@ pub static MODELS_OPTION_MISMATCH: Rule = Rule {
     title: "The option `model` offers a model that is not allowed",
     severity: Severity::Warning,
     level: Level::Derived,
-    what: "Every value of the option `model` is in `models.allowed`.",
-    why: "A caller may choose it, and then it is refused or, worse, used against the list.",
-    bad: over(
-        "options:\n  - id: model\n    type: enum\n    enum: [shorebird-1, shorebird-2]\n    bin_args_template: [--model, \"{value}\"]\n",
-    ),
-    good: over(
-        "options:\n  - id: model\n    type: enum\n    enum: [shorebird-1]\n    bin_args_template: [--model, \"{value}\"]\n",
-    ),
+    docs: include_str!("models/models-option-mismatch.md"),
     ..BASE
 };
 
@@ -87,10 +66,7 @@ pub static MODELS_ENV_NOT_IN_AUTH: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     fix: FixKind::Safe,
-    what: "Every variable in `models.env` is listed in `auth.state.env`.",
-    why: "Only listed variables are filled from SECRETS.md, so that model would start without its key.",
-    bad: over("models:\n  env:\n    shorebird: GULL_API_KEY\n    tern: GULL_E2B_KEY\n"),
-    good: over("models:\n  env:\n    shorebird: GULL_API_KEY\n"),
+    docs: include_str!("models/models-env-not-in-auth.md"),
     ..BASE
 };
 
@@ -98,13 +74,7 @@ pub static MODELS_DENY_HITS_ALLOWED: Rule = Rule {
     slug: "models-deny-hits-allowed",
     title: "A model is both allowed and denied",
     level: Level::Derived,
-    what: "No model of `models.allowed` is hit by `models.deny`. Judged in profile `reference` only.",
-    why: "The two lists contradict each other, and the denial wins.",
-    bad: over("models:\n  allowed: [shorebird-1]\n  deny: [shorebird-*]\n"),
-    good: over("models:\n  allowed: [shorebird-1]\n  deny: [pelican-*]\n"),
-    note: Some(
-        "D3: `models.deny` is a field of the reference implementation; in other profiles it is unknown.",
-    ),
+    docs: include_str!("models/models-deny-hits-allowed.md"),
     ..BASE
 };
 
@@ -115,10 +85,7 @@ pub static EX45_FIELDS: Rule = Rule {
     decides: &["A45-CONF-01"],
     scope: Scope::Field,
     fix: FixKind::Suggest,
-    what: "An example of an agent has `goal` and `prompt`, may have `note`, and has nothing else.",
-    why: "Hosts show the examples as prompts to send; the `cmd` of AIP-29 means nothing to an agent.",
-    bad: over("examples:\n  - goal: collect sources\n    cmd: gull find tides\n"),
-    good: over("examples:\n  - goal: collect sources\n    prompt: Find papers on tides.\n"),
+    docs: include_str!("models/ex45-fields.md"),
     ..BASE
 };
 

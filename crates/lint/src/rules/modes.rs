@@ -4,7 +4,7 @@ use crate::context::{Context, Draft};
 use crate::edits;
 use crate::finding::Safety;
 use crate::registry::{Check, Family};
-use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use crate::shape::{Violation, draft, repeated_texts};
 use agentproto_manifest::{Doctype, Node};
 use agentproto_text::closest_of;
@@ -26,26 +26,13 @@ pub static FAMILY: Family = Family {
 
 const BASE: Rule = Rule::aip45("Conformance");
 
-const FILE: &str = "AGENT-CLI.md";
-
 pub static MODE_ID_PATTERN: Rule = Rule {
     slug: "mode-id-pattern",
     words: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
     title: "The id of a mode has characters that it may not have",
     decides: &["A45-CONF-07", "A45-FM-19"],
     fix: FixKind::Safe,
-    what: "The id of a mode is made of lower-case letters, digits and `-`, at most 64 of them.",
-    why: "Operators choose the mode by this id, and hosts refuse ids of another form.",
-    bad: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: Proof_Read\n    bin_args_append: [--proof]\n",
-    ),
-    good: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: proof-read\n    bin_args_append: [--proof]\n",
-    ),
+    docs: include_str!("modes/mode-id-pattern.md"),
     ..BASE
 };
 
@@ -54,21 +41,7 @@ pub static MODE_ID_UNIQUE: Rule = Rule {
     title: "Two modes have the same id",
     decides: &["A45-CONF-06"],
     scope: Scope::CrossField,
-    what: "Every mode has an id of its own.",
-    why: "An operator names the mode by its id; with two of them nobody can tell which one runs.",
-    bad: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: proof\n    bin_args_append: [--proof]\n  - id: proof\n    bin_args_append: [--strict]\n",
-    ),
-    good: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: proof\n    bin_args_append: [--proof]\n  - id: strict\n    bin_args_append: [--strict]\n",
-    ),
-    note: Some(
-        "C15: the JSON Schema cannot say this; the conformance list does, and we follow it.",
-    ),
+    docs: include_str!("modes/mode-id-unique.md"),
     ..BASE
 };
 
@@ -77,23 +50,7 @@ pub static MODE_EXTRA_PATCH: Rule = Rule {
     words: Some(extra_patch),
     title: "A mode changes more than arguments and environment",
     decides: &["A45-CONF-08"],
-    what: "A mode has `id`, `description`, `bin_args_append` and `env`, and nothing else.",
-    why: "A mode may only add arguments and variables; whatever else it asks for is refused or ignored.",
-    bad: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: proof\n    bin_args: [--proof]\n",
-    ),
-    good: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: proof\n    bin_args_append: [--proof]\n",
-    ),
-    note: Some(
-        "D4, D5 and D10: the reference implementation also reads `bin_args_prepend`, `env_unset`, `kind`, \
-         `status`, `status_note` and `apply`. In profile `reference` these are known drift, a warning of \
-         `fm-known-drift-field`.",
-    ),
+    docs: include_str!("modes/mode-extra-patch.md"),
     ..BASE
 };
 
@@ -105,21 +62,7 @@ pub static MODE_EMPTY: Rule = Rule {
     source: Source::aip45("Modes"),
     decides: &["A45-MODE-05"],
     scope: Scope::CrossField,
-    what: "A mode other than `default` adds an argument or a variable.",
-    why: "Running without any mode changes nothing either, so choosing this one has no effect.",
-    bad: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: default\n  - id: proof\n    description: Marks mistakes.\n",
-    ),
-    good: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: default\n  - id: proof\n    bin_args_append: [--proof]\n",
-    ),
-    note: Some(
-        "C26: the claude-code example starts another binary than the real adapter does, and upstream says that its mode flags have no effect there. Only what the manifest declares is judged, never what the binary makes of it.",
-    ),
+    docs: include_str!("modes/mode-empty.md"),
     ..BASE
 };
 
@@ -129,18 +72,7 @@ pub static MODE_DANGEROUS: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source::aip45("Modes"),
-    what: "No mode passes arguments that bypass permissions, approvals or the sandbox.",
-    why: "Any operator that may choose a mode may choose this one; the host's own gate on tool calls is then the only one left.",
-    bad: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: alone\n    bin_args_append: [--permission-mode, bypassPermissions]\n",
-    ),
-    good: Example::over(
-        "quill",
-        FILE,
-        "modes:\n  - id: alone\n    bin_args_append: [--permission-mode, plan]\n",
-    ),
+    docs: include_str!("modes/mode-dangerous.md"),
     ..BASE
 };
 

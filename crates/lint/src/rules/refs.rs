@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::context::{Context, Draft, Ref};
 use crate::registry::{Check, Family};
-use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity, Source};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use crate::shape::subject;
 use agentproto_manifest::{
     Doctype, Document, PathKind, ReadError, RefRole, Resolution, Span, normalize,
@@ -48,10 +48,7 @@ pub static REF_ABSOLUTE_PATH: Rule = Rule {
     decides: &["A29-OPT-05"],
     doctypes: WITH_REFS,
     fix: FixKind::Suggest,
-    what: "References to files are relative: no `/…`, `~…` or drive letter.",
-    why: "References are workspace-relative; an absolute path exists on one machine only, and hosts do not follow it.",
-    bad: Example::over("forge", "CLI.md", "runner: /srv/forge/RUNNER.md\n"),
-    good: Example::over("forge", "CLI.md", "runner: ./RUNNER.md\n"),
+    docs: include_str!("refs/ref-absolute-path.md"),
     ..Rule::BASE
 };
 
@@ -66,10 +63,7 @@ pub static REF_ESCAPES_BUNDLE: Rule = Rule {
     },
     doctypes: WITH_REFS,
     scope: Scope::CrossFile,
-    what: "References stay inside the workspace; such a path is never read.",
-    why: "A bundle that is copied or published leaves the target behind, and a host must not read files outside the workspace on a manifest's word.",
-    bad: Example::over("forge", "CLI.md", "runner: ../../../shared/RUNNER.md\n"),
-    good: Example::over("forge", "CLI.md", "runner: ./RUNNER.md\n"),
+    docs: include_str!("refs/ref-escapes-bundle.md"),
     ..Rule::BASE
 };
 
@@ -85,10 +79,7 @@ pub static REF_MISSING_FILE: Rule = Rule {
     doctypes: WITH_REFS,
     scope: Scope::CrossFile,
     fix: FixKind::Suggest,
-    what: "The file that a reference names exists.",
-    why: "The host resolves the reference before it starts anything; without the file nothing starts.",
-    bad: Example::over("harbor", "AGENT-CLI.md", "sandbox: ./SANDBOKS.md\n"),
-    good: Example::over("harbor", "AGENT-CLI.md", "sandbox: ./SANDBOX.md\n"),
+    docs: include_str!("refs/ref-missing-file.md"),
     ..Rule::BASE
 };
 
@@ -104,10 +95,7 @@ pub static REF_TARGET_NOT_MANIFEST: Rule = Rule {
     doctypes: WITH_REFS,
     scope: Scope::CrossFile,
     fix: FixKind::Suggest,
-    what: "The file that a reference names is readable and has the frontmatter of a manifest. A target that is itself linted is judged there instead.",
-    why: "A page without fields, a folder or an archive gives the host nothing to go by.",
-    bad: Example::over("forge", "CLI.md", "runner: ./bin/forge\n"),
-    good: Example::over("forge", "CLI.md", "runner: ./RUNNER.md\n"),
+    docs: include_str!("refs/ref-target-not-manifest.md"),
     ..Rule::BASE
 };
 
@@ -122,10 +110,7 @@ pub static REF_TARGET_WRONG_DOCTYPE: Rule = Rule {
     decides: &["A45-PROTO-01", "A29-CMD-03"],
     doctypes: WITH_REFS,
     scope: Scope::CrossFile,
-    what: "A reference names a manifest of the kind that the field is for: `acp` an ACP.md, `sandbox` a SANDBOX.md, a command a TOOL.md.",
-    why: "The host reads the target by another schema and refuses it, or runs the agent without the confinement that was meant.",
-    bad: Example::over("harbor", "AGENT-CLI.md", "acp: ./SANDBOX.md\n"),
-    good: Example::over("harbor", "AGENT-CLI.md", "acp: ./harbor.ACP.md\n"),
+    docs: include_str!("refs/ref-target-wrong-doctype.md"),
     ..Rule::BASE
 };
 

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Draft, Place};
 use crate::registry::{Check, Family};
-use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use crate::shape::{self, Keyword, Violation};
 use agentproto_manifest::{Doctype, Entry, Node, RefRole, Span};
 
@@ -24,32 +24,12 @@ pub static FAMILY: Family = Family {
 
 const BASE: Rule = Rule::aip45("Sandbox integration");
 
-const C7: &str = "C7: AIP-45 takes AIP-36 over as it stands, yet its prose speaks of `sandbox.env.set`, and the \
-                  sandbox of AIP-29 has almost no key in common with either. The JSON Schema of AIP-45 accepts any \
-                  mapping. We judge an inline block as AIP-36.";
-
-const fn over(yaml: &'static str) -> Example {
-    Example::over("gull", "AGENT-CLI.md", yaml)
-}
-
 pub static SANDBOX_REQUIRED: Rule = Rule {
     slug: "sandbox-required",
     words: Some(required),
     title: "The agent has no sandbox",
     decides: &["A45-SBX-01", "A45-FM-11"],
-    what: "The manifest has a `sandbox`: an AIP-36 block, or the path of a SANDBOX.md.",
-    why: "An agent runs commands of its own making; a host must know what confines it before it starts it.",
-    bad: Example::file(
-        "gull",
-        "AGENT-CLI.md",
-        "---\nname: gull\nid: gull\ndescription: Research agent.\nversion: 1.5.0\nbin: gull\n\
-         install:\n  - method: pacman\n    package: gull-bin\n\
-         version_check:\n  cmd: gull version\n  parse: 'gull (\\d+\\.\\d+\\.\\d+)'\n  range: ^1.8.0\n\
-         protocol: mcp\nmcp:\n  command: gull\n  transport: stdio\n---\n",
-    ),
-    good: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n",
-    ),
+    docs: include_str!("sandbox45/sandbox-required.md"),
     ..BASE
 };
 
@@ -57,15 +37,7 @@ pub static SANDBOX_INLINE_AIP36: Rule = Rule {
     slug: "sandbox-inline-aip36",
     title: "The inline sandbox is not an AIP-36 block",
     decides: &["A45-SBX-02", "A45-FM-11"],
-    what: "An inline `sandbox` conforms to the schema of AIP-36.",
-    why: "A sandbox provider reads these fields; what it does not know confines nothing.",
-    bad: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  timeout: 60\n",
-    ),
-    good: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  limits: { timeout_ms: 60000 }\n",
-    ),
-    note: Some(C7),
+    docs: include_str!("sandbox45/sandbox-inline-aip36.md"),
     ..BASE
 };
 
@@ -74,15 +46,7 @@ pub static SANDBOX_AIP29_SHAPE_IN_45: Rule = Rule {
     title: "The sandbox is written in the form of AIP-29",
     decides: &["A45-SBX-02"],
     fix: FixKind::Suggest,
-    what: "An inline `sandbox` has none of AIP-29's keys `fs`, `exec`, `tty` and `network.ingress`.",
-    why: "AIP-36 has other fields for the same ends, so a provider would ignore these and confine nothing.",
-    bad: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  fs: { read: [.] }\n",
-    ),
-    good: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  mounts: [{ source: workspace, at: /work, mode: read-only }]\n",
-    ),
-    note: Some(C7),
+    docs: include_str!("sandbox45/sandbox-aip29-shape-in-45.md"),
     ..BASE
 };
 
@@ -91,15 +55,7 @@ pub static SANDBOX_ENV_SET_IN_45: Rule = Rule {
     title: "The sandbox sets variables in a way that AIP-36 does not have",
     decides: &["A45-SBX-02"],
     fix: FixKind::Suggest,
-    what: "An inline `sandbox` has no `env.set`; `env` knows `auth` and `passthrough`.",
-    why: "Values written here would stand in the manifest in plain text, and no provider reads them.",
-    bad: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  env: { set: { LANG: C } }\n",
-    ),
-    good: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  env: { passthrough: [LANG] }\n",
-    ),
-    note: Some(C7),
+    docs: include_str!("sandbox45/sandbox-env-set-in-45.md"),
     ..BASE
 };
 
@@ -110,12 +66,7 @@ pub static SANDBOX_NO_EGRESS: Rule = Rule {
     level: Level::Derived,
     scope: Scope::CrossFile,
     fix: FixKind::Suggest,
-    what: "The sandbox of an agent, inline or by reference, lists at least one host under `network.egress`.",
-    why: "By AIP-36 no list means no network at all, and an agent with a hosted model then cannot answer.",
-    bad: over("sandbox:\n  provider: local\n  config: {}\n"),
-    good: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n",
-    ),
+    docs: include_str!("sandbox45/sandbox-no-egress.md"),
     ..BASE
 };
 
@@ -125,14 +76,7 @@ pub static SANDBOX_READ_ONLY_AGENT: Rule = Rule {
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::CrossFile,
-    what: "The sandbox of an agent, inline or by reference, is not `read_only`.",
-    why: "By AIP-36 a read-only sandbox refuses to run commands, and the agent itself is one.",
-    bad: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  read_only: true\n",
-    ),
-    good: over(
-        "sandbox:\n  provider: local\n  config: {}\n  network: { egress: [api.gull.example] }\n  read_only: false\n",
-    ),
+    docs: include_str!("sandbox45/sandbox-read-only-agent.md"),
     ..BASE
 };
 

@@ -4,7 +4,7 @@ use crate::context::{Context, Draft};
 use crate::edits;
 use crate::finding::Safety;
 use crate::registry::{Check, Family};
-use crate::rule::{Example, FixKind, Level, Rule, Scope, Severity};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use crate::shape::{self, Violation};
 use agentproto_manifest::{Doctype, Node};
 use agentproto_text::closest_of;
@@ -27,18 +27,13 @@ pub static FAMILY: Family = Family {
 
 const BASE: Rule = Rule::aip45("Session model");
 
-const FILE: &str = "AGENT-CLI.md";
-
 pub static SESSION_MODE_ENUM: Rule = Rule {
     slug: "session-mode-enum",
     words: Some(mode_enum),
     title: "The session mode is not one that AIP-45 knows",
     decides: &["A45-SESS-01", "A45-FM-16"],
     fix: FixKind::Safe,
-    what: "`session.mode` is `ephemeral`, `persistent` or `resumable`.",
-    why: "The mode tells the host when it may end the process; a host cannot guess it.",
-    bad: Example::over("quill", FILE, "session:\n  mode: Persistent\n"),
-    good: Example::over("quill", FILE, "session:\n  mode: persistent\n"),
+    docs: include_str!("session/session-mode-enum.md"),
     ..BASE
 };
 
@@ -48,18 +43,7 @@ pub static SESSION_IDLE_MIN: Rule = Rule {
     title: "The idle timeout of the session is below one second",
     decides: &["A45-SESS-02"],
     fix: FixKind::Safe,
-    what: "`session.idle_timeout_ms` is at least 1000.",
-    why: "The value is in milliseconds; a smaller one ends sessions between two messages, and the schema refuses it.",
-    bad: Example::over(
-        "quill",
-        FILE,
-        "session:\n  mode: persistent\n  idle_timeout_ms: 600\n",
-    ),
-    good: Example::over(
-        "quill",
-        FILE,
-        "session:\n  mode: persistent\n  idle_timeout_ms: 900000\n",
-    ),
+    docs: include_str!("session/session-idle-min.md"),
     ..BASE
 };
 
@@ -69,18 +53,7 @@ pub static SESSION_MAX_TURNS_MIN: Rule = Rule {
     title: "The session may have no turn at all",
     decides: &["A45-SESS-03"],
     fix: FixKind::Safe,
-    what: "`session.max_turns` is at least 1.",
-    why: "A session without turns is no session; one without a limit leaves the field out.",
-    bad: Example::over(
-        "gull",
-        FILE,
-        "session:\n  mode: ephemeral\n  max_turns: 0\n",
-    ),
-    good: Example::over(
-        "gull",
-        FILE,
-        "session:\n  mode: ephemeral\n  max_turns: 1\n",
-    ),
+    docs: include_str!("session/session-max-turns-min.md"),
     ..BASE
 };
 
@@ -90,14 +63,7 @@ pub static SESSION_RESUMABLE_CAP: Rule = Rule {
     title: "Resumable sessions without the capability to resume",
     decides: &["A45-SESS-08"],
     scope: Scope::CrossField,
-    what: "`session.mode: resumable` comes with `capabilities.resumable: true`.",
-    why: "A session that outlives the process needs an agent that can load it; clients must refuse the claim otherwise.",
-    bad: Example::over("quill", FILE, "session:\n  mode: resumable\n"),
-    good: Example::over(
-        "quill",
-        FILE,
-        "session:\n  mode: resumable\ncapabilities:\n  resumable: true\n",
-    ),
+    docs: include_str!("session/session-resumable-cap.md"),
     ..BASE
 };
 
@@ -108,18 +74,7 @@ pub static SESSION_RESUMABLE_UNUSED: Rule = Rule {
     level: Level::May,
     decides: &["A45-CAP-07"],
     scope: Scope::CrossField,
-    what: "Where `capabilities.resumable` is true, the session is resumable or `native-resume` is supported.",
-    why: "The capability is there but no host will make use of it.",
-    bad: Example::over(
-        "quill",
-        FILE,
-        "capabilities:\n  streaming: true\n  resumable: true\n",
-    ),
-    good: Example::over(
-        "quill",
-        FILE,
-        "session:\n  mode: resumable\ncapabilities:\n  streaming: true\n  resumable: true\n",
-    ),
+    docs: include_str!("session/session-resumable-unused.md"),
     ..BASE
 };
 
@@ -129,18 +84,7 @@ pub static SESSION_EPHEMERAL_IDLE: Rule = Rule {
     severity: Severity::Info,
     level: Level::Derived,
     scope: Scope::CrossField,
-    what: "`session.idle_timeout_ms` is set for `persistent` and `resumable` sessions only.",
-    why: "An ephemeral session is torn down at disconnect, so there is nothing left to time out.",
-    bad: Example::over(
-        "gull",
-        FILE,
-        "session:\n  mode: ephemeral\n  idle_timeout_ms: 600000\n",
-    ),
-    good: Example::over(
-        "gull",
-        FILE,
-        "session:\n  mode: persistent\n  idle_timeout_ms: 600000\n",
-    ),
+    docs: include_str!("session/session-ephemeral-idle.md"),
     ..BASE
 };
 

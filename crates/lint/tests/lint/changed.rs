@@ -37,8 +37,8 @@ fn examples_do_what_they_say() {
                 .iter()
                 .any(|f| f.rule == rule)
         };
-        assert!(found(&rule.bad), "{}", rule.slug);
-        assert!(!found(&rule.good), "{}", rule.slug);
+        assert!(found(&rule.bad()), "{}", rule.slug);
+        assert!(!found(&rule.good()), "{}", rule.slug);
     }
 }
 

@@ -15,4 +15,5 @@ mod rules;
 mod schemas;
 mod spec_examples;
 mod views;
+mod wording;
 mod yaml;

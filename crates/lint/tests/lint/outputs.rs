@@ -3,7 +3,7 @@
 //! `INSTA_UPDATE=always cargo test --test lint` records the snapshots again,
 //! `UPDATE_DOCS=1` writes docs/rules.md.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::common::{reports, repository};
 use agentproto_lint::render::{Format, Meta, docs, render, rules};

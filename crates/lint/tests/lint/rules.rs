@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::common::cases::cases;
-use crate::common::{Bundle, base_dir, mark};
+use crate::common::{Bundle, base_dir, mark, markdown_below, repository};
+use agentproto_lint::registry::FAMILIES;
 use agentproto_lint::{Finding, FixKind, Profile, Rule, Safety, registry};
 
 fn wanted() -> Vec<&'static Rule> {
@@ -17,7 +18,7 @@ fn wanted() -> Vec<&'static Rule> {
 }
 
 /// Rules that compare with a base revision are judged in `changed.rs`.
-fn needs_base(rule: &Rule) -> bool {
+pub fn needs_base(rule: &Rule) -> bool {
     ["range-major-bump", "shape-version-bump"].contains(&rule.slug)
 }
 
@@ -61,16 +62,16 @@ fn every_rule_is_documented() {
             !rule.title.is_empty() && !rule.title.ends_with('.'),
             "title",
         );
-        need(rule.what.len() > 20 && rule.what.ends_with('.'), "what");
-        need(rule.why.len() > 20 && rule.why.ends_with('.'), "why");
+        need(rule.what().len() > 20 && rule.what().ends_with('.'), "what");
+        need(rule.why().len() > 20 && rule.why().ends_with('.'), "why");
         need(
             !rule.source.spec.is_empty() && !rule.source.section.is_empty(),
             "source",
         );
         need(!rule.doctypes.is_empty(), "doctypes");
         if !NOT_ABOUT_TEXT.contains(&rule.slug) {
-            need(!rule.bad.bundle.is_empty(), "bad example");
-            need(!rule.good.bundle.is_empty(), "good example");
+            need(!rule.bad().bundle.is_empty(), "bad example");
+            need(!rule.good().bundle.is_empty(), "good example");
         }
         let own = rule.source.spec == "agentproto" || rule.is_derived();
         let neighbour = ["AIP-9", "AIP-14", "AIP-17", "AIP-19", "AIP-36", "YAML 1.2"]
@@ -85,15 +86,41 @@ fn every_rule_is_documented() {
 }
 
 #[test]
+fn every_page_belongs_to_a_rule() {
+    let mut pages = Vec::new();
+    markdown_below(&repository().join("crates/lint/src/rules"), &mut pages);
+    let mut found: Vec<String> = Vec::new();
+    for page in pages {
+        let slug = page.file_stem().expect("a name").to_string_lossy();
+        let rule = registry::find(&slug).unwrap_or_else(|| panic!("{slug} is not a rule"));
+        let family = page.parent().and_then(|dir| dir.file_name());
+        let own = FAMILIES.iter().find(|f| f.rules.contains(&rule));
+        assert_eq!(
+            family.and_then(|f| f.to_str()),
+            own.map(|f| f.name),
+            "{slug}"
+        );
+        let text = std::fs::read_to_string(&page).expect("a page");
+        assert_eq!(rule.docs, text, "{slug}");
+        assert!(text.starts_with(&format!("# {slug}\n")), "{slug}");
+        found.push(slug.into_owned());
+    }
+    found.sort();
+    let mut slugs: Vec<&str> = registry::rules().map(|r| r.slug).collect();
+    slugs.sort_unstable();
+    assert_eq!(found, slugs);
+}
+
+#[test]
 fn examples_do_what_they_say() {
     let mut wrong = Vec::new();
     for rule in wanted()
         .into_iter()
-        .filter(|r| !r.bad.bundle.is_empty() && !needs_base(r))
+        .filter(|r| !r.bad().bundle.is_empty() && !needs_base(r))
     {
         let profile = profile_for(rule);
-        let mut bad = Bundle::new(rule.bad.bundle);
-        bad.apply(&rule.bad);
+        let mut bad = Bundle::new(rule.bad().bundle);
+        bad.apply(&rule.bad());
         let findings = bad.lint_without(profile, &unlinted_for(rule));
         if !findings.iter().any(|f| f.rule == rule) {
             let others: Vec<_> = findings.iter().map(|f| mark(&bad, f)).collect();
@@ -102,8 +129,8 @@ fn examples_do_what_they_say() {
                 rule.slug
             ));
         }
-        let mut good = Bundle::new(rule.good.bundle);
-        good.apply(&rule.good);
+        let mut good = Bundle::new(rule.good().bundle);
+        good.apply(&rule.good());
         let findings = good.lint_without(profile, &unlinted_for(rule));
         for finding in findings.iter().filter(|f| f.rule == rule) {
             wrong.push(format!(
@@ -124,7 +151,7 @@ const NOT_ABOUT_TEXT: [&str; 4] = [
 ];
 
 /// Rules about fields of the reference implementation speak only in its profile.
-fn profile_for(rule: &Rule) -> Profile {
+pub fn profile_for(rule: &Rule) -> Profile {
     match rule.slug {
         "fm-known-drift-field" | "models-deny-hits-allowed" => Profile::Reference,
         _ => Profile::Default,
@@ -132,10 +159,10 @@ fn profile_for(rule: &Rule) -> Profile {
 }
 
 /// These speak only where the target is not linted itself.
-fn unlinted_for(rule: &Rule) -> Vec<String> {
+pub fn unlinted_for(rule: &Rule) -> Vec<String> {
     let named = ["acp-ref-valid", "auth-ref-secrets-valid"].contains(&rule.slug);
     named
-        .then(|| rule.bad.file.to_owned())
+        .then(|| rule.bad().file.to_owned())
         .into_iter()
         .collect()
 }
@@ -221,9 +248,9 @@ fn safe_fixes_mend_and_break_nothing() {
     let rules = wanted();
     let mut wrong = Vec::new();
     let mut bundles = Vec::new();
-    for rule in rules.iter().filter(|r| !r.bad.bundle.is_empty()) {
-        let mut bad = Bundle::new(rule.bad.bundle);
-        bad.apply(&rule.bad);
+    for rule in rules.iter().filter(|r| !r.bad().bundle.is_empty()) {
+        let mut bad = Bundle::new(rule.bad().bundle);
+        bad.apply(&rule.bad());
         bundles.push((*rule, bad, profile_for(rule), unlinted_for(rule), true));
     }
     for case in cases().iter().filter(|c| !c.spare) {

@@ -1,7 +1,7 @@
 //! The examples that the AIPs print, retold in `fixtures/spec-examples/`, and what the linter
 //! has to say of them. `examples/spec_agreement` compares the originals with their schemas.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::common::{Bundle, markdown_below};
 use agentproto_lint::shape::{shapes_for, violations};

@@ -1,12 +1,59 @@
 //! Argument templates: `${input.NAME | filter}` and what must not stand around it.
 
-use std::ops::Range;
-
-use super::catalog::{ARGV_SECRET, ARGV_SHELL, ARGV_UNKNOWN_FILTER, ARGV_UNKNOWN_INPUT};
+use super::{ARGS, TOOL};
 use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity, Source};
 use crate::rules::sandbox29::has_secret_name;
 use agentproto_manifest::Node;
 use agentproto_text::{closest_of, one_of, short};
+use std::ops::Range;
+
+pub static ARGV_SHELL: Rule = Rule {
+    slug: "tool-argv-shell",
+    title: "`runner.argv` uses shell syntax",
+    source: ARGS,
+    decides: &["A29-CMD-09", "A29-CMD-10"],
+    doctypes: TOOL,
+    docs: include_str!("tool-argv-shell.md"),
+    ..Rule::BASE
+};
+
+pub static ARGV_UNKNOWN_INPUT: Rule = Rule {
+    slug: "tool-argv-unknown-input",
+    title: "`runner.argv` takes an input that the tool does not have",
+    level: Level::Derived,
+    source: ARGS,
+    decides: &["A29-CMD-06"],
+    doctypes: TOOL,
+    scope: Scope::CrossField,
+    docs: include_str!("tool-argv-unknown-input.md"),
+    ..Rule::BASE
+};
+
+pub static ARGV_UNKNOWN_FILTER: Rule = Rule {
+    slug: "tool-argv-unknown-filter",
+    title: "`runner.argv` uses a filter that hosts do not know",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: ARGS,
+    decides: &["A29-CMD-07"],
+    doctypes: TOOL,
+    docs: include_str!("tool-argv-unknown-filter.md"),
+    ..Rule::BASE
+};
+
+pub static ARGV_SECRET: Rule = Rule {
+    slug: "tool-argv-secret",
+    title: "A secret is put on the command line",
+    source: Source {
+        spec: "AIP-45",
+        section: "Auth",
+    },
+    decides: &["A45-AUTH-04"],
+    doctypes: TOOL,
+    docs: include_str!("tool-argv-secret.md"),
+    ..Rule::BASE
+};
 
 const FILTERS: [&str; 4] = ["default", "optional", "flag", "json"];
 

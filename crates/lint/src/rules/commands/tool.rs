@@ -1,15 +1,41 @@
 //! A TOOL.md inside a CLI bundle, seen together with its CLI.md.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use super::catalog::{ARGV_PREFIX, BACKREF, ORPHAN_TOOL};
-use super::{argv, is_plain_word, widen};
+use super::{ARGS, ORPHAN_TOOL, SUBCOMMANDS, TOOL, argv, is_plain_word, widen};
 use crate::context::{Context, Draft};
 use crate::edits;
 use crate::finding::{Edit, Safety};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
 use agentproto_manifest::{
     Doctype, Document, Node, RefRole, Span, Style, Value, normalize, same_path,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+pub static BACKREF: Rule = Rule {
+    slug: "tool-backref",
+    title: "`runner.cli` does not lead back to the CLI.md that lists the tool",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: ARGS,
+    decides: &["A29-CMD-05"],
+    doctypes: TOOL,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("tool-backref.md"),
+    ..Rule::BASE
+};
+
+pub static ARGV_PREFIX: Rule = Rule {
+    slug: "tool-argv-prefix",
+    title: "`runner.argv` does not begin with the subcommand",
+    level: Level::Derived,
+    source: SUBCOMMANDS,
+    decides: &["A29-CMD-02", "A29-CMD-04"],
+    doctypes: TOOL,
+    scope: Scope::CrossFile,
+    fix: FixKind::Safe,
+    docs: include_str!("tool-argv-prefix.md"),
+    ..Rule::BASE
 };
 
 /// `tools/<name>/TOOL.md` is two levels below its CLI.md; one more for a category.

@@ -1,13 +1,26 @@
 //! A tool's sandbox beside the bundle's: it may be narrower, never wider.
 
+use super::TOOL;
+use crate::context::{Context, Draft, Place};
+use crate::rule::{Rule, Scope, Source};
+use crate::rules::sandbox29::wildcard_covers;
+use agentproto_manifest::{Document, Node, Span, globs};
+use agentproto_text::short;
 use std::sync::Arc;
 
-use super::catalog::SANDBOX_WIDENS;
-use crate::context::{Context, Draft, Place};
-use crate::rules::sandbox29::wildcard_covers;
-use agentproto_manifest::globs;
-use agentproto_manifest::{Document, Node, Span};
-use agentproto_text::short;
+pub static SANDBOX_WIDENS: Rule = Rule {
+    slug: "tool-sandbox-widens",
+    title: "A tool's sandbox grants more than the bundle's",
+    source: Source {
+        spec: "AIP-29",
+        section: "Inheritance to subcommand tools",
+    },
+    decides: &["A29-INHERIT-02", "A29-INHERIT-03", "A29-INHERIT-04"],
+    doctypes: TOOL,
+    scope: Scope::CrossFile,
+    docs: include_str!("tool-sandbox-widens.md"),
+    ..Rule::BASE
+};
 
 pub fn check<'d>(ctx: &Context<'d>, cli: &Arc<Document>) {
     let Some(own) = ctx.root.get("sandbox").filter(|s| s.is_map()) else {

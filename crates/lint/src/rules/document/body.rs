@@ -1,10 +1,26 @@
 //! The Markdown behind the frontmatter.
 
-use super::BODY_SECTIONS_RECOMMENDED;
 use crate::context::{Context, Draft, Place};
 use crate::finding::{Edit, Safety};
-use agentproto_manifest::Span;
+use crate::rule::{FixKind, Level, Rule, Severity, Source};
+use agentproto_manifest::{Doctype, Span};
 use agentproto_text::one_of;
+
+pub static BODY_SECTIONS_RECOMMENDED: Rule = Rule {
+    slug: "body-sections-recommended",
+    title: "The body lacks a recommended section",
+    severity: Severity::Info,
+    level: Level::Should,
+    source: Source {
+        spec: "AIP-29",
+        section: "Body",
+    },
+    decides: &["A29-BODY-01"],
+    doctypes: &[Doctype::Cli],
+    fix: FixKind::Safe,
+    docs: include_str!("body-sections-recommended.md"),
+    ..Rule::BASE
+};
 
 struct Section {
     heading: &'static str,

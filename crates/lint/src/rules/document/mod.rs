@@ -1,19 +1,42 @@
 //! The file as a whole: fences, YAML, and the general schema rules.
 
 mod body;
-mod catalog;
 mod fences;
+mod file_too_large;
+mod file_unreadable;
+mod fm_doctype_ambiguous;
+mod fm_enum;
+mod fm_range;
+mod fm_required_missing;
+mod fm_type;
+mod fm_unknown_field;
+mod internal_fault;
 mod problems;
 
-pub use catalog::*;
-pub use problems::problem_findings;
-
-use crate::context::{Context, Draft};
+use crate::context::Context;
 use crate::registry::{Check, Family};
-use crate::rule::Rule;
+use crate::rule::{Rule, Source};
 use crate::rules::{commands, identity, install, output29, sandbox36, sandbox45, secrets};
 use crate::shape::{Keyword, Violation, draft};
-use agentproto_manifest::{Doctype, Entry, KeyKind, Node, Style, Value};
+use agentproto_manifest::{Doctype, KeyKind, Node, Style, Value};
+
+pub use body::BODY_SECTIONS_RECOMMENDED;
+pub use file_too_large::FILE_TOO_LARGE;
+pub use file_unreadable::FILE_UNREADABLE;
+pub use fm_doctype_ambiguous::FM_DOCTYPE_AMBIGUOUS;
+use fm_doctype_ambiguous::doctype_is_clear;
+pub use fm_enum::FM_ENUM;
+pub use fm_range::FM_RANGE;
+pub use fm_required_missing::FM_REQUIRED_MISSING;
+pub use fm_type::FM_TYPE;
+use fm_type::key_is_not_text;
+pub use fm_unknown_field::FM_UNKNOWN_FIELD;
+pub use internal_fault::INTERNAL_FAULT;
+pub use problems::problem_findings;
+pub use problems::{
+    FM_DELIMITERS, FM_DOCTYPE_UNKNOWN, FM_DUPLICATE_KEY, FM_ENCODING, FM_MISSING, FM_NOT_MAPPING,
+    FM_YAML_FEATURE, FM_YAML_SYNTAX, FM_YAML11_SCALAR,
+};
 
 pub static FAMILY: Family = Family {
     name: "document",
@@ -52,6 +75,16 @@ pub static FAMILY: Family = Family {
             run: body::sections,
         },
     ],
+};
+
+const SCHEMA: Source = Source {
+    spec: "AIP-45",
+    section: "Conformance",
+};
+
+const OWN: Source = Source {
+    spec: "agentproto",
+    section: "Reading manifests",
 };
 
 /// The rules for schema violations that have no slug of their own.
@@ -130,58 +163,4 @@ fn keys_below<'d>(ctx: &Context<'d>, node: &'d Node, integers_at: Option<&Node>)
         }
         _ => {}
     }
-}
-
-fn key_is_not_text<'d>(ctx: &Context<'d>, entry: &'d Entry) {
-    let written = ctx.doc.slice(entry.key_span);
-    // A key that is a collection is a problem of the document already.
-    if entry.key == "?" && entry.key_kind == KeyKind::Other {
-        return;
-    }
-    let kind = match entry.key_kind {
-        KeyKind::Int => "an integer",
-        _ => "null, a boolean or a number with a fraction",
-    };
-    ctx.report(
-        Draft::new(
-            &FM_TYPE,
-            entry,
-            format!("the key `{written}` is {kind}, not text"),
-        )
-        .help(format!("quote it: \"{written}\"")),
-    );
-}
-
-/// The name decides where it can; a free name with the fields of both is a guess.
-fn doctype_is_clear(ctx: &Context<'_>) {
-    let (Some(commands), Some(protocol)) = (ctx.root.entry("commands"), ctx.root.entry("protocol"))
-    else {
-        return;
-    };
-    let name = ctx.doc.path.file_name().and_then(|n| n.to_str());
-    if name.and_then(Doctype::from_file_name).is_some() {
-        return;
-    }
-    let (deciding, other) = match ctx.doctype {
-        Doctype::AgentCli => (protocol, commands),
-        _ => (commands, protocol),
-    };
-    ctx.report(
-        Draft::new(
-            &FM_DOCTYPE_AMBIGUOUS,
-            deciding,
-            format!(
-                "the file has both `commands` and `protocol`; it is judged as {} ({})",
-                ctx.doctype.file_name(),
-                ctx.doctype.spec()
-            ),
-        )
-        .nearby(
-            other.key_span,
-            format!("`{}` speaks for the other format", other.key),
-        )
-        .help(
-            "a tool that is called once per task is a CLI.md with `commands`; an agent that keeps sessions is an AGENT-CLI.md with `protocol`: name the file after its format and drop the other field",
-        ),
-    );
 }

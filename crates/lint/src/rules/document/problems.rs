@@ -1,11 +1,130 @@
 //! What kept a file from being read, and what YAML oddities it has, as findings.
 
+use super::OWN;
 use super::*;
 use crate::context::{Draft, Place, conclude};
 use crate::finding::{Edit, Finding, Safety};
+use crate::rule::{FixKind, Level, Rule, Severity, Source};
 use crate::settings::RuleSet;
-use agentproto_manifest::{Document, Oddity, OddityKind, Problem, ProblemKind, Span};
+use agentproto_manifest::{Doctype, Document, Oddity, OddityKind, Problem, ProblemKind, Span};
 use agentproto_text::closest_of;
+
+pub static FM_MISSING: Rule = Rule {
+    slug: "fm-missing",
+    title: "The file has no frontmatter",
+    level: Level::Must,
+    source: FRONTMATTER,
+    decides: &["A29-FM-01"],
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Suggest,
+    docs: include_str!("fm-missing.md"),
+    ..Rule::BASE
+};
+
+pub static FM_DELIMITERS: Rule = Rule {
+    slug: "fm-delimiters",
+    title: "A `---` line of the frontmatter is missing or misplaced",
+    level: Level::Must,
+    source: FRONTMATTER,
+    decides: &["A29-FM-01"],
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Safe,
+    docs: include_str!("fm-delimiters.md"),
+    ..Rule::BASE
+};
+
+pub static FM_YAML_SYNTAX: Rule = Rule {
+    slug: "fm-yaml-syntax",
+    title: "The frontmatter is not valid YAML",
+    level: Level::Must,
+    source: FRONTMATTER,
+    decides: &["A29-FM-01"],
+    doctypes: &Doctype::ALL,
+    docs: include_str!("fm-yaml-syntax.md"),
+    ..Rule::BASE
+};
+
+pub static FM_NOT_MAPPING: Rule = Rule {
+    slug: "fm-not-mapping",
+    title: "The frontmatter is not a mapping",
+    level: Level::Must,
+    source: FRONTMATTER,
+    decides: &["A29-FM-01"],
+    doctypes: &Doctype::ALL,
+    docs: include_str!("fm-not-mapping.md"),
+    ..Rule::BASE
+};
+
+pub static FM_DUPLICATE_KEY: Rule = Rule {
+    slug: "fm-duplicate-key",
+    title: "A key stands twice in one mapping",
+    level: Level::Must,
+    source: Source {
+        spec: "YAML 1.2",
+        section: "3.2.1.3 Node comparison",
+    },
+    decides: &["A29-FM-01"],
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Suggest,
+    docs: include_str!("fm-duplicate-key.md"),
+    ..Rule::BASE
+};
+
+pub static FM_ENCODING: Rule = Rule {
+    slug: "fm-encoding",
+    title: "The file is not UTF-8",
+    level: Level::Must,
+    source: OWN,
+    doctypes: &Doctype::ALL,
+    docs: include_str!("fm-encoding.md"),
+    ..Rule::BASE
+};
+
+pub static FM_DOCTYPE_UNKNOWN: Rule = Rule {
+    slug: "fm-doctype-unknown",
+    title: "Neither the name nor the fields tell what manifest this is",
+    level: Level::Must,
+    source: OWN,
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Suggest,
+    docs: include_str!("fm-doctype-unknown.md"),
+    ..Rule::BASE
+};
+
+pub static FM_YAML11_SCALAR: Rule = Rule {
+    slug: "fm-yaml11-scalar",
+    title: "YAML 1.1 and YAML 1.2 read this value differently",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: Source {
+        spec: "YAML 1.2",
+        section: "10.3 Core schema",
+    },
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Safe,
+    docs: include_str!("fm-yaml11-scalar.md"),
+    ..Rule::BASE
+};
+
+pub static FM_YAML_FEATURE: Rule = Rule {
+    slug: "fm-yaml-feature",
+    title: "Anchors, aliases, merge keys or tags in the frontmatter",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: Source {
+        spec: "YAML 1.2",
+        section: "6.9 Node properties",
+    },
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Suggest,
+    docs: include_str!("fm-yaml-feature.md"),
+    ..Rule::BASE
+};
+
+const FRONTMATTER: Source = Source {
+    spec: "AIP-29",
+    section: "Frontmatter",
+};
 
 /// Oddities shown per file; the last one counts the rest.
 const MOST_ODDITIES: usize = 20;

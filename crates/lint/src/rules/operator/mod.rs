@@ -1,17 +1,19 @@
 //! The runtime binding of OPERATOR.md (AIP-9) against the AGENT-CLI.md that it names.
 
-mod catalog;
-
-use std::sync::Arc;
-
-use catalog::*;
+mod op_ref_required;
+mod op_ref_unresolved;
 
 use crate::context::{Context, Draft};
 use crate::registry::{Check, Family};
-use crate::shape::Violation;
+use crate::rule::{FixKind, Level, Rule, Scope, Source};
 use agentproto_manifest::{Doctype, Document, Entry, Node, RefRole, Value};
 use agentproto_text::credentials::{is_secret_name, is_token};
 use agentproto_text::{closest_of, one_of, short};
+use std::sync::Arc;
+
+use op_ref_required::OP_REF_REQUIRED;
+use op_ref_unresolved::OP_REF_UNRESOLVED;
+use op_ref_unresolved::unresolved;
 
 pub static FAMILY: Family = Family {
     name: "operator",
@@ -30,18 +32,70 @@ pub static FAMILY: Family = Family {
     }],
 };
 
-fn ref_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    let mut draft = Draft::new(
-        v.rule,
-        v.place.clone(),
-        "the runtime is an agent CLI, and `ref` does not say which",
-    )
-    .help("add `ref` with the id or the path of an AGENT-CLI.md");
-    if let Some(kind) = v.node.get("kind") {
-        draft = draft.nearby(kind.span, "the kind of runtime");
-    }
-    ctx.report(draft);
-}
+const OPERATOR: &[Doctype] = &[Doctype::Operator];
+
+const AIP9: Source = Source {
+    spec: "AIP-9",
+    section: "Runtime binding",
+};
+
+pub static OP_MODE_UNKNOWN: Rule = Rule {
+    slug: "op-mode-unknown",
+    title: "The agent has no such mode",
+    source: AIP9,
+    decides: &["A45-MODE-06"],
+    doctypes: OPERATOR,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("op-mode-unknown.md"),
+    ..Rule::BASE
+};
+
+pub static OP_OPTION_UNKNOWN: Rule = Rule {
+    slug: "op-option-unknown",
+    title: "The agent has no such option",
+    source: AIP9,
+    decides: &["A45-OPT-10"],
+    doctypes: OPERATOR,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("op-option-unknown.md"),
+    ..Rule::BASE
+};
+
+pub static OP_OPTION_VALUE: Rule = Rule {
+    slug: "op-option-value",
+    title: "The agent's option does not take this value",
+    source: AIP9,
+    decides: &["A45-OPT-09"],
+    doctypes: OPERATOR,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("op-option-value.md"),
+    ..Rule::BASE
+};
+
+pub static OP_CONTINUATION_UNSUPPORTED: Rule = Rule {
+    slug: "op-continuation-unsupported",
+    title: "The agent does not support this continuation",
+    source: AIP9,
+    decides: &["A45-CONT-10"],
+    doctypes: OPERATOR,
+    scope: Scope::CrossFile,
+    docs: include_str!("op-continuation-unsupported.md"),
+    ..Rule::BASE
+};
+
+pub static OP_SESSION_RESUMABLE: Rule = Rule {
+    slug: "op-session-resumable",
+    title: "A resumable session on an agent that cannot resume",
+    level: Level::Derived,
+    source: AIP9,
+    doctypes: OPERATOR,
+    scope: Scope::CrossFile,
+    docs: include_str!("op-session-resumable.md"),
+    ..Rule::BASE
+};
 
 fn check(ctx: &Context<'_>) {
     let Some(runtime) = ctx.root.get("runtime") else {
@@ -92,32 +146,6 @@ fn bound(ctx: &Context<'_>) -> Option<Arc<Document>> {
 /// Neither a path nor `package#export` nor a registry id.
 fn is_slug(text: &str) -> bool {
     !text.is_empty() && !text.contains(['/', '\\', '.', '#', '@', ':'])
-}
-
-fn unresolved<'d>(ctx: &Context<'d>, node: &'d Node, slug: &str) {
-    let cards = ctx.index.map_or(&[][..], |index| &index.cards);
-    let agents = cards.iter().filter(|c| c.doctype == Doctype::AgentCli);
-    let ids: Vec<&str> = agents
-        .filter_map(|c| c.id.as_ref())
-        .map(|id| id.text.as_str())
-        .collect();
-    // A run without any agent manifest is a look at one file, not at a registry.
-    if ids.is_empty() {
-        return;
-    }
-    let help = match closest_of(slug, ids.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None if ids.len() <= 8 => format!("known ids: {}", one_of(&ids)),
-        None => "name the `id` of an AGENT-CLI.md, or its path".to_owned(),
-    };
-    ctx.report(
-        Draft::new(
-            &OP_REF_UNRESOLVED,
-            node,
-            format!("no AGENT-CLI.md of this run has the id `{slug}`"),
-        )
-        .help(help),
-    );
 }
 
 /// One operator and the agent manifest behind it.

@@ -1,13 +1,76 @@
 //! Type, bounds, choices and default of one option.
 
-use super::catalog::*;
-use super::type_of;
+use super::{BASE, type_of};
 use crate::context::{Context, Draft};
 use crate::edits;
 use crate::finding::Safety;
+use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
 use crate::shape::repeated_texts;
 use agentproto_manifest::{Node, Value};
 use agentproto_text::closest_of;
+
+pub static OPTION_ENUM_ON_NON_ENUM: Rule = Rule {
+    slug: "option-enum-on-non-enum",
+    title: "A list of values on an option that is not an enum",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    fix: FixKind::Safe,
+    docs: include_str!("option-enum-on-non-enum.md"),
+    ..BASE
+};
+
+pub static OPTION_ENUM_DUPLICATES: Rule = Rule {
+    slug: "option-enum-duplicates",
+    title: "A value stands twice in an enum",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    scope: Scope::Field,
+    fix: FixKind::Safe,
+    docs: include_str!("option-enum-duplicates.md"),
+    ..BASE
+};
+
+pub static OPTION_MINMAX_NON_INTEGER: Rule = Rule {
+    slug: "option-minmax-non-integer",
+    title: "Bounds on an option that is not an integer",
+    source: Source::aip45("Conformance"),
+    decides: &["A45-CONF-12"],
+    fix: FixKind::Safe,
+    docs: include_str!("option-minmax-non-integer.md"),
+    ..BASE
+};
+
+pub static OPTION_MIN_GT_MAX: Rule = Rule {
+    slug: "option-min-gt-max",
+    title: "The least value of an option is greater than its greatest",
+    level: Level::Derived,
+    docs: include_str!("option-min-gt-max.md"),
+    ..BASE
+};
+
+pub static OPTION_DEFAULT_TYPE: Rule = Rule {
+    slug: "option-default-type",
+    title: "The default of an option has another type than the option",
+    decides: &["A45-OPT-09"],
+    docs: include_str!("option-default-type.md"),
+    ..BASE
+};
+
+pub static OPTION_DEFAULT_NOT_IN_ENUM: Rule = Rule {
+    slug: "option-default-not-in-enum",
+    title: "The default of an option is not among its values",
+    decides: &["A45-OPT-09"],
+    docs: include_str!("option-default-not-in-enum.md"),
+    ..BASE
+};
+
+pub static OPTION_DEFAULT_BOUNDS: Rule = Rule {
+    slug: "option-default-bounds",
+    title: "The default of an option is outside its bounds",
+    decides: &["A45-OPT-09"],
+    docs: include_str!("option-default-bounds.md"),
+    ..BASE
+};
 
 pub fn check<'d>(ctx: &Context<'d>, option: &'d Node) {
     // An unknown type has its own finding; nothing else can be said then.

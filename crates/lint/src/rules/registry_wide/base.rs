@@ -1,10 +1,42 @@
 //! What may change between two revisions of a manifest only together with its version.
 
-use super::{RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, major};
+use super::{IDENTITY, major};
+use crate::rule::{FixKind, Level, Scope, Severity, Source};
 use crate::{Draft, Finding, Rule, RuleSet, conclude, suppress};
 use agentproto_manifest::range::Range;
 use agentproto_manifest::{Doctype, Document, Node, Span};
 use agentproto_text::short;
+
+pub static RANGE_MAJOR_BUMP: Rule = Rule {
+    slug: "range-major-bump",
+    title: "The range admits a new major of the binary, the manifest keeps its own",
+    severity: Severity::Warning,
+    level: Level::Should,
+    source: IDENTITY,
+    decides: &["A29-ID-04"],
+    doctypes: &[Doctype::Cli, Doctype::AgentCli],
+    scope: Scope::Registry,
+    fix: FixKind::Suggest,
+    docs: include_str!("range-major-bump.md"),
+    ..Rule::BASE
+};
+
+pub static SHAPE_VERSION_BUMP: Rule = Rule {
+    slug: "shape-version-bump",
+    title: "The bundle changed its shape, but not its version",
+    severity: Severity::Warning,
+    level: Level::Should,
+    source: Source {
+        spec: "AIP-29",
+        section: "Required fields",
+    },
+    decides: &["A29-REQ-06"],
+    doctypes: &[Doctype::Cli],
+    scope: Scope::Registry,
+    fix: FixKind::Suggest,
+    docs: include_str!("shape-version-bump.md"),
+    ..Rule::BASE
+};
 
 /// Findings of a manifest against its base revision. `old` and `new` are the same file.
 pub fn compare_with_base(old: &Document, new: &Document, rules: &RuleSet) -> Vec<Finding> {

@@ -1,19 +1,19 @@
 //! Rules over all manifests of a run, and over two revisions of one manifest.
 
 mod base;
-mod catalog;
 
+use crate::registry::Family;
+use crate::rule::{Level, Scope, Severity, Source};
+use crate::{Card, Draft, Finding, Index, Next, Rule, RuleSet, conclude, onward};
+use agentproto_manifest::{Doctype, Document, Node, Span, Workspace, normalize};
+use agentproto_text::short;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use base::{compare_with_base, needs_base};
-pub use catalog::*;
-
-use crate::registry::Family;
-use crate::{Card, Draft, Finding, Index, Next, Rule, RuleSet, conclude, onward};
-use agentproto_manifest::{Doctype, Document, Node, Span, Workspace, normalize};
-use agentproto_text::short;
+pub use base::compare_with_base;
+pub use base::needs_base;
+pub use base::{RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP};
 
 pub static FAMILY: Family = Family {
     name: "registry_wide",
@@ -27,6 +27,77 @@ pub static FAMILY: Family = Family {
         &REG_REF_CYCLE,
     ],
     checks: &[],
+};
+
+const IDENTITY: Source = Source {
+    spec: "AIP-29",
+    section: "Stable identity",
+};
+
+pub static ID_MAJOR_UNIQUE: Rule = Rule {
+    slug: "id-major-unique",
+    title: "Two manifests share an id and a major version",
+    source: IDENTITY,
+    decides: &["A29-ID-01", "A29-ID-02"],
+    doctypes: &[Doctype::Cli, Doctype::AgentCli, Doctype::Acp],
+    scope: Scope::Registry,
+    docs: include_str!("id-major-unique.md"),
+    ..Rule::BASE
+};
+
+pub static ID_UNIQUE_REGISTRY: Rule = Rule {
+    slug: "id-unique-registry",
+    title: "Two manifests share an id and a version",
+    source: Source {
+        spec: "AIP-29",
+        section: "Required fields",
+    },
+    decides: &["A29-REQ-03"],
+    doctypes: &[Doctype::Cli, Doctype::AgentCli, Doctype::Acp],
+    scope: Scope::Registry,
+    docs: include_str!("id-unique-registry.md"),
+    ..Rule::BASE
+};
+
+pub static REG_BIN_COLLISION: Rule = Rule {
+    slug: "reg-bin-collision",
+    title: "Two bundles claim the same binary",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: IDENTITY,
+    doctypes: &[Doctype::Cli, Doctype::AgentCli],
+    scope: Scope::Registry,
+    docs: include_str!("reg-bin-collision.md"),
+    ..Rule::BASE
+};
+
+pub static REG_SECRET_SLUG_COLLISION: Rule = Rule {
+    slug: "reg-secret-slug-collision",
+    title: "One secret slug means different things",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: Source {
+        spec: "AIP-19",
+        section: "Slugs",
+    },
+    doctypes: &[Doctype::Secrets],
+    scope: Scope::Registry,
+    docs: include_str!("reg-secret-slug-collision.md"),
+    ..Rule::BASE
+};
+
+pub static REG_REF_CYCLE: Rule = Rule {
+    slug: "reg-ref-cycle",
+    title: "Manifests refer to each other in a circle",
+    level: Level::Derived,
+    source: Source {
+        spec: "AIP-44",
+        section: "Operator binding",
+    },
+    doctypes: &[Doctype::AgentCli, Doctype::Acp, Doctype::Operator],
+    scope: Scope::Registry,
+    docs: include_str!("reg-ref-cycle.md"),
+    ..Rule::BASE
 };
 
 /// Findings that need every manifest of the run.

@@ -1,9 +1,8 @@
 //! From the old `slots` form to `secrets`. What AIP-19 has no field for stays as comments.
 
 use crate::context::Place;
-use crate::edits;
 use crate::finding::Edit;
-use crate::shape;
+use crate::{edits, shape};
 use agentproto_manifest::{Doctype, Document, Entry, Node, Span, Style};
 
 /// Top-level keys of the old form.

@@ -1,17 +1,31 @@
 //! SECRETS.md (AIP-19): names and rules of secrets, never their values.
 
-mod catalog;
 mod migrate;
+mod sec_access_exactly_one;
+mod sec_backend_uri;
+mod sec_kind_enum;
+mod sec_legacy_slots;
+mod sec_required;
+mod sec_slug_pattern;
+mod sec_value_present;
 mod usage;
 
-use catalog::*;
-
 use crate::context::{Context, Draft};
-use crate::finding::Safety;
 use crate::registry::{Check, Family};
-use crate::shape::{self, Keyword, Violation, draft, repeated_texts};
-use agentproto_manifest::{Doctype, Entry, Node, Value};
-use agentproto_text::credentials::is_token;
+use crate::rule::{Level, Rule, Scope, Severity, Source};
+use crate::shape::{Keyword, Violation, repeated_texts};
+use agentproto_manifest::{Doctype, Node};
+
+use sec_access_exactly_one::SEC_ACCESS_EXACTLY_ONE;
+use sec_backend_uri::SEC_BACKEND_URI;
+use sec_kind_enum::SEC_KIND_ENUM;
+use sec_legacy_slots::SEC_LEGACY_SLOTS;
+use sec_legacy_slots::legacy;
+use sec_required::SEC_REQUIRED;
+use sec_slug_pattern::SEC_SLUG_PATTERN;
+use sec_value_present::SEC_VALUE_PRESENT;
+use sec_value_present::{hidden_values, value_present};
+use usage::SEC_UNUSED_SLUG;
 
 pub static FAMILY: Family = Family {
     name: "secrets",
@@ -33,6 +47,36 @@ pub static FAMILY: Family = Family {
     }],
 };
 
+const SECRETS: &[Doctype] = &[Doctype::Secrets];
+
+const fn aip19(section: &'static str) -> Source {
+    Source {
+        spec: "AIP-19",
+        section,
+    }
+}
+
+pub static SEC_BACKEND_EXPLICIT: Rule = Rule {
+    slug: "sec-backend-explicit",
+    title: "A vault address stands in the manifest",
+    severity: Severity::Warning,
+    level: Level::Should,
+    source: aip19("Design principles"),
+    doctypes: SECRETS,
+    docs: include_str!("sec-backend-explicit.md"),
+    ..Rule::BASE
+};
+
+pub static SEC_SLUG_UNIQUE: Rule = Rule {
+    slug: "sec-slug-unique",
+    title: "Two secrets have the same slug",
+    source: aip19("Conformance rules"),
+    doctypes: SECRETS,
+    scope: Scope::CrossField,
+    docs: include_str!("sec-slug-unique.md"),
+    ..Rule::BASE
+};
+
 /// Keys that can only hold a value.
 const VALUE_KEYS: [&str; 7] = [
     "value",
@@ -43,31 +87,8 @@ const VALUE_KEYS: [&str; 7] = [
     "key",
     "token",
 ];
+
 const GRANTEES: [&str; 5] = ["role", "userId", "cap", "tool", "workflow"];
-
-fn value_under_not<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    ctx.report(match v.entry {
-        Some(entry) => value_present(entry),
-        None => draft(ctx, v),
-    });
-}
-
-fn backend_uri<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    ctx.report(
-        Draft::new(
-            v.rule,
-            v.place.clone(),
-            "`backend` does not begin with a scheme",
-        )
-        .help("write `vault://driver/path`, or leave `backend` out: hosts go by the slug"),
-    );
-}
-
-fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
-    if !said_elsewhere(ctx, v) {
-        ctx.report(draft(ctx, v));
-    }
-}
 
 /// Violations that are part of a mistake which another finding tells as a whole.
 pub fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
@@ -89,74 +110,6 @@ pub fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
                 && !GRANTEES.iter().any(|key| v.node.has(key))
         }
         _ => false,
-    }
-}
-
-fn value_present(entry: &Entry) -> Draft<'_> {
-    Draft::new(
-        &SEC_VALUE_PRESENT,
-        entry,
-        format!("`{}` holds a value, and SECRETS.md never does", entry.key),
-    )
-    .help("remove it, put the value in the vault under this slug, and replace it if it was real")
-}
-
-fn slug_pattern<'d>(v: &Violation<'d>) -> Draft<'d> {
-    let draft = |message| Draft::new(v.rule, v.place.clone(), message);
-    if v.keyword == Keyword::MaxLength {
-        return draft("the slug is longer than 80 characters").help("shorten it");
-    }
-    let text = v.node.as_str().unwrap_or_default();
-    let near: String = text
-        .trim()
-        .to_ascii_lowercase()
-        .chars()
-        .map(|c| {
-            if c == '_' || c == ' ' || c == '.' {
-                '-'
-            } else {
-                c
-            }
-        })
-        .collect();
-    let is_plain = near.len() > 1
-        && near.starts_with(|c: char| c.is_ascii_lowercase())
-        && !near.ends_with('-')
-        && near
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    let help = if is_plain {
-        format!("write `{near}`")
-    } else {
-        "use lower-case letters, digits and dashes, with at most one group: `group/name`".to_owned()
-    };
-    draft("the slug is not lower-case words joined by dashes").help(help)
-}
-
-fn grantees<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
-    let named: Vec<&Entry> = v
-        .node
-        .entries()
-        .iter()
-        .filter(|e| GRANTEES.contains(&e.key.as_str()))
-        .collect();
-    match named.as_slice() {
-        [first, rest @ ..] if !rest.is_empty() => {
-            let mut draft = Draft::new(
-                v.rule,
-                v.node,
-                format!(
-                    "a grant names one grantee, and this one names {}",
-                    named.len()
-                ),
-            )
-            .help("write one list item for each grantee");
-            for entry in std::iter::once(first).chain(rest) {
-                draft = draft.nearby(entry.key_span, format!("`{}`", entry.key));
-            }
-            draft
-        }
-        _ => shape::draft(ctx, v),
     }
 }
 
@@ -198,71 +151,5 @@ fn check(ctx: &Context<'_>) {
     }
     if slots.is_none() {
         usage::unused(ctx);
-    }
-}
-
-fn legacy<'d>(ctx: &Context<'d>, slots: &'d Entry) {
-    let mut has_value = false;
-    for slot in slots.value.items() {
-        for entry in slot.entries() {
-            if VALUE_KEYS.contains(&entry.key.as_str()) {
-                has_value = true;
-                ctx.report(value_present(entry));
-            }
-        }
-    }
-    // A value must not live on in a comment.
-    let edits = if has_value {
-        None
-    } else {
-        migrate::to_secrets(ctx.doc, ctx.root)
-    };
-    ctx.report(
-        Draft::new(
-            &SEC_LEGACY_SLOTS,
-            slots,
-            "`slots` is an old form; AIP-19 has a list `secrets`",
-        )
-        .help("declare each as `slug`, `name` and `description` under `secrets`")
-        .fix_if(Safety::Safe, "Turn `slots` into `secrets`", edits),
-    );
-}
-
-/// Tokens, keys and signed links in any text. Depth 2 is the fields of an entry, where the
-/// schema has spoken about the keys that can only hold a value.
-fn hidden_values<'d>(ctx: &Context<'d>, entry: &'d Entry, depth: usize) {
-    if depth == 1 && VALUE_KEYS.contains(&entry.key.as_str()) {
-        return;
-    }
-    let report = || {
-        ctx.report(
-            Draft::new(
-                &SEC_VALUE_PRESENT,
-                entry,
-                format!("`{}` holds what looks like a credential", entry.key),
-            )
-            .help("remove it, put it in the vault, and replace it if it was real"),
-        );
-    };
-    match &entry.value.value {
-        Value::Str(text) if is_token(text) => report(),
-        Value::Map(entries) => {
-            for entry in entries {
-                hidden_values(ctx, entry, depth + 1);
-            }
-        }
-        Value::Seq(items) => {
-            for item in items {
-                match item.as_str() {
-                    Some(text) if is_token(text) => report(),
-                    _ => {
-                        for entry in item.entries() {
-                            hidden_values(ctx, entry, depth + 1);
-                        }
-                    }
-                }
-            }
-        }
-        _ => {}
     }
 }

@@ -1,10 +1,22 @@
 //! Which declared secrets nothing beside the file uses.
 
+use super::{SECRETS, aip19};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::{Doctype, Document, Node, RefRole, normalize, ref_sites};
 use std::sync::Arc;
 
-use super::catalog::SEC_UNUSED_SLUG;
-use crate::context::{Context, Draft};
-use agentproto_manifest::{Doctype, Document, Node, RefRole, normalize, ref_sites};
+pub static SEC_UNUSED_SLUG: Rule = Rule {
+    slug: "sec-unused-slug",
+    title: "A secret that no manifest beside it uses",
+    severity: Severity::Info,
+    level: Level::Derived,
+    source: aip19("Bindings"),
+    doctypes: SECRETS,
+    scope: Scope::CrossFile,
+    docs: include_str!("sec-unused-slug.md"),
+    ..Rule::BASE
+};
 
 struct Candidate<'d> {
     slug: &'d Node,

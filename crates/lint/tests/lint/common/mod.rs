@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use agentproto_lint::{Example, Finding, Options, Profile, RuleSet, lint_files};
+use agentproto_lint::{Example, Finding, Options, Profile, Report, RuleSet, lint_files};
 use agentproto_manifest::{
     Disk, Document, FileSource, MAX_FILE_BYTES, Overlay, PathKind, ReadError, Workspace,
 };
@@ -157,11 +157,23 @@ impl Bundle {
 
     /// As `lint`, but the named files are only read through references.
     pub fn lint_without(&self, profile: Profile, unlinted: &[String]) -> Vec<Finding> {
+        self.report(profile, unlinted, |report, _| {
+            std::mem::take(&mut report.findings)
+        })
+    }
+
+    /// Gives the whole report, and what it was made with, to `use_it`.
+    pub fn report<T>(
+        &self,
+        profile: Profile,
+        unlinted: &[String],
+        use_it: impl FnOnce(&mut Report, &Options<'_>) -> T,
+    ) -> T {
         let rules = RuleSet::profile_defaults(profile);
         let options = Options::new(&rules, &self.files, &self.dir);
         let mut paths = self.manifests();
         paths.retain(|p| !unlinted.iter().any(|file| *p == self.dir.join(file)));
-        lint_files(&paths, &options).findings
+        use_it(&mut lint_files(&paths, &options), &options)
     }
 
     /// Path of a finding's file inside the bundle.

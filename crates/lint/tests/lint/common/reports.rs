@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use agentproto_lint::render::Meta;
 use agentproto_lint::{
-    Edit, Example, Finding, Fix, FixKind, Level, Options, Profile, Related, Report, Rule, RuleSet,
-    Safety, Scope, Severity, Source, lint_files,
+    Edit, Finding, Fix, FixKind, Level, Options, Profile, Related, Report, Rule, RuleSet, Safety,
+    Scope, Severity, Source, lint_files,
 };
 use agentproto_manifest::{Disk, Doctype, Document, Span};
 
@@ -24,11 +24,12 @@ pub static LEASH: Rule = Rule {
     doctypes: &[Doctype::AgentCli],
     scope: Scope::CrossFile,
     fix: FixKind::Safe,
-    what: "The leash is no longer than the harbour allows.",
-    why: "A long leash ends in the propeller.",
-    bad: Example::over("harbor", "AGENT-CLI.md", "leash: 90\n"),
-    good: Example::over("harbor", "AGENT-CLI.md", "leash: 9\n"),
-    note: Some("C99: two texts give two lengths; the shorter one holds."),
+    docs: "# leash-length\n\n\
+           ## What it checks\n\nThe leash is no longer than the harbour allows.\n\n\
+           ## Why\n\nA long leash ends in the propeller.\n\n\
+           ## Example\n\nOver `harbor/AGENT-CLI.md`:\n\n```yaml\nleash: 90\n```\n\n\
+           ## Use instead\n\nOver `harbor/AGENT-CLI.md`:\n\n```yaml\nleash: 9\n```\n\n\
+           ## Notes\n\nC99: two texts give two lengths; the shorter one holds.\n",
     ..Rule::BASE
 };
 

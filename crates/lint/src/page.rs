@@ -1,0 +1,72 @@
+//! Reads a rule's page: Markdown with fixed headings, only when somebody asks for it.
+
+use crate::rule::Example;
+
+/// The text below a heading of the second level, up to the next one.
+pub fn section(page: &'static str, heading: &str) -> &'static str {
+    let (mut from, mut at, mut fence) = (None, 0, None);
+    for line in page.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let text = line.trim_end();
+        if fence.is_some() {
+            fence = fence.filter(|open| *open != text);
+        } else if text.starts_with("```") {
+            fence = Some(fence_of(text));
+        } else if let Some(name) = text.strip_prefix("## ") {
+            match from {
+                Some(from) => return page[from..start].trim_matches('\n'),
+                None if name == heading => from = Some(at),
+                None => {}
+            }
+        }
+    }
+    from.map_or("", |from| page[from..].trim_matches('\n'))
+}
+
+/// An example: "Over" or "Whole", the bundle and its file in backticks, then the fenced text.
+pub fn example(section: &'static str) -> Example {
+    read_example(section).unwrap_or(Example::NONE)
+}
+
+fn read_example(section: &'static str) -> Option<Example> {
+    let (place, fenced) = section.split_once("\n\n")?;
+    let (kind, path) = place.split_once('`')?;
+    let (bundle, file) = path.split_once('`')?.0.split_once('/')?;
+    let (open, text) = fenced.split_once('\n')?;
+    let text = text.strip_suffix(fence_of(open))?;
+    Some(match kind.trim_end() {
+        "Whole" => Example::file(bundle, file, text),
+        _ => Example::over(bundle, file, text),
+    })
+}
+
+fn fence_of(line: &str) -> &str {
+    let end = line.find(|c| c != '`').unwrap_or(line.len());
+    &line[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "# leash\n\n## What it checks\n\nThe `leash`.\n\n## Example\n\n\
+        Whole `harbor/x/ACP.md`:\n\n````markdown\n---\na: 1\n---\n\n## Why\n\n```\n```\n````\n\n\
+        ## Why\n\nOne.\n\nTwo.\n";
+
+    #[test]
+    fn sections_are_found_outside_of_fences() {
+        assert_eq!(section(PAGE, "What it checks"), "The `leash`.");
+        assert_eq!(section(PAGE, "Why"), "One.\n\nTwo.");
+        assert_eq!(section(PAGE, "Notes"), "");
+    }
+
+    #[test]
+    fn examples_keep_their_text() {
+        let example = example(section(PAGE, "Example"));
+        assert_eq!((example.bundle, example.file), ("harbor", "x/ACP.md"));
+        assert!(example.whole);
+        assert_eq!(example.text, "---\na: 1\n---\n\n## Why\n\n```\n```\n");
+        assert_eq!(super::example("").bundle, "");
+    }
+}

@@ -1,0 +1,35 @@
+//! Tier `basic` bound to a governed operator.
+
+use super::{ACP, aip44};
+use crate::context::{Context, Draft};
+use crate::rule::{Rule, Scope, Severity};
+use agentproto_manifest::{Node, RefRole};
+
+pub static ACP_BASIC_GOVERNED: Rule = Rule {
+    slug: "acp-basic-governed",
+    title: "Tier `basic` bound to a governed operator",
+    severity: Severity::Warning,
+    source: aip44("Capability negotiation"),
+    decides: &["A44-TIER-03"],
+    doctypes: ACP,
+    scope: Scope::CrossFile,
+    docs: include_str!("acp-basic-governed.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn basic_governed<'d>(ctx: &Context<'d>, aip44: &'d Node, tier: &'d Node) {
+    let draft = Draft::new(
+        &ACP_BASIC_GOVERNED,
+        tier,
+        "tier `basic` cannot be bound to governance, and this endpoint is",
+    )
+    .help("declare tier `governance-aware`, with `loadSession` and streamed tool calls");
+    if let Some(governance) = aip44.entry("governance") {
+        ctx.report(draft.nearby(governance.span(), "governed by this"));
+    } else if aip44.has("operator")
+        && let Some((_, operator)) = ctx.bound(RefRole::Operator)
+        && let Some(entry) = operator.root.as_ref().and_then(|r| r.entry("governance"))
+    {
+        ctx.report(draft.related(operator, entry.key_span, "the operator is governed"));
+    }
+}

@@ -1,0 +1,15 @@
+//! A capability that the protocol does not have.
+
+use super::{ACP, aip44};
+use crate::rule::{FixKind, Rule};
+
+pub static ACP_CAPS_UNKNOWN: Rule = Rule {
+    slug: "acp-caps-unknown",
+    title: "A capability that the protocol does not have",
+    source: aip44("Capability negotiation"),
+    decides: &["A44-FM-09", "A44-CAP-02", "A44-CAP-03", "A44-CAP-04"],
+    doctypes: ACP,
+    fix: FixKind::Suggest,
+    docs: include_str!("acp-caps-unknown.md"),
+    ..Rule::BASE
+};

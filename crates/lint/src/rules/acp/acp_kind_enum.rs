@@ -1,0 +1,15 @@
+//! `kind` is not a side of the protocol.
+
+use super::{ACP, aip44};
+use crate::rule::{FixKind, Rule};
+
+pub static ACP_KIND_ENUM: Rule = Rule {
+    slug: "acp-kind-enum",
+    title: "`kind` is not a side of the protocol",
+    source: aip44("Roles"),
+    decides: &["A44-ROLE-01", "A44-FM-05"],
+    doctypes: ACP,
+    fix: FixKind::Suggest,
+    docs: include_str!("acp-kind-enum.md"),
+    ..Rule::BASE
+};

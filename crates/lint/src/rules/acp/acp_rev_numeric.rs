@@ -1,0 +1,49 @@
+//! `acp_rev` is read as a number.
+
+use super::{ACP, aip44, is_revision};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use crate::rules::document::FM_TYPE;
+use crate::shape::{self, Violation};
+use agentproto_manifest::Value;
+
+pub static ACP_REV_NUMERIC: Rule = Rule {
+    slug: "acp-rev-numeric",
+    words: Some(numeric_revision),
+    title: "`acp_rev` is read as a number",
+    source: aip44("ACP.md frontmatter"),
+    decides: &["A44-FM-07"],
+    doctypes: ACP,
+    fix: FixKind::Safe,
+    docs: include_str!("acp-rev-numeric.md"),
+    ..Rule::BASE
+};
+
+fn numeric_revision<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    if !matches!(v.node.value, Value::Int(_) | Value::Float(_)) {
+        let general = Violation {
+            rule: &FM_TYPE,
+            ..v.clone()
+        };
+        return ctx.report(shape::draft(ctx, &general));
+    }
+    let raw = ctx.doc.slice(v.node.span);
+    let draft = Draft::new(
+        &ACP_REV_NUMERIC,
+        v.node,
+        format!("YAML reads `{raw}` as a number, and a revision is a string"),
+    );
+    // Quotes alone do not help a text that is no commit.
+    let draft = if is_revision(raw) {
+        draft.help(format!("quote it: \"{raw}\"")).fix_if(
+            Safety::Safe,
+            format!("Quote `{raw}`"),
+            edits::quote(ctx.doc, v.node),
+        )
+    } else {
+        draft.help("write the commit, 7 to 40 hexadecimal digits, in quotes")
+    };
+    ctx.report(draft);
+}

@@ -1,0 +1,43 @@
+//! `acp_rev` is not a commit of the protocol.
+
+use super::{ACP, aip44};
+use crate::context::Draft;
+use crate::rule::Rule;
+use agentproto_manifest::Node;
+
+pub static ACP_REV_PATTERN: Rule = Rule {
+    slug: "acp-rev-pattern",
+    words: Some(|ctx, v| ctx.report(revision_pattern(v.node))),
+    title: "`acp_rev` is not a commit of the protocol",
+    source: aip44("ACP.md frontmatter"),
+    decides: &["A44-FM-07"],
+    doctypes: ACP,
+    docs: include_str!("acp-rev-pattern.md"),
+    ..Rule::BASE
+};
+
+fn revision_pattern<'d>(node: &'d Node) -> Draft<'d> {
+    let text = node.as_str().unwrap_or_default();
+    let draft = |message| Draft::new(&ACP_REV_PATTERN, node, message);
+    let hex = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    if hex && text.len() < 7 {
+        draft(format!(
+            "`acp_rev` has {} digits; a commit needs at least 7",
+            text.len()
+        ))
+        .help("write all 40 digits of the commit")
+    } else if hex && text.len() > 40 {
+        draft(format!(
+            "`acp_rev` has {} digits; a commit has 40",
+            text.len()
+        ))
+        .help("copy the commit again")
+    } else if hex {
+        draft("`acp_rev` has capital letters; commits are written in lower case".to_owned())
+            .help(format!("write \"{}\"", text.to_ascii_lowercase()))
+    } else {
+        draft("`acp_rev` is not the hexadecimal name of a commit".to_owned()).help(
+            "pin the commit of the upstream protocol: 40 hexadecimal digits, no tag or branch",
+        )
+    }
+}

@@ -1,0 +1,31 @@
+//! Tier `sandboxed` without a sandbox.
+
+use super::{ACP, aip44};
+use crate::context::{Context, Draft};
+use crate::rule::{Rule, Scope};
+use crate::shape::Violation;
+
+pub static ACP_SANDBOXED_NEEDS_SANDBOX: Rule = Rule {
+    slug: "acp-sandboxed-needs-sandbox",
+    words: Some(needs_sandbox),
+    title: "Tier `sandboxed` without a sandbox",
+    source: aip44("Capability negotiation"),
+    decides: &["A44-TIER-04", "A44-FM-12"],
+    doctypes: ACP,
+    scope: Scope::CrossField,
+    docs: include_str!("acp-sandboxed-needs-sandbox.md"),
+    ..Rule::BASE
+};
+
+fn needs_sandbox<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let mut draft = Draft::new(
+        v.rule,
+        v.place.clone(),
+        "tier `sandboxed` needs a `sandbox`, and none is named",
+    )
+    .help("add `sandbox: ./SANDBOX.md` under `metadata.aip44`, or lower the tier");
+    if let Some(tier) = v.node.get("tier") {
+        draft = draft.nearby(tier.span, "the tier");
+    }
+    ctx.report(draft);
+}

@@ -1,0 +1,15 @@
+//! A transport that AIP-44 does not have.
+
+use super::{ACP, aip44};
+use crate::rule::{FixKind, Rule};
+
+pub static ACP_TRANSPORT_ENUM: Rule = Rule {
+    slug: "acp-transport-enum",
+    title: "A transport that AIP-44 does not have",
+    source: aip44("Transports"),
+    decides: &["A44-FM-06"],
+    doctypes: ACP,
+    fix: FixKind::Suggest,
+    docs: include_str!("acp-transport-enum.md"),
+    ..Rule::BASE
+};

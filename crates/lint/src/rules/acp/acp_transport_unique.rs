@@ -1,0 +1,32 @@
+//! A transport stands twice in the list.
+
+use super::{ACP, aip44};
+use crate::context::{Context, Place};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use crate::shape::{self, Violation};
+
+pub static ACP_TRANSPORT_UNIQUE: Rule = Rule {
+    slug: "acp-transport-unique",
+    words: Some(repeated_transport),
+    title: "A transport stands twice in the list",
+    source: aip44("ACP.md frontmatter"),
+    decides: &["A44-FM-06"],
+    doctypes: ACP,
+    fix: FixKind::Safe,
+    docs: include_str!("acp-transport-unique.md"),
+    ..Rule::BASE
+};
+
+fn repeated_transport<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let draft = shape::draft(ctx, v);
+    let Place::Value(item) = &v.place else {
+        return ctx.report(draft);
+    };
+    let edits = ctx
+        .root
+        .get("transport")
+        .and_then(|list| edits::remove_item(ctx.doc, list, item));
+    ctx.report(draft.fix_if(Safety::Safe, "Remove the repeated transport", edits));
+}

@@ -1,0 +1,134 @@
+//! `acp-tier-caps-load`, `acp-tier-caps-mcp`, `acp-basic-excess-caps`, `acp-client-caps-on-server`.
+
+use super::{ACP, aip44, kind};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static ACP_TIER_CAPS_LOAD: Rule = Rule {
+    slug: "acp-tier-caps-load",
+    title: "The tier includes loading sessions, the capability map denies it",
+    severity: Severity::Warning,
+    source: aip44("Capability negotiation"),
+    decides: &["A44-TIER-02", "A44-TIER-06"],
+    doctypes: ACP,
+    scope: Scope::CrossField,
+    docs: include_str!("acp-tier-caps-load.md"),
+    ..Rule::BASE
+};
+
+pub static ACP_TIER_CAPS_MCP: Rule = Rule {
+    slug: "acp-tier-caps-mcp",
+    title: "The tier includes MCP, the capability map denies it",
+    severity: Severity::Warning,
+    source: aip44("Capability negotiation"),
+    decides: &["A44-TIER-04", "A44-TIER-06"],
+    doctypes: ACP,
+    scope: Scope::CrossField,
+    docs: include_str!("acp-tier-caps-mcp.md"),
+    ..Rule::BASE
+};
+
+pub static ACP_BASIC_EXCESS_CAPS: Rule = Rule {
+    slug: "acp-basic-excess-caps",
+    title: "Tier `basic` with capabilities beyond it",
+    severity: Severity::Warning,
+    source: aip44("Capability negotiation"),
+    decides: &["A44-TIER-01"],
+    doctypes: ACP,
+    scope: Scope::CrossField,
+    docs: include_str!("acp-basic-excess-caps.md"),
+    ..Rule::BASE
+};
+
+pub static ACP_CLIENT_CAPS_ON_SERVER: Rule = Rule {
+    slug: "acp-client-caps-on-server",
+    title: "A server lists capabilities of the client",
+    severity: Severity::Info,
+    level: Level::Derived,
+    source: aip44("Capability negotiation"),
+    doctypes: ACP,
+    scope: Scope::CrossField,
+    docs: include_str!("acp-client-caps-on-server.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
+    // Without an explicit map the tier's own set holds, and nothing can contradict it.
+    let (Some(caps), Some(tier)) = (aip44.get("capabilities"), aip44.get("tier")) else {
+        return;
+    };
+    if let Some(client) = caps.entry("client")
+        && kind(ctx) == Some("server")
+    {
+        ctx.report(
+            Draft::new(
+                &ACP_CLIENT_CAPS_ON_SERVER,
+                client,
+                "these are capabilities of a client, and this endpoint is a server",
+            )
+            .help("remove `client`, or declare `kind: bridge` if the endpoint is both"),
+        );
+    }
+    let load = caps.at(&["agent", "loadSession"]);
+    let mcp = caps.at(&["agent", "mcpCapabilities"]);
+    let word = tier.as_str().unwrap_or_default();
+    if matches!(word, "governance-aware" | "sandboxed")
+        && let Some(load) = load.filter(|n| n.as_bool() == Some(false))
+    {
+        ctx.report(
+            Draft::new(
+                &ACP_TIER_CAPS_LOAD,
+                load,
+                format!("tier `{word}` includes `loadSession`, which is switched off here"),
+            )
+            .help("enable it, or declare tier `basic`")
+            .nearby(tier.span, "the tier"),
+        );
+    }
+    if word == "sandboxed"
+        && let Some(mcp) = caps.entry_at(&["agent", "mcpCapabilities"])
+        && !mcp.value.entries().is_empty()
+        && mcp
+            .value
+            .entries()
+            .iter()
+            .all(|e| e.value.as_bool() == Some(false))
+    {
+        ctx.report(
+            Draft::new(
+                &ACP_TIER_CAPS_MCP,
+                mcp,
+                "tier `sandboxed` includes MCP, and every transport of it is switched off here",
+            )
+            .help("enable `http` or `sse`, or declare tier `governance-aware`")
+            .nearby(tier.span, "the tier"),
+        );
+    }
+    if word == "basic" {
+        let fs = caps.at(&["client", "fs"]);
+        let flags = [mcp, fs]
+            .into_iter()
+            .flatten()
+            .flat_map(Node::entries)
+            .map(|e| &e.value);
+        let excess: Vec<&Node> = load
+            .into_iter()
+            .chain(flags)
+            .filter(|n| n.is_true())
+            .collect();
+        if !excess.is_empty() {
+            let mut draft = Draft::new(
+                &ACP_BASIC_EXCESS_CAPS,
+                tier,
+                "tier `basic` has no stored sessions, no MCP and no file access, \
+                 but the capabilities declare some",
+            )
+            .help("declare the tier that fits, or switch the capability off");
+            for node in excess {
+                draft = draft.nearby(node.span, "beyond `basic`");
+            }
+            ctx.report(draft);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `auth-refresh-every-iso8601`, `auth-refresh-every-missing`.
+
+use super::{AUTH, BOTH, duration};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static AUTH_REFRESH_EVERY_ISO8601: Rule = Rule {
+    slug: "auth-refresh-every-iso8601",
+    // The check judges every text, also those that the schema's pattern lets pass (C17).
+    words: Some(|_, _| {}),
+    title: "The refresh cadence is not a duration",
+    source: AUTH,
+    decides: &["A29-AUTH-08"],
+    doctypes: BOTH,
+    docs: include_str!("auth-refresh-every-iso8601.md"),
+    ..Rule::BASE
+};
+
+pub static AUTH_REFRESH_EVERY_MISSING: Rule = Rule {
+    slug: "auth-refresh-every-missing",
+    title: "A refresh without a cadence",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: AUTH,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("auth-refresh-every-missing.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn refresh<'d>(ctx: &Context<'d>, auth: &'d Node) {
+    let Some(entry) = auth.entry("refresh").filter(|e| e.value.is_map()) else {
+        return;
+    };
+    let Some(every) = entry.value.get("every") else {
+        ctx.report(
+            Draft::new(
+                &AUTH_REFRESH_EVERY_MISSING,
+                entry,
+                "`auth.refresh` does not say how often",
+            )
+            .help("add `every` with an ISO-8601 duration, as in `every: PT24H`"),
+        );
+        return;
+    };
+    let Some(text) = every.as_str() else {
+        return;
+    };
+    if let Some(fault) = duration::fault(text) {
+        let help = match duration::suggestion(text) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "write a duration such as `PT24H`, `P7D` or `P1W`".to_owned(),
+        };
+        ctx.report(
+            Draft::new(
+                &AUTH_REFRESH_EVERY_ISO8601,
+                every,
+                format!("`{}` is not an ISO-8601 duration: {fault}", short(text, 40)),
+            )
+            .help(help),
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! `auth-state-env-undeclared`, `auth-state-env-name`.
+
+use super::{AUTH, BOTH, is_env_name, secrets_in, secrets_of, secrets_place};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static AUTH_STATE_ENV_UNDECLARED: Rule = Rule {
+    slug: "auth-state-env-undeclared",
+    title: "A login variable that no secret reaches",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: AUTH,
+    decides: &["A29-AUTH-02", "A29-SKILL-03"],
+    doctypes: BOTH,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("auth-state-env-undeclared.md"),
+    ..Rule::BASE
+};
+
+pub static AUTH_STATE_ENV_NAME: Rule = Rule {
+    slug: "auth-state-env-name",
+    title: "A login variable with an impossible name",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: AUTH,
+    doctypes: BOTH,
+    docs: include_str!("auth-state-env-name.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn state_env<'d>(ctx: &Context<'d>, auth: &'d Node) {
+    let Some(env) = auth.at(&["state", "env"]) else {
+        return;
+    };
+    for (name, node) in env.strings() {
+        if !is_env_name(name) {
+            ctx.report(
+                Draft::new(
+                    &AUTH_STATE_ENV_NAME,
+                    node,
+                    format!(
+                        "`{}` is not the name of an environment variable",
+                        short(name, 40)
+                    ),
+                )
+                .help("use capital letters, digits and `_`, as in `FORGE_TOKEN`"),
+            );
+            continue;
+        }
+        if let Some((reference, secrets)) = secrets_of(ctx)
+            && !secrets_in(secrets).iter().any(|s| reaches(s, name))
+        {
+            let slug = name.to_ascii_lowercase().replace('_', "-");
+            ctx.report(
+                Draft::new(
+                    &AUTH_STATE_ENV_UNDECLARED,
+                    node,
+                    format!(
+                        "no secret of `{}` reaches the variable `{name}`",
+                        short(reference.site.text, 60)
+                    ),
+                )
+                .help(format!(
+                    "declare a secret with slug `{}`, or expose one as `{name}`",
+                    slug.trim_matches('-')
+                ))
+                .related(
+                    secrets,
+                    secrets_place(secrets),
+                    "the secrets that are declared",
+                ),
+            );
+        }
+    }
+}
+
+/// Whether a declared secret arrives as a variable: by the naming convention (its group is
+/// optional), by an exposure, or by name in its metadata.
+fn reaches(secret: &Node, variable: &str) -> bool {
+    let by_name = |slug: &str| {
+        slug.len() == variable.len()
+            && slug.bytes().zip(variable.bytes()).all(|(s, v)| match s {
+                b'-' | b'/' => v == b'_',
+                s => s.to_ascii_uppercase() == v,
+            })
+    };
+    let slug = secret.str_at(&["slug"]).unwrap_or("");
+    by_name(slug)
+        || slug.split_once('/').is_some_and(|(_, own)| by_name(own))
+        || secret
+            .get("exposures")
+            .map_or(&[][..], Node::items)
+            .iter()
+            .any(|e| {
+                // A placeholder arrives as a variable too; the host fills it in on the way out.
+                let name = match e.str_at(&["kind"]) {
+                    Some("env") => e.str_at(&["name"]),
+                    Some("egress-substitute") => e.str_at(&["placeholderName"]),
+                    _ => None,
+                };
+                name == Some(variable)
+            })
+        || secret
+            .at(&["metadata", "bindings", "env"])
+            .is_some_and(|env| {
+                env.as_str() == Some(variable) || env.strings().any(|(n, _)| n == variable)
+            })
+}

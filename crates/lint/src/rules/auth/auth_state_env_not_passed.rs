@@ -1,0 +1,70 @@
+//! The sandbox keeps a login variable from the binary.
+
+use super::{AUTH, TOOL, is_env_name};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Level, Rule, Scope};
+use agentproto_manifest::{Node, globs};
+use agentproto_text::short;
+
+pub static AUTH_STATE_ENV_NOT_PASSED: Rule = Rule {
+    slug: "auth-state-env-not-passed",
+    title: "The sandbox keeps a login variable from the binary",
+    level: Level::Derived,
+    source: AUTH,
+    doctypes: TOOL,
+    scope: Scope::CrossField,
+    fix: FixKind::Safe,
+    docs: include_str!("auth-state-env-not-passed.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn env_passed<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Node) {
+    let (Some(names), Some(env)) = (auth.at(&["state", "env"]), sandbox.entry("env")) else {
+        return;
+    };
+    if !env.value.is_map() {
+        return;
+    }
+    let pass = env.value.get("pass");
+    if pass.is_some_and(|p| !p.is_seq()) {
+        return;
+    }
+    for (name, node) in names.strings() {
+        let passed = pass.is_some_and(|list| {
+            list.strings()
+                .any(|(p, _)| p == name || (p.contains('*') && globs::matches(p, name)))
+        });
+        let set = env.value.get("set").is_some_and(|set| set.has(name));
+        // An impossible name is said once.
+        if passed || set || !is_env_name(name) {
+            continue;
+        }
+        let edits = match pass {
+            Some(list) => edits::append_item(ctx.doc, list, name),
+            None => edits::add_entry(
+                ctx.doc,
+                &env.value,
+                "pass",
+                &format!("[{}]", edits::string(name)),
+            ),
+        };
+        ctx.report(
+            Draft::new(
+                &AUTH_STATE_ENV_NOT_PASSED,
+                node,
+                format!(
+                    "`sandbox.env.pass` keeps `{}` from the binary",
+                    short(name, 40)
+                ),
+            )
+            .help("add it to `sandbox.env.pass`")
+            .nearby(
+                pass.map_or(env.key_span, |list| list.span),
+                "variables outside this list do not reach the binary",
+            )
+            .fix_if(Safety::Safe, "Pass the variable", edits),
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! `auth-interactive-no-tty`, `auth-callback-no-ingress`.
+
+use super::{AUTH, TOOL};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static AUTH_INTERACTIVE_NO_TTY: Rule = Rule {
+    slug: "auth-interactive-no-tty",
+    title: "An interactive login without a terminal",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: AUTH,
+    doctypes: TOOL,
+    scope: Scope::CrossField,
+    docs: include_str!("auth-interactive-no-tty.md"),
+    ..Rule::BASE
+};
+
+pub static AUTH_CALLBACK_NO_INGRESS: Rule = Rule {
+    slug: "auth-callback-no-ingress",
+    title: "A login callback that cannot come in",
+    level: Level::Derived,
+    source: AUTH,
+    decides: &["A29-AUTH-06"],
+    doctypes: TOOL,
+    scope: Scope::CrossField,
+    fix: FixKind::Suggest,
+    docs: include_str!("auth-callback-no-ingress.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn terminal_and_callback<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Node) {
+    let flag = |key| {
+        auth.at(&["login", key])
+            .filter(|node| node.as_bool() == Some(true))
+    };
+    if let Some(node) = flag("interactive")
+        && let Some(tty) = sandbox.at(&["tty", "required"])
+        && tty.as_bool() == Some(false)
+    {
+        ctx.report(
+            Draft::new(
+                &AUTH_INTERACTIVE_NO_TTY,
+                node,
+                "the login is interactive, but the sandbox promises no terminal",
+            )
+            .help("set `sandbox.tty.required: true`, unless the login only opens a browser")
+            .nearby(tty.span, "no terminal here"),
+        );
+    }
+    if let Some(node) = flag("requires_callback_url")
+        && let Some(network) = sandbox.entry("network")
+        && network.value.is_map()
+    {
+        let ingress = network.value.get("ingress");
+        if ingress.is_none_or(|list| list.is_seq() && list.items().is_empty()) {
+            ctx.report(
+                Draft::new(
+                    &AUTH_CALLBACK_NO_INGRESS,
+                    node,
+                    "the login waits for a callback, but `sandbox.network.ingress` lets nothing in",
+                )
+                .help("add the callback's address to `sandbox.network.ingress`")
+                .nearby(
+                    ingress.map_or(network.key_span, |list| list.span),
+                    "nothing may come in",
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `cmd-ref-missing`, `cmd-ref-not-tool`.
+
+use super::{CLI, SUBCOMMANDS};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use agentproto_manifest::{Doctype, Document, Node, PathKind};
+use agentproto_text::{closest_of, short};
+use std::path::Path;
+
+pub static REF_MISSING: Rule = Rule {
+    slug: "cmd-ref-missing",
+    title: "The TOOL.md of a subcommand does not exist",
+    source: SUBCOMMANDS,
+    decides: &["A29-CMD-01", "A29-SKILL-05"],
+    doctypes: CLI,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("cmd-ref-missing.md"),
+    ..Rule::BASE
+};
+
+pub static REF_NOT_TOOL: Rule = Rule {
+    slug: "cmd-ref-not-tool",
+    title: "A leaf of `commands` is not named TOOL.md",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: SUBCOMMANDS,
+    decides: &["A29-CMD-01"],
+    doctypes: CLI,
+    scope: Scope::CrossFile,
+    docs: include_str!("cmd-ref-not-tool.md"),
+    ..Rule::BASE
+};
+
+/// A folder with a TOOL.md in it is a leaf by the wrong name; without one it is no leaf.
+pub(super) fn report_folder<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, path: &Path) {
+    let inside = path.join("TOOL.md");
+    let has_tool = matches!(
+        ctx.workspace.files.kind(&inside),
+        Some(PathKind::File { .. })
+    );
+    let folder = short(text, 60);
+    ctx.report(if has_tool {
+        Draft::new(
+            &REF_NOT_TOOL,
+            node,
+            format!("`{folder}` is a folder, not the TOOL.md in it"),
+        )
+        .help(format!("write `{}/TOOL.md`", text.trim_end_matches('/')))
+    } else {
+        Draft::new(
+            &REF_MISSING,
+            node,
+            format!("`{folder}` is a folder without a TOOL.md"),
+        )
+        .help("write the TOOL.md and name it, or remove the subcommand")
+    });
+}
+
+/// A target of another doctype is the business of the reference rules.
+pub(super) fn check_tool_name<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, doc: &Document) {
+    let name = text.rsplit(['/', '\\']).next().unwrap_or(text);
+    if doc.doctype == Some(Doctype::Tool) && Doctype::from_file_name(name) != Some(Doctype::Tool) {
+        let report = Draft::new(
+            &REF_NOT_TOOL,
+            node,
+            format!(
+                "`{}` is a tool by its content, but not by its name",
+                short(text, 60)
+            ),
+        )
+        .help("call the file TOOL.md, in a directory of its own");
+        ctx.report(report);
+    }
+}
+
+pub(super) fn report_missing<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, path: &Path) {
+    let report = Draft::new(
+        &REF_MISSING,
+        node,
+        format!("there is no file `{}`", short(text, 80)),
+    );
+    ctx.report(report.help(match similar(ctx, path) {
+        Some(name) => format!("did you mean `{name}`? Otherwise write the TOOL.md"),
+        None => "write the TOOL.md, or remove the subcommand".to_owned(),
+    }));
+}
+
+/// A TOOL.md whose directory has a similar name, as a reference from this document.
+fn similar(ctx: &Context<'_>, missing: &Path) -> Option<String> {
+    let dir = missing.parent()?;
+    let parent = dir.parent()?;
+    let names = ctx.workspace.manifests_in(parent);
+    let wanted = dir.file_name()?.to_str()?;
+    let name = closest_of(
+        wanted,
+        names.iter().map(String::as_str).filter(|n| *n != wanted),
+    )?;
+    let found = parent.join(name).join("TOOL.md");
+    matches!(
+        ctx.workspace.files.kind(&found),
+        Some(PathKind::File { .. })
+    )
+    .then_some(())?;
+    let base = agentproto_manifest::normalize(ctx.doc.dir());
+    let inside = found.strip_prefix(base).ok()?;
+    Some(format!("./{}", inside.to_str()?.replace('\\', "/")))
+}

@@ -1,0 +1,35 @@
+//! A node of `commands` is neither a path nor a group.
+
+use super::{CLI, SUBCOMMANDS};
+use crate::context::{Context, Draft};
+use crate::rule::Rule;
+use crate::shape::Violation;
+use agentproto_manifest::Value;
+
+pub static TREE_LEAF_TYPE: Rule = Rule {
+    slug: "cmd-tree-leaf-type",
+    words: Some(leaf_type),
+    title: "A node of `commands` is neither a path nor a group",
+    source: SUBCOMMANDS,
+    decides: &["A29-CMD-01", "A29-REQ-12"],
+    doctypes: CLI,
+    docs: include_str!("cmd-tree-leaf-type.md"),
+    ..Rule::BASE
+};
+
+fn leaf_type<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let what = match &violation.node.value {
+        Value::Null => "is empty",
+        Value::Seq(_) => "is a list",
+        _ => "is not a string",
+    };
+    let report = Draft::new(
+        &TREE_LEAF_TYPE,
+        violation.node,
+        format!(
+            "this subcommand {what}; it must be the path of a TOOL.md or a group of subcommands"
+        ),
+    )
+    .help("write `NAME: ./tools/NAME/TOOL.md`");
+    ctx.report(report);
+}

@@ -1,0 +1,65 @@
+//! `cmd-empty`, `cmd-path-token`.
+
+use super::{CLI, SUBCOMMANDS, token_fault};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Severity};
+use agentproto_manifest::Entry;
+use agentproto_text::short;
+
+pub static EMPTY: Rule = Rule {
+    slug: "cmd-empty",
+    title: "`commands`, or a group in it, is empty",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SUBCOMMANDS,
+    doctypes: CLI,
+    docs: include_str!("cmd-empty.md"),
+    ..Rule::BASE
+};
+
+pub static PATH_TOKEN: Rule = Rule {
+    slug: "cmd-path-token",
+    title: "A key of `commands` is not one word of a command line",
+    level: Level::Derived,
+    source: SUBCOMMANDS,
+    decides: &["A29-CMD-02"],
+    doctypes: CLI,
+    docs: include_str!("cmd-path-token.md"),
+    ..Rule::BASE
+};
+
+/// Depth is bounded by the parser, so recursion is.
+pub(super) fn check_tree<'d>(ctx: &Context<'d>, group: &'d Entry) {
+    if group.value.entries().is_empty() {
+        let message = if std::ptr::eq(group, ctx.root.entry("commands").unwrap_or(group)) {
+            "`commands` is empty: this bundle offers nothing to call".to_owned()
+        } else {
+            format!("the group `{}` has no subcommands", group.key)
+        };
+        let report = Draft::new(&EMPTY, group, message)
+            .help("index each subcommand: `NAME: ./tools/NAME/TOOL.md`");
+        return ctx.report(report);
+    }
+    for entry in group.value.entries() {
+        if let Some(fault) = token_fault(&entry.key) {
+            let words: Vec<&str> = entry.key.split_whitespace().collect();
+            let report = Draft::new(
+                &PATH_TOKEN,
+                entry,
+                format!(
+                    "`{}` {fault}, so it is not one argument of a command line",
+                    short(&entry.key, 40)
+                ),
+            );
+            ctx.report(match words.as_slice() {
+                [first, _, ..] => report.help(format!(
+                    "nest the words: `{first}:` with the next word below it"
+                )),
+                _ => report.help("use the word that is typed after the binary"),
+            });
+        }
+        if entry.value.is_map() {
+            check_tree(ctx, entry);
+        }
+    }
+}

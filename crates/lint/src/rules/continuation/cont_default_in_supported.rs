@@ -1,0 +1,52 @@
+//! The default continuation is not among the supported ones.
+
+use super::{BASE, CONFORMANCE, STRATEGIES};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule, Scope};
+use agentproto_manifest::Node;
+use agentproto_text::closest_of;
+
+pub static CONT_DEFAULT_IN_SUPPORTED: Rule = Rule {
+    slug: "cont-default-in-supported",
+    title: "The default continuation is not among the supported ones",
+    source: CONFORMANCE,
+    decides: &["A45-CONF-13"],
+    scope: Scope::CrossField,
+    fix: FixKind::Safe,
+    docs: include_str!("cont-default-in-supported.md"),
+    ..BASE
+};
+
+pub(super) fn default_in_supported<'d>(ctx: &Context<'d>, default: &'d Node, list: &'d Node) {
+    let Some(name) = default.as_str().filter(|d| STRATEGIES.contains(d)) else {
+        return;
+    };
+    let items = list.items();
+    // A mistyped item may be the default; then only the typo is wrong.
+    let may_be = |item: &Node| match item.as_str() {
+        Some(text) => {
+            text == name
+                || (!STRATEGIES.contains(&text) && closest_of(text, STRATEGIES) == Some(name))
+        }
+        None => true,
+    };
+    if items.is_empty() || items.iter().any(may_be) {
+        return;
+    }
+    ctx.report(
+        Draft::new(
+            &CONT_DEFAULT_IN_SUPPORTED,
+            default,
+            format!("the default `{name}` is not in `continuation.supported`, so a host must refuse to use it"),
+        )
+        .help(format!("add `{name}` to `supported`, or choose a default from there"))
+        .nearby(list.span, "the supported strategies")
+        .fix_if(
+            Safety::Safe,
+            format!("Add `{name}` to `supported`"),
+            edits::append_item(ctx.doc, list, name),
+        ),
+    );
+}

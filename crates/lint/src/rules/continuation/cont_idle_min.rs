@@ -1,0 +1,28 @@
+//! The idle timeout of pinned sessions is below one second.
+
+use super::BASE;
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Rule};
+use crate::shape::Violation;
+
+pub static CONT_IDLE_MIN: Rule = Rule {
+    slug: "cont-idle-min",
+    words: Some(idle_min),
+    title: "The idle timeout of pinned sessions is below one second",
+    decides: &["A45-CONT-12"],
+    fix: FixKind::Suggest,
+    docs: include_str!("cont-idle-min.md"),
+    ..BASE
+};
+
+fn idle_min<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let value = ctx.doc.slice(v.node.span);
+    ctx.report(
+        Draft::new(
+            &CONT_IDLE_MIN,
+            v.node,
+            format!("`pinned_session.idle_timeout_ms` is {value}, less than one second"),
+        )
+        .help("the field counts milliseconds; the least is 1000, and half an hour is 1800000"),
+    );
+}

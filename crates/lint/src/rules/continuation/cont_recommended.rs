@@ -1,0 +1,58 @@
+//! The manifest does not say how turns continue.
+
+use super::{BASE, NATIVE, PINNED};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Level, Rule, Severity};
+use agentproto_manifest::{Node, Span};
+
+pub static CONT_RECOMMENDED: Rule = Rule {
+    slug: "cont-recommended",
+    title: "The manifest does not say how turns continue",
+    severity: Severity::Warning,
+    level: Level::Should,
+    decides: &["A45-CONT-01"],
+    fix: FixKind::Safe,
+    docs: include_str!("cont-recommended.md"),
+    ..BASE
+};
+
+pub(super) fn recommended(ctx: &Context<'_>) {
+    let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
+    let (default, others) = scaffold(ctx.root);
+    let yaml = format!("\n  default: {default}\n  supported: [{default}, {others}]");
+    ctx.report(
+        Draft::new(
+            &CONT_RECOMMENDED,
+            open,
+            "the manifest does not say how earlier turns reach the agent (`continuation`)",
+        )
+        .help(format!(
+            "for this agent `default: {default}` fits; list what else works under `supported`"
+        ))
+        .fix_if(
+            Safety::Safe,
+            format!("Add a `continuation` block with `{default}` as the default"),
+            edits::add_entry(ctx.doc, ctx.root, "continuation", &yaml),
+        ),
+    );
+}
+
+/// The default strategy, and the others, that session and capabilities allow.
+fn scaffold(root: &Node) -> (&'static str, &'static str) {
+    let resumes = root
+        .at(&["capabilities", "resumable"])
+        .is_some_and(Node::is_true);
+    let mode = root.str_at(&["session", "mode"]);
+    let forgets = root
+        .at(&["session", "context_carryover"])
+        .and_then(Node::as_bool)
+        == Some(false);
+    match mode {
+        Some("persistent") if !forgets && resumes => (PINNED, "native-resume, transcript, none"),
+        Some("persistent") if !forgets => (PINNED, "transcript, none"),
+        _ if resumes => (NATIVE, "transcript, none"),
+        _ => ("transcript", "none"),
+    }
+}

@@ -1,0 +1,31 @@
+//! Native resume is offered without the capability to resume.
+
+use super::{BASE, beside_capability, resumable};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static CONT_SUPPORTED_NATIVE_RESUME_CAP: Rule = Rule {
+    slug: "cont-supported-native-resume-cap",
+    title: "Native resume is offered without the capability to resume",
+    severity: Severity::Warning,
+    level: Level::Must,
+    decides: &["A45-CONT-09"],
+    scope: Scope::CrossField,
+    docs: include_str!("cont-supported-native-resume-cap.md"),
+    ..BASE
+};
+
+pub(super) fn supported_native_resume<'d>(ctx: &Context<'d>, item: &'d Node) {
+    let flag = resumable(ctx).map(|e| &e.value);
+    if flag.is_some_and(|node| node.as_bool() != Some(false)) {
+        return;
+    }
+    let draft = Draft::new(
+        &CONT_SUPPORTED_NATIVE_RESUME_CAP,
+        item,
+        "`native-resume` is offered, but the agent does not declare `capabilities.resumable: true`",
+    )
+    .help("declare the capability if it is there; else remove `native-resume` from the list");
+    ctx.report(beside_capability(ctx, draft));
+}

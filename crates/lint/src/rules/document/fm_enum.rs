@@ -1,0 +1,24 @@
+//! A field has a value outside its enumeration.
+
+use super::{SCHEMA, general};
+use crate::rule::{FixKind, Level, Rule};
+use agentproto_manifest::Doctype;
+
+pub static FM_ENUM: Rule = Rule {
+    slug: "fm-enum",
+    words: Some(general),
+    title: "A field has a value outside its enumeration",
+    level: Level::Must,
+    source: SCHEMA,
+    decides: &[
+        "A45-CONF-01",
+        "A44-CONF-04",
+        "A29-SETUP-06",
+        "A29-OUT-01",
+        "A29-OUT-12",
+    ],
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Suggest,
+    docs: include_str!("fm-enum.md"),
+    ..Rule::BASE
+};

@@ -1,0 +1,18 @@
+//! A field that the schema does not know.
+
+use super::{SCHEMA, general};
+use crate::rule::{FixKind, Level, Rule};
+use agentproto_manifest::Doctype;
+
+pub static FM_UNKNOWN_FIELD: Rule = Rule {
+    slug: "fm-unknown-field",
+    words: Some(general),
+    title: "A field that the schema does not know",
+    level: Level::Must,
+    source: SCHEMA,
+    decides: &["A45-CONF-01", "A45-FM-16", "A45-AUTH-02"],
+    doctypes: &Doctype::ALL,
+    fix: FixKind::Suggest,
+    docs: include_str!("fm-unknown-field.md"),
+    ..Rule::BASE
+};

@@ -1,0 +1,68 @@
+//! `name-length`, `description-length`.
+
+use crate::context::{Context, Draft};
+use crate::rule::{Rule, Source};
+use crate::shape;
+use crate::shape::{Keyword, Violation};
+use agentproto_manifest::Doctype;
+
+pub static NAME_LENGTH: Rule = Rule {
+    slug: "name-length",
+    words: Some(bad_length),
+    title: "The name is empty or longer than 80 characters",
+    source: Source {
+        spec: "AIP-29",
+        section: "Required fields",
+    },
+    decides: &["A29-REQ-01"],
+    doctypes: &[
+        Doctype::Cli,
+        Doctype::AgentCli,
+        Doctype::Acp,
+        Doctype::Secrets,
+        Doctype::Tool,
+        Doctype::Operator,
+    ],
+    docs: include_str!("name-length.md"),
+    ..Rule::BASE
+};
+
+pub static DESCRIPTION_LENGTH: Rule = Rule {
+    slug: "description-length",
+    words: Some(bad_length),
+    title: "The description is empty or longer than 2000 characters",
+    source: Source {
+        spec: "AIP-29",
+        section: "Required fields",
+    },
+    decides: &["A29-REQ-04", "A44-FM-03", "A45-FM-03"],
+    doctypes: &[
+        Doctype::Cli,
+        Doctype::AgentCli,
+        Doctype::Acp,
+        Doctype::Secrets,
+        Doctype::Tool,
+    ],
+    docs: include_str!("description-length.md"),
+    ..Rule::BASE
+};
+
+fn bad_length<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let draft = if violation.keyword == Keyword::MinLength {
+        let (message, help) = if violation.rule == &NAME_LENGTH {
+            ("the name is empty", "write a name that tells it apart")
+        } else {
+            (
+                "the description is empty",
+                "say in a sentence what it does and when to use it",
+            )
+        };
+        Draft::new(violation.rule, violation.node, message).help(help)
+    } else {
+        let length = violation.node.as_str().map_or(0, |s| s.chars().count());
+        shape::draft(ctx, violation).help(format!(
+            "it has {length} characters; move the rest into the body"
+        ))
+    };
+    ctx.report(draft);
+}

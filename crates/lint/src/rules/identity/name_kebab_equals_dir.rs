@@ -1,0 +1,73 @@
+//! The name is not the kebab-case name of the directory.
+
+use super::directory_name;
+use super::spelling::{is_kebab, kebab};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
+use agentproto_manifest::{Doctype, Document};
+use agentproto_text::short;
+
+pub static NAME_KEBAB_EQUALS_DIR: Rule = Rule {
+    slug: "name-kebab-equals-dir",
+    title: "The name is not the kebab-case name of the directory",
+    severity: Severity::Warning,
+    level: Level::Must,
+    source: Source {
+        spec: "AIP-45",
+        section: "Frontmatter",
+    },
+    decides: &["A44-FM-01", "A45-FM-01"],
+    doctypes: &[Doctype::AgentCli, Doctype::Acp],
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("name-kebab-equals-dir.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn name_and_directory(ctx: &Context<'_>) {
+    let Some(node) = ctx.root.get("name") else {
+        return;
+    };
+    // An empty or overlong name is `name-length`'s business.
+    let fits = |name: &&str| !name.is_empty() && name.chars().count() <= 80;
+    let Some(name) = node.as_str().filter(fits) else {
+        return;
+    };
+    let slug = slug_of_file(ctx.doc, ctx.doctype);
+    if slug == Some(name) && is_kebab(name) {
+        return;
+    }
+    let Some(dir) = directory_name(ctx.doc) else {
+        return;
+    };
+    let Some(dir) = dir.to_str() else {
+        return;
+    };
+    if dir == name && is_kebab(name) {
+        return;
+    }
+    let wanted = slug.unwrap_or(dir);
+    let message = if dir == name || slug == Some(name) {
+        format!("the name `{}` is not kebab case", short(name, 60))
+    } else {
+        format!(
+            "the name `{}` is not that of the directory, `{dir}`",
+            short(name, 60)
+        )
+    };
+    let help = match kebab(wanted, false) {
+        Some(kebab) if kebab != wanted => {
+            format!("rename the directory to `{kebab}` and write that name here")
+        }
+        _ if is_kebab(name) => format!("write `{wanted}`, or rename the directory to `{name}`"),
+        _ => format!("write `{wanted}`"),
+    };
+    ctx.report(Draft::new(&NAME_KEBAB_EQUALS_DIR, node, message).help(help));
+}
+
+/// `harbor` of `harbor.ACP.md`.
+fn slug_of_file(doc: &Document, doctype: Doctype) -> Option<&str> {
+    let file = doc.path.file_name()?.to_str()?;
+    let slug = file.strip_suffix(doctype.file_name())?.strip_suffix('.')?;
+    (!slug.is_empty()).then_some(slug)
+}

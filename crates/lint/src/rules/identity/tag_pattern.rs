@@ -1,0 +1,68 @@
+//! A tag is not lower-case letters, digits and dashes.
+
+use super::spelling::kebab;
+use super::{fits, pattern, with_fix};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::rule::{FixKind, Rule, Source};
+use crate::shape::Violation;
+use agentproto_manifest::{Doctype, Node};
+use agentproto_text::short;
+
+pub static TAG_PATTERN: Rule = Rule {
+    slug: "tag-pattern",
+    words: Some(bad_tag),
+    title: "A tag is not lower-case letters, digits and dashes",
+    source: Source {
+        spec: "AIP-29",
+        section: "Optional fields",
+    },
+    decides: &["A29-OPT-14"],
+    doctypes: &[
+        Doctype::Cli,
+        Doctype::AgentCli,
+        Doctype::Acp,
+        Doctype::Secrets,
+        Doctype::Tool,
+        Doctype::Operator,
+    ],
+    fix: FixKind::Safe,
+    docs: include_str!("tag-pattern.md"),
+    ..Rule::BASE
+};
+
+fn bad_tag<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let (node, pattern) = (violation.node, pattern(violation));
+    let Some(tag) = node.as_str() else {
+        return;
+    };
+    let trouble = if tag.is_empty() {
+        "is empty"
+    } else if !tag.contains(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit() && c != '-') {
+        "begins with the wrong character or is too long"
+    } else {
+        "has more than lower-case letters, digits and dashes"
+    };
+    let message = format!("the tag `{}` {trouble}", short(tag, 60));
+    let draft = Draft::new(&TAG_PATTERN, node, message);
+    let Some(mended) = kebab(tag, false).filter(|m| fits(pattern, m)) else {
+        ctx.report(draft.help("write a short word such as `code-hosting`"));
+        return;
+    };
+    // Two spellings of one tag become one tag, not a duplicate.
+    let list = ctx.root.get("tags");
+    let taken = list.map_or(&[][..], Node::items).iter().any(|other| {
+        let before = other.span.start < node.span.start;
+        other.as_str().is_some_and(|text| {
+            text == mended || (before && kebab(text, false).as_deref() == Some(&mended))
+        })
+    });
+    let fix = match list.filter(|_| taken) {
+        Some(list) => edits::remove_item(ctx.doc, list, node)
+            .map(|edits| (format!("Remove it; `{mended}` is already listed"), edits)),
+        None => edits::set_scalar(ctx.doc, node, &mended)
+            .map(|edits| (format!("Change the tag to `{mended}`"), edits)),
+    };
+    let draft = draft.help(format!("write `{mended}`"));
+    ctx.report(with_fix(draft, fix));
+}

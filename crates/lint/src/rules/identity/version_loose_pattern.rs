@@ -1,0 +1,53 @@
+//! The version passes the schema but is not a semantic version.
+
+use super::{fits, spelling};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Severity, Source};
+use agentproto_manifest::Doctype;
+use agentproto_text::short;
+
+pub static VERSION_LOOSE_PATTERN: Rule = Rule {
+    slug: "version-loose-pattern",
+    title: "The version passes the schema but is not a semantic version",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: Source {
+        spec: "AIP-29",
+        section: "Required fields",
+    },
+    doctypes: &[
+        Doctype::Cli,
+        Doctype::AgentCli,
+        Doctype::Acp,
+        Doctype::Sandbox,
+        Doctype::Tool,
+        Doctype::Operator,
+    ],
+    fix: FixKind::Suggest,
+    docs: include_str!("version-loose-pattern.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn version(ctx: &Context<'_>) {
+    let Some(node) = ctx.root.get("version") else {
+        return;
+    };
+    let Some(text) = node.as_str() else {
+        return;
+    };
+    let Err(error) = semver::Version::parse(text) else {
+        return;
+    };
+    // A number too large for the parser is odd but legal.
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+    let too_large = numbers.any(|digits| digits.len() > 19);
+    // OPERATOR.md's own pattern already refuses the underscore.
+    let refused = ctx.is(Doctype::Operator) && text.contains('_');
+    if !too_large && !refused && fits(spelling::LOOSE_VERSION, text) {
+        let message = format!("`{}` is not a semantic version: {error}", short(text, 40));
+        ctx.report(
+            Draft::new(&VERSION_LOOSE_PATTERN, node, message)
+                .help("write it without leading zeros, underscores or empty parts, as in `1.2.3` or `1.2.3-rc.1`"),
+        );
+    }
+}

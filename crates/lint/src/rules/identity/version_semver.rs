@@ -1,0 +1,60 @@
+//! The manifest's version is not a semantic version.
+
+use super::spelling::mended_version;
+use super::with_fix;
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::rule::{FixKind, Rule, Source};
+use crate::shape::Violation;
+use agentproto_manifest::{Doctype, Value};
+use agentproto_text::short;
+
+pub static VERSION_SEMVER: Rule = Rule {
+    slug: "version-semver",
+    words: Some(bad_version),
+    title: "The manifest's version is not a semantic version",
+    source: Source {
+        spec: "AIP-29",
+        section: "Required fields",
+    },
+    decides: &["A29-REQ-05", "A44-FM-04", "A45-FM-04"],
+    doctypes: &[
+        Doctype::Cli,
+        Doctype::AgentCli,
+        Doctype::Acp,
+        Doctype::Sandbox,
+        Doctype::Tool,
+        Doctype::Operator,
+    ],
+    fix: FixKind::Safe,
+    docs: include_str!("version-semver.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn bad_version<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let node = violation.node;
+    let text = node.as_str().unwrap_or_else(|| ctx.doc.slice(node.span));
+    let both_parts = semver::Version::parse(text).is_ok();
+    let message = if both_parts {
+        format!("the version `{text}` has a pre-release and a build part; the schema takes one")
+    } else if text.trim().is_empty() {
+        "the version is empty".to_owned()
+    } else {
+        format!("the version `{}` is not MAJOR.MINOR.PATCH", short(text, 40))
+    };
+    let mended = (!both_parts).then(|| mended_version(text)).flatten();
+    let help = match &mended {
+        Some(mended) => format!("write `{mended}`"),
+        None if both_parts => "leave one of the two parts out".to_owned(),
+        None => "write three numbers, as in `1.0.0`".to_owned(),
+    };
+    let fix = mended.and_then(|mended| {
+        let edits = match node.value {
+            Value::Str(_) => edits::set_scalar(ctx.doc, node, &mended)?,
+            _ => edits::set_raw(ctx.doc, node, &mended)?,
+        };
+        Some((format!("Write the version as `{mended}`"), edits))
+    });
+    let draft = Draft::new(&VERSION_SEMVER, node, message).help(help);
+    ctx.report(with_fix(draft, fix));
+}

@@ -1,0 +1,54 @@
+//! A default argument is not a string.
+
+use super::{BOTH, OPTIONAL};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use agentproto_manifest::{Node, Value};
+use agentproto_text::short;
+
+pub static BIN_ARGS_STRINGS: Rule = Rule {
+    slug: "bin-args-strings",
+    words: Some(|ctx, v| bad_argument(ctx, v.node)),
+    title: "A default argument is not a string",
+    source: OPTIONAL,
+    decides: &["A29-OPT-01", "A45-FM-06"],
+    doctypes: BOTH,
+    fix: FixKind::Safe,
+    docs: include_str!("bin-args-strings.md"),
+    ..Rule::BASE
+};
+
+fn bad_argument(ctx: &Context<'_>, node: &Node) {
+    let list = ctx.root.get("bin_args").map_or(&[][..], Node::items);
+    let Some(node) = list.iter().find(|item| std::ptr::eq(*item, node)) else {
+        return;
+    };
+    let written = short(ctx.doc.slice(node.span), 40);
+    let draft = match &node.value {
+        Value::Null => Draft::new(&BIN_ARGS_STRINGS, node, "this argument is empty")
+            .help("remove the item, or write `\"\"` if an empty argument is meant"),
+        Value::Map(_) => Draft::new(
+            &BIN_ARGS_STRINGS,
+            node,
+            "this argument is a mapping, because of the colon in it",
+        )
+        .help("put quotes around the whole argument"),
+        Value::Seq(_) => Draft::new(&BIN_ARGS_STRINGS, node, "this argument is a list")
+            .help("write one argument per item"),
+        _ => {
+            let kind = match node.value {
+                Value::Bool(_) => "boolean",
+                _ => "number",
+            };
+            let message = format!("YAML reads the argument {written} as a {kind}, not as text");
+            Draft::new(&BIN_ARGS_STRINGS, node, message).help(format!("quote it: \"{written}\""))
+        }
+    };
+    let edits = match node.value {
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => edits::quote(ctx.doc, node),
+        _ => None,
+    };
+    ctx.report(draft.fix_if(Safety::Safe, "Quote the argument", edits));
+}

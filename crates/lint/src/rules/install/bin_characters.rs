@@ -1,0 +1,72 @@
+//! `bin-pattern`, `bin-single-token`.
+
+use super::{BOTH, REQUIRED, is_bin_character};
+use crate::context::{Context, Draft};
+use crate::rule::Rule;
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static BIN_PATTERN: Rule = Rule {
+    slug: "bin-pattern",
+    words: Some(|ctx, v| bad_bin(ctx, v.node)),
+    title: "The binary's name has characters that it may not have",
+    source: REQUIRED,
+    decides: &["A29-REQ-07", "A45-FM-05"],
+    doctypes: BOTH,
+    docs: include_str!("bin-pattern.md"),
+    ..Rule::BASE
+};
+
+pub static BIN_SINGLE_TOKEN: Rule = Rule {
+    slug: "bin-single-token",
+    title: "The binary is given as more than one word",
+    source: REQUIRED,
+    decides: &["A29-REQ-08"],
+    doctypes: BOTH,
+    docs: include_str!("bin-single-token.md"),
+    ..Rule::BASE
+};
+
+fn bad_bin(ctx: &Context<'_>, node: &Node) {
+    let Some(node) = ctx.root.get("bin").filter(|bin| std::ptr::eq(*bin, node)) else {
+        return;
+    };
+    let bin = node.as_str().unwrap_or("");
+    if bin.is_empty() {
+        ctx.report(
+            Draft::new(&BIN_PATTERN, node, "`bin` is empty")
+                .help("write the name of the binary, as in `bin: my-tool`"),
+        );
+        return;
+    }
+    if !bin.contains(char::is_whitespace) {
+        let bad = bin.chars().find(|c| !is_bin_character(*c)).unwrap_or(' ');
+        ctx.report(
+            Draft::new(
+                &BIN_PATTERN,
+                node,
+                format!("`bin` may not contain `{}`", bad.escape_debug()),
+            )
+            .help("use letters, digits, `.`, `_`, `-` and `/` only"),
+        );
+        return;
+    }
+    let mut words = bin.split_whitespace();
+    let first = words.next().unwrap_or("");
+    let rest: Vec<&str> = words.collect();
+    let help = if rest.is_empty() {
+        format!("remove the white space: `{}`", short(first, 40))
+    } else {
+        format!(
+            "keep `{}` in `bin` and put {} into `bin_args`",
+            short(first, 40),
+            short(&format!("`{}`", rest.join("`, `")), 80)
+        )
+    };
+    let message = if rest.is_empty() {
+        "`bin` has white space around it"
+    } else {
+        "`bin` is more than one word; it is run as it stands, without a shell"
+    };
+    ctx.report(Draft::new(&BIN_SINGLE_TOKEN, node, message).help(help));
+}

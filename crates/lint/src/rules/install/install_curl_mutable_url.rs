@@ -1,0 +1,64 @@
+//! The installer's URL names a branch.
+
+use super::{BOTH, METHODS};
+use crate::context::{Context, Draft, Place};
+use crate::rule::{Level, Rule, Severity};
+use agentproto_manifest::{Node, Span, Style};
+
+pub static INSTALL_CURL_MUTABLE_URL: Rule = Rule {
+    slug: "install-curl-mutable-url",
+    title: "The installer's URL names a branch",
+    severity: Severity::Info,
+    level: Level::Derived,
+    source: METHODS,
+    doctypes: BOTH,
+    docs: include_str!("install-curl-mutable-url.md"),
+    ..Rule::BASE
+};
+
+/// Names that a branch or a moving tag usually has.
+const MOVING: [&str; 9] = [
+    "main", "master", "HEAD", "head", "trunk", "develop", "latest", "nightly", "next",
+];
+
+pub(super) fn mutable_url<'d>(ctx: &Context<'d>, method: &'d Node) {
+    let Some(node) = method.get("url") else {
+        return;
+    };
+    let Some(url) = node.as_str() else {
+        return;
+    };
+    let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = path.split(['?', '#']).next().unwrap_or("");
+    let moving = path
+        .split('/')
+        .skip(1)
+        .find(|part| MOVING.contains(part))
+        .or_else(|| path.contains("/refs/heads/").then_some("refs/heads"));
+    let Some(part) = moving else {
+        return;
+    };
+    ctx.report(
+        Draft::new(
+            &INSTALL_CURL_MUTABLE_URL,
+            part_of(ctx, node, &format!("/{part}")),
+            format!("`{part}` moves: the script behind this URL changes without notice"),
+        )
+        .help("name a release tag or a commit, so that a digest can stay valid"),
+    );
+}
+
+/// A piece of a one-line scalar, without its leading slash.
+fn part_of<'d>(ctx: &Context<'d>, node: &'d Node, piece: &str) -> Place<'d> {
+    let one_line = matches!(
+        node.style,
+        Style::Plain | Style::SingleQuoted | Style::DoubleQuoted
+    );
+    match ctx.doc.slice(node.span).find(piece).filter(|_| one_line) {
+        Some(at) => {
+            let start = node.span.start as usize + at + 1;
+            Place::Part(node, Span::new(start, start + piece.len() - 1))
+        }
+        None => Place::Value(node),
+    }
+}

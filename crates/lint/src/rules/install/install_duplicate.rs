@@ -1,0 +1,43 @@
+//! An install method is listed twice.
+
+use super::{BOTH, METHODS};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static INSTALL_DUPLICATE: Rule = Rule {
+    slug: "install-duplicate",
+    title: "An install method is listed twice",
+    severity: Severity::Info,
+    level: Level::Derived,
+    source: METHODS,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    fix: FixKind::Safe,
+    docs: include_str!("install-duplicate.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn duplicate<'d>(ctx: &Context<'d>, method: &'d Node, first: &'d Node) {
+    if method.entries().is_empty() {
+        return;
+    }
+    let edits = ctx
+        .root
+        .get("install")
+        .and_then(|list| edits::remove_item(ctx.doc, list, method));
+    ctx.report(
+        Draft::new(
+            &INSTALL_DUPLICATE,
+            method,
+            "this way to install is listed twice",
+        )
+        .help(
+            "remove one; hosts try them in order, and it fails the second time as it did the first",
+        )
+        .nearby(first.span, "first here")
+        .fix_if(Safety::Safe, "Remove the second entry", edits),
+    );
+}

@@ -1,0 +1,38 @@
+//! The file to extract lies outside the archive.
+
+use super::places::is_absolute;
+use super::{BOTH, METHODS};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule};
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static INSTALL_EXTRACT_BIN_TRAVERSAL: Rule = Rule {
+    slug: "install-extract-bin-traversal",
+    title: "The file to extract lies outside the archive",
+    level: Level::Derived,
+    source: METHODS,
+    doctypes: BOTH,
+    docs: include_str!("install-extract-bin-traversal.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn extract_bin<'d>(ctx: &Context<'d>, method: &'d Node) {
+    let Some(node) = method.get("extract_bin") else {
+        return;
+    };
+    let Some(path) = node.as_str() else {
+        return;
+    };
+    let climbs = path.split(['/', '\\']).any(|part| part == "..");
+    if climbs || is_absolute(path) {
+        ctx.report(
+            Draft::new(
+                &INSTALL_EXTRACT_BIN_TRAVERSAL,
+                node,
+                format!("`{}` points outside the archive", short(path, 60)),
+            )
+            .help("give the path of the binary inside the archive, without `..` and without a leading slash"),
+        );
+    }
+}

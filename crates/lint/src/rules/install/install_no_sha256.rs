@@ -1,0 +1,61 @@
+//! `install-curl-no-sha256`, `install-download-no-sha256`.
+
+use super::{BOTH, METHODS, SECURITY, digest, placeholder, plain_http};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static INSTALL_CURL_NO_SHA256: Rule = Rule {
+    slug: "install-curl-no-sha256",
+    title: "A shell installer is not pinned by a digest",
+    severity: Severity::Warning,
+    level: Level::Should,
+    source: METHODS,
+    decides: &["A29-INSTALL-13"],
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    fix: FixKind::Suggest,
+    docs: include_str!("install-curl-no-sha256.md"),
+    ..Rule::BASE
+};
+
+pub static INSTALL_DOWNLOAD_NO_SHA256: Rule = Rule {
+    slug: "install-download-no-sha256",
+    title: "A downloaded archive is not pinned by a digest",
+    severity: Severity::Warning,
+    level: Level::Should,
+    source: SECURITY,
+    decides: &["A29-SEC-02"],
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    fix: FixKind::Suggest,
+    docs: include_str!("install-download-no-sha256.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn fetched<'d>(ctx: &Context<'d>, method: &'d Node, no_digest: &'static Rule) {
+    let digest = method.get("verify_sha256");
+    if let Some(node) = digest
+        && let Some(text) = node.as_str()
+        && digest::is_well_formed(text)
+        && let Some(why) = digest::too_regular(text)
+    {
+        placeholder(ctx, node, why);
+    }
+    let Some(node) = method.get("url") else {
+        return;
+    };
+    let Some(url) = node.as_str() else {
+        return;
+    };
+    if digest.is_none() && !method.has("sha256") {
+        let message = "what this URL returns is not pinned by a digest";
+        let help = if no_digest == &INSTALL_CURL_NO_SHA256 {
+            "add `verify_sha256`; hosts decline a script without it in production"
+        } else {
+            "add `verify_sha256` with what `sha256sum FILE` prints"
+        };
+        ctx.report(Draft::new(no_digest, node, message).help(help));
+    }
+    plain_http(ctx, node, url);
+}

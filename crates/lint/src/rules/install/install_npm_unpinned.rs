@@ -1,0 +1,65 @@
+//! A package is fetched at each start without a version.
+
+use super::{BOTH, METHODS};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static INSTALL_NPM_UNPINNED: Rule = Rule {
+    slug: "install-npm-unpinned",
+    title: "A package is fetched at each start without a version",
+    severity: Severity::Info,
+    level: Level::Derived,
+    source: METHODS,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    fix: FixKind::Suggest,
+    docs: include_str!("install-npm-unpinned.md"),
+    ..Rule::BASE
+};
+
+/// The package that the launcher fetches at each start.
+pub(super) fn unpinned(ctx: &Context<'_>, launcher: &str) {
+    let mut arguments = ctx.root.get("bin_args").map_or(&[][..], Node::items).iter();
+    while let Some(node) = arguments.next() {
+        let Some(argument) = node.as_str() else {
+            return;
+        };
+        let (text, node) = match argument {
+            "-p" | "--package" => match arguments.next() {
+                Some(next) => (next.as_str().unwrap_or(""), next),
+                None => return,
+            },
+            _ => match argument.strip_prefix("--package=") {
+                Some(package) => (package, node),
+                None if argument.starts_with('-') => continue,
+                None => (argument, node),
+            },
+        };
+        let version = text.get(1..).and_then(|rest| rest.split_once('@'));
+        let pinned = version.is_some_and(|(_, v)| v.contains(|c: char| c.is_ascii_digit()));
+        if is_package(text) && !pinned {
+            ctx.report(
+                Draft::new(
+                    &INSTALL_NPM_UNPINNED,
+                    node,
+                    format!(
+                        "`{launcher}` fetches `{}` without a version, so each start may run another one",
+                        short(text, 60)
+                    ),
+                )
+                .help("name the version that the manifest was tested with, as in `package@1.2.3`"),
+            );
+        }
+        return;
+    }
+}
+
+/// A name in the npm registry, not a path, a URL or a template.
+fn is_package(text: &str) -> bool {
+    !text.is_empty()
+        && !text.contains(['{', '$', ':'])
+        && !text.starts_with(['.', '/'])
+        && (text.starts_with('@') || !text.contains('/'))
+}

@@ -1,0 +1,43 @@
+//! The digest is not 64 lower-case hex digits.
+
+use super::{BOTH, METHODS, digest, placeholder};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use agentproto_manifest::Node;
+
+pub static INSTALL_SHA256_FORMAT: Rule = Rule {
+    slug: "install-sha256-format",
+    words: Some(|ctx, v| bad_digest(ctx, v.node)),
+    title: "The digest is not 64 lower-case hex digits",
+    source: METHODS,
+    decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
+    doctypes: BOTH,
+    fix: FixKind::Safe,
+    docs: include_str!("install-sha256-format.md"),
+    ..Rule::BASE
+};
+
+fn bad_digest<'d>(ctx: &Context<'d>, node: &'d Node) {
+    let text = node.as_str().unwrap_or("");
+    if let Some(why) = digest::stand_in(text) {
+        return placeholder(ctx, node, why);
+    }
+    let draft = |message: String| Draft::new(&INSTALL_SHA256_FORMAT, node, message);
+    if let Some(hex) = digest::mended(text) {
+        let edits = edits::set_scalar(ctx.doc, node, &hex);
+        return ctx.report(
+            draft("the digest is not written as 64 lower-case hex digits".to_owned())
+                .help(format!("write `{hex}`"))
+                .fix_if(Safety::Safe, "Write the digest in lower-case hex", edits),
+        );
+    }
+    let length = text.chars().count();
+    let message = if length == 64 {
+        "the digest has characters other than 0-9 and a-f".to_owned()
+    } else {
+        format!("the digest has {length} characters; SHA-256 has 64 hex digits")
+    };
+    ctx.report(draft(message).help("compute it anew: `sha256sum FILE`"));
+}

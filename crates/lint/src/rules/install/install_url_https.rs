@@ -1,0 +1,50 @@
+//! Something to run is fetched without encryption.
+
+use super::{BOTH, SECURITY};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Level, Rule, Severity};
+use agentproto_manifest::Node;
+
+pub static INSTALL_URL_HTTPS: Rule = Rule {
+    slug: "install-url-https",
+    title: "Something to run is fetched without encryption",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SECURITY,
+    doctypes: BOTH,
+    fix: FixKind::Safe,
+    docs: include_str!("install-url-https.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn plain_http<'d>(ctx: &Context<'d>, node: &'d Node, url: &str) {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return;
+    };
+    let http = scheme.eq_ignore_ascii_case("http");
+    if !http && !scheme.eq_ignore_ascii_case("ftp") {
+        return;
+    }
+    let host = rest.split(['/', ':']).next().unwrap_or("");
+    if matches!(host, "localhost" | "127.0.0.1" | "[") {
+        return;
+    }
+    let secure = format!("https://{rest}");
+    let edits = http
+        .then(|| edits::set_scalar(ctx.doc, node, &secure))
+        .flatten();
+    ctx.report(
+        Draft::new(
+            &INSTALL_URL_HTTPS,
+            node,
+            format!(
+                "this is fetched over {}, which anybody on the way can change",
+                scheme.to_ascii_lowercase()
+            ),
+        )
+        .help("use `https`")
+        .fix_if(Safety::Safe, "Use https", edits),
+    );
+}

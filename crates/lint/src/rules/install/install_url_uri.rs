@@ -1,0 +1,37 @@
+//! The URL of an install method is not an absolute URI.
+
+use super::{BOTH, METHODS};
+use crate::context::{Context, Draft};
+use crate::rule::Rule;
+use agentproto_manifest::Node;
+
+pub static INSTALL_URL_URI: Rule = Rule {
+    slug: "install-url-uri",
+    words: Some(|ctx, v| bad_url(ctx, v.node)),
+    title: "The URL of an install method is not an absolute URI",
+    source: METHODS,
+    decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
+    doctypes: BOTH,
+    docs: include_str!("install-url-uri.md"),
+    ..Rule::BASE
+};
+
+fn bad_url<'d>(ctx: &Context<'d>, node: &'d Node) {
+    let url = node.as_str().unwrap_or("");
+    let (message, help) = if url.is_empty() {
+        ("the URL is empty", "give the absolute URL to fetch")
+    } else if url.contains(char::is_whitespace) {
+        ("the URL has white space in it", "write a space as `%20`")
+    } else if !url.contains("://") {
+        (
+            "the URL does not say by which protocol",
+            "write the scheme too, as in `https://example.com/install.sh`",
+        )
+    } else {
+        (
+            "this is not a valid URL",
+            "encode characters that a URL may not have, as in `%7B` for `{`",
+        )
+    };
+    ctx.report(Draft::new(&INSTALL_URL_URI, node, message).help(help));
+}

@@ -1,0 +1,82 @@
+//! `install-vendored-missing`, `install-vendored-traversal`.
+
+use super::places::is_absolute;
+use super::{BOTH, METHODS};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Source};
+use agentproto_manifest::{Node, PathKind, normalize};
+use agentproto_text::short;
+
+pub static INSTALL_VENDORED_MISSING: Rule = Rule {
+    slug: "install-vendored-missing",
+    title: "The vendored binary is not there or cannot be run",
+    source: ADAPTER,
+    decides: &["A29-INSTALL-15"],
+    doctypes: BOTH,
+    scope: Scope::CrossFile,
+    docs: include_str!("install-vendored-missing.md"),
+    ..Rule::BASE
+};
+
+pub static INSTALL_VENDORED_TRAVERSAL: Rule = Rule {
+    slug: "install-vendored-traversal",
+    title: "The vendored binary lies outside the workspace",
+    level: Level::Derived,
+    source: METHODS,
+    doctypes: BOTH,
+    scope: Scope::CrossFile,
+    docs: include_str!("install-vendored-traversal.md"),
+    ..Rule::BASE
+};
+
+const ADAPTER: Source = Source {
+    spec: "AIP-29",
+    section: "ADAPTER: Install method dispatch",
+};
+
+pub(super) fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
+    let Some(node) = method.get("path") else {
+        return;
+    };
+    let Some(path) = node.as_str().filter(|path| !path.is_empty()) else {
+        return;
+    };
+    let target = normalize(&ctx.doc.dir().join(path));
+    if is_absolute(path) || !ctx.workspace.contains(&target) {
+        ctx.report(
+            Draft::new(
+                &INSTALL_VENDORED_TRAVERSAL,
+                node,
+                format!("`{}` lies outside the workspace", short(path, 60)),
+            )
+            .help("ship the binary inside the bundle, as in `./bin/my-tool`"),
+        );
+        return;
+    }
+    if !ctx.on(&INSTALL_VENDORED_MISSING) {
+        return;
+    }
+    let (message, help) = match ctx.workspace.files.kind(&target) {
+        Some(PathKind::File { executable: true }) => return,
+        Some(PathKind::File { executable: false }) => (
+            "is not executable",
+            format!("run `chmod +x {}`", short(path, 60)),
+        ),
+        Some(PathKind::Directory) => (
+            "is a directory",
+            "name the binary itself, relative to this file".to_owned(),
+        ),
+        None => (
+            "does not exist",
+            "the path is read relative to the folder of this file".to_owned(),
+        ),
+    };
+    ctx.report(
+        Draft::new(
+            &INSTALL_VENDORED_MISSING,
+            node,
+            format!("the vendored binary `{}` {message}", short(path, 60)),
+        )
+        .help(help),
+    );
+}

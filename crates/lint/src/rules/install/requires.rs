@@ -1,0 +1,72 @@
+//! `install-os-coverage`, `requires-arch-prose`.
+
+use super::places::{OPERATING_SYSTEMS, served_by};
+use super::{BOTH, METHODS, OPTIONAL};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static INSTALL_OS_COVERAGE: Rule = Rule {
+    slug: "install-os-coverage",
+    title: "An operating system is promised that no method serves",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: METHODS,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("install-os-coverage.md"),
+    ..Rule::BASE
+};
+
+pub static REQUIRES_ARCH_PROSE: Rule = Rule {
+    slug: "requires-arch-prose",
+    title: "An architecture that only the schema knows",
+    severity: Severity::Info,
+    level: Level::May,
+    source: OPTIONAL,
+    decides: &["A29-OPT-11"],
+    doctypes: BOTH,
+    docs: include_str!("requires-arch-prose.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn requires(ctx: &Context<'_>, methods: &[Node]) {
+    let Some(requires) = ctx.root.get("requires") else {
+        return;
+    };
+    for (arch, node) in requires.get("arch").into_iter().flat_map(Node::strings) {
+        if matches!(arch, "x86" | "arm") {
+            ctx.report(
+                Draft::new(
+                    &REQUIRES_ARCH_PROSE,
+                    node,
+                    format!("`{arch}` is in the schema, but not in the text of AIP-29"),
+                )
+                .help("a host that follows the text knows `x64` and `arm64` only"),
+            );
+        }
+    }
+    let Some(os) = requires.get("os") else {
+        return;
+    };
+    let known = os
+        .strings()
+        .all(|(name, _)| OPERATING_SYSTEMS.contains(&name));
+    if !known || methods.is_empty() {
+        return;
+    }
+    for (name, node) in os.strings() {
+        if !methods.iter().any(|method| served_by(method, name)) {
+            ctx.report(
+                Draft::new(
+                    &INSTALL_OS_COVERAGE,
+                    node,
+                    format!("no way to install works on `{name}`"),
+                )
+                .help(format!(
+                    "add a method for `{name}`, or drop it from `requires.os`"
+                )),
+            );
+        }
+    }
+}

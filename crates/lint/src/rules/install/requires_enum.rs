@@ -1,0 +1,99 @@
+//! `requires-os-enum`, `requires-arch-enum`.
+
+use super::{BOTH, OPTIONAL};
+use crate::context::{Context, Draft};
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use crate::shape::Violation;
+use crate::{edits, shape};
+use agentproto_text::{closest_of, one_of, short};
+
+pub static REQUIRES_OS_ENUM: Rule = Rule {
+    slug: "requires-os-enum",
+    words: Some(|ctx, v| outside_enum(ctx, v, &OS_ALIASES)),
+    title: "An operating system under a name that the spec does not use",
+    source: OPTIONAL,
+    decides: &["A29-OPT-10"],
+    doctypes: BOTH,
+    fix: FixKind::Unsafe,
+    docs: include_str!("requires-os-enum.md"),
+    ..Rule::BASE
+};
+
+pub static REQUIRES_ARCH_ENUM: Rule = Rule {
+    slug: "requires-arch-enum",
+    words: Some(|ctx, v| outside_enum(ctx, v, &ARCH_ALIASES)),
+    title: "An architecture under a name that the spec does not use",
+    source: OPTIONAL,
+    decides: &["A29-OPT-11"],
+    doctypes: BOTH,
+    fix: FixKind::Unsafe,
+    docs: include_str!("requires-arch-enum.md"),
+    ..Rule::BASE
+};
+
+const OS_ALIASES: [(&str, &str); 8] = [
+    ("macos", "darwin"),
+    ("osx", "darwin"),
+    ("mac", "darwin"),
+    ("win32", "windows"),
+    ("win64", "windows"),
+    ("win", "windows"),
+    ("ubuntu", "linux"),
+    ("debian", "linux"),
+];
+
+const ARCH_ALIASES: [(&str, &str); 10] = [
+    ("x86_64", "x64"),
+    ("x86-64", "x64"),
+    ("amd64", "x64"),
+    ("aarch64", "arm64"),
+    ("armv8", "arm64"),
+    ("i386", "x86"),
+    ("i686", "x86"),
+    ("ia32", "x86"),
+    ("armv7", "arm"),
+    ("armhf", "arm"),
+];
+
+fn outside_enum<'d>(
+    ctx: &Context<'d>,
+    violation: &Violation<'d>,
+    aliases: &[(&str, &'static str)],
+) {
+    let node = violation.node;
+    let found = node.as_str().unwrap_or("");
+    let meant = aliases
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(found))
+        .map(|(_, value)| (*value).to_owned())
+        .or_else(|| {
+            let known = violation.expected.iter().map(String::as_str);
+            closest_of(found, known).map(str::to_owned)
+        });
+    let Some(meant) = meant else {
+        return ctx.report(shape::draft(ctx, violation));
+    };
+    let what = if violation.rule == &REQUIRES_OS_ENUM {
+        "operating system"
+    } else {
+        "architecture"
+    };
+    let edits = edits::set_scalar(ctx.doc, node, &meant);
+    ctx.report(
+        Draft::new(
+            violation.rule,
+            node,
+            format!("`{}` is not a name of an {what} here", short(found, 40)),
+        )
+        .help(format!(
+            "write `{meant}` (allowed: {})",
+            one_of(&violation.expected)
+        ))
+        .fix_if(
+            Safety::Unsafe,
+            format!("Replace `{}` by `{meant}`", short(found, 40)),
+            edits,
+        ),
+    );
+}

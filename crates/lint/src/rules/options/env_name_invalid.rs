@@ -1,0 +1,19 @@
+//! A variable has a name that no variable can have.
+
+use super::BASE;
+use crate::context::{Draft, Place};
+use crate::rule::{Level, Rule, Scope};
+
+pub static ENV_NAME_INVALID: Rule = Rule {
+    slug: "env-name-invalid",
+    title: "A variable has a name that no variable can have",
+    level: Level::Derived,
+    scope: Scope::Field,
+    docs: include_str!("env-name-invalid.md"),
+    ..BASE
+};
+
+pub(super) fn bad_env_name<'d>(place: Place<'d>, message: &str) -> Draft<'d> {
+    Draft::new(&ENV_NAME_INVALID, place, message)
+        .help("use letters, digits and `_`, and no digit first")
+}

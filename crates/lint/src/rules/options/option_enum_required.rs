@@ -1,0 +1,31 @@
+//! An option of type enum does not list its values.
+
+use super::BASE;
+use crate::context::{Context, Draft, Place};
+use crate::rule::{Rule, Source};
+use crate::shape::Violation;
+
+pub static OPTION_ENUM_REQUIRED: Rule = Rule {
+    slug: "option-enum-required",
+    words: Some(enum_required),
+    title: "An option of type enum does not list its values",
+    source: Source::aip45("Conformance"),
+    decides: &["A45-CONF-11"],
+    docs: include_str!("option-enum-required.md"),
+    ..BASE
+};
+
+fn enum_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let place = v
+        .node
+        .get("type")
+        .map_or_else(|| v.place.clone(), Place::Value);
+    ctx.report(
+        Draft::new(
+            &OPTION_ENUM_REQUIRED,
+            place,
+            "an option of type `enum` needs the list `enum` of its values",
+        )
+        .help("add `enum` with every value that a caller may choose, or use `type: string`"),
+    );
+}

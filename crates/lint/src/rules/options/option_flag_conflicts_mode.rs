@@ -1,0 +1,51 @@
+//! A mode and an option pass the same flag.
+
+use super::BASE;
+use super::words::flag_name;
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Severity};
+use agentproto_manifest::Node;
+
+pub static OPTION_FLAG_CONFLICTS_MODE: Rule = Rule {
+    slug: "option-flag-conflicts-mode",
+    title: "A mode and an option pass the same flag",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    docs: include_str!("option-flag-conflicts-mode.md"),
+    ..BASE
+};
+
+fn flags_of(list: Option<&Node>) -> impl Iterator<Item = (&str, &Node)> {
+    list.into_iter()
+        .flat_map(Node::strings)
+        .filter(|(text, _)| text.len() > 1 && text.starts_with('-') && *text != "--")
+        .map(|(text, node)| (flag_name(text), node))
+}
+
+pub(super) fn flags<'d>(ctx: &Context<'d>, option: &'d Node, modes: &'d [Node]) {
+    if modes.is_empty() {
+        return;
+    }
+    for key in ["bin_args_template", "bin_args_append_when_true"] {
+        for (flag, node) in flags_of(option.get(key)) {
+            let same = modes
+                .iter()
+                .flat_map(|mode| flags_of(mode.get("bin_args_append")))
+                .find(|(other, _)| *other == flag);
+            if let Some((_, other)) = same {
+                ctx.report(
+                    Draft::new(
+                        &OPTION_FLAG_CONFLICTS_MODE,
+                        node,
+                        format!(
+                            "`{flag}` is also passed by a mode; with both, the agent gets it twice"
+                        ),
+                    )
+                    .help("leave the flag to one of them")
+                    .nearby(other.span, "the mode passes it here"),
+                );
+                return;
+            }
+        }
+    }
+}

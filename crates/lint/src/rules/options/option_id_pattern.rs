@@ -1,0 +1,45 @@
+//! The id of an option has characters that it may not have.
+
+use super::BASE;
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule, Scope, Source};
+use crate::rules::modes::{has_id, mend_id};
+use agentproto_manifest::Node;
+
+pub static OPTION_ID_PATTERN: Rule = Rule {
+    slug: "option-id-pattern",
+    words: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
+    title: "The id of an option has characters that it may not have",
+    source: Source::aip45("Conformance"),
+    decides: &["A45-CONF-10"],
+    scope: Scope::Field,
+    fix: FixKind::Safe,
+    docs: include_str!("option-id-pattern.md"),
+    ..BASE
+};
+
+fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
+    let draft = Draft::new(
+        &OPTION_ID_PATTERN,
+        node,
+        "the id of an option may have lower-case letters, digits and `_` only, and starts with a letter or digit",
+    );
+    let Some(mended) = node.as_str().and_then(|text| mend_id(text, '_')) else {
+        return draft.help("choose another id, for example `max_turns`");
+    };
+    let taken = ctx
+        .root
+        .get("options")
+        .is_some_and(|list| has_id(list, &mended));
+    if taken {
+        return draft.help("choose an id that no other option has");
+    }
+    let edits = edits::set_scalar(ctx.doc, node, &mended);
+    draft.help(format!("write `{mended}`")).fix_if(
+        Safety::Safe,
+        format!("Replace it by `{mended}`"),
+        edits,
+    )
+}

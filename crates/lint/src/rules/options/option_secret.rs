@@ -1,0 +1,76 @@
+//! `option-secret-argv`, `option-secret-env`.
+
+use super::words::{flag_name, is_secret_name};
+use super::{BASE, given, type_of};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Severity, Source};
+use agentproto_manifest::Node;
+
+pub static OPTION_SECRET_ARGV: Rule = Rule {
+    slug: "option-secret-argv",
+    title: "A credential would be passed as an argument",
+    source: Source::aip45("Auth surface"),
+    decides: &["A45-AUTH-04"],
+    fix: FixKind::Suggest,
+    docs: include_str!("option-secret-argv.md"),
+    ..BASE
+};
+
+pub static OPTION_SECRET_ENV: Rule = Rule {
+    slug: "option-secret-env",
+    title: "A credential is passed as an option instead of a secret",
+    severity: Severity::Warning,
+    level: Level::Should,
+    source: Source::aip45("Auth surface"),
+    decides: &["A45-AUTH-03"],
+    docs: include_str!("option-secret-env.md"),
+    ..BASE
+};
+
+/// A string option that carries a credential goes past AIP-19, and in argv everybody sees it.
+pub(super) fn secret<'d>(ctx: &Context<'d>, option: &'d Node) {
+    if type_of(option) != Some("string") {
+        return;
+    }
+    let template = given(option, "bin_args_template");
+    let env = given(option, "env");
+    let by_id = option
+        .get("id")
+        .filter(|id| id.as_str().is_some_and(is_secret_name));
+    let by_env = env.and_then(|env| env.value.entries().iter().find(|e| is_secret_name(&e.key)));
+    let by_flag = template.and_then(|t| {
+        let flags = t.value.strings().filter(|(text, _)| text.starts_with('-'));
+        flags
+            .filter(|(text, _)| is_secret_name(flag_name(text)))
+            .map(|(_, node)| node)
+            .next()
+    });
+    let telling = by_id
+        .map(|id| id.span)
+        .or(by_env.map(|e| e.key_span))
+        .or(by_flag.map(|node| node.span));
+    let Some(telling) = telling else {
+        return;
+    };
+    if let Some(entry) = template {
+        ctx.report(
+            Draft::new(
+                &OPTION_SECRET_ARGV,
+                entry,
+                "this option looks like a credential, and its value would stand in the arguments",
+            )
+            .help("declare it in SECRETS.md and list its variable under `auth.state.env`; a secret never goes into argv")
+            .nearby(telling, "named like a credential"),
+        );
+    } else if let Some(entry) = env {
+        ctx.report(
+            Draft::new(
+                &OPTION_SECRET_ENV,
+                entry,
+                "this option looks like a credential, but options are plain settings that operators write down",
+            )
+            .help("declare it in SECRETS.md and list its variable under `auth.state.env`")
+            .nearby(telling, "named like a credential"),
+        );
+    }
+}

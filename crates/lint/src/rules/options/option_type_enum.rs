@@ -1,0 +1,38 @@
+//! The type of an option is not one that AIP-45 knows.
+
+use super::{BASE, TYPES};
+use crate::context::{Context, Draft};
+use crate::rule::{Rule, Scope};
+use agentproto_manifest::Node;
+use agentproto_text::{closest_of, one_of};
+
+pub static OPTION_TYPE_ENUM: Rule = Rule {
+    slug: "option-type-enum",
+    words: Some(|ctx, v| ctx.report(type_enum(ctx, v.node))),
+    title: "The type of an option is not one that AIP-45 knows",
+    decides: &["A45-OPT-03", "A45-FM-20"],
+    scope: Scope::Field,
+    docs: include_str!("option-type-enum.md"),
+    ..BASE
+};
+
+fn type_enum<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
+    let written = ctx.doc.slice(node.span);
+    let meant = match node.as_str().map(str::to_ascii_lowercase).as_deref() {
+        Some("bool" | "flag" | "switch") => Some("boolean"),
+        Some("int" | "number" | "float") => Some("integer"),
+        Some("str" | "text") => Some("string"),
+        Some("select" | "choice") => Some("enum"),
+        Some(word) => closest_of(word, TYPES),
+        None => None,
+    };
+    let draft = Draft::new(
+        &OPTION_TYPE_ENUM,
+        node,
+        format!("`{written}` is not a type that an option can have"),
+    );
+    match meant {
+        Some(meant) => draft.help(format!("did you mean `{meant}`?")),
+        None => draft.help(format!("allowed: {}", one_of(&TYPES))),
+    }
+}

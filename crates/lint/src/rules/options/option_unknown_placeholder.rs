@@ -1,0 +1,44 @@
+//! A placeholder that nobody replaces.
+
+use super::BASE;
+use super::words::strange_placeholder;
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static OPTION_UNKNOWN_PLACEHOLDER: Rule = Rule {
+    slug: "option-unknown-placeholder",
+    title: "A placeholder that nobody replaces",
+    severity: Severity::Warning,
+    level: Level::Should,
+    decides: &["A45-OPT-05"],
+    scope: Scope::Field,
+    docs: include_str!("option-unknown-placeholder.md"),
+    ..BASE
+};
+
+/// Reports placeholders other than `{value}`; true where the template has one.
+pub(super) fn placeholders<'d>(ctx: &Context<'d>, option: &'d Node) -> bool {
+    let mut in_template = false;
+    let templates = option.get("bin_args_template").map_or(&[][..], Node::items);
+    let variables = option.get("env").map_or(&[][..], Node::entries);
+    let texts = templates
+        .iter()
+        .map(|node| (node, true))
+        .chain(variables.iter().map(|e| (&e.value, false)));
+    for (node, template) in texts {
+        let Some(found) = node.as_str().and_then(strange_placeholder) else {
+            continue;
+        };
+        in_template |= template;
+        ctx.report(
+            Draft::new(
+                &OPTION_UNKNOWN_PLACEHOLDER,
+                node,
+                format!("`{found}` is passed on as it stands: only `{{value}}` is replaced"),
+            )
+            .help("write `{value}`, without `$` and in single braces"),
+        );
+    }
+    in_template
+}

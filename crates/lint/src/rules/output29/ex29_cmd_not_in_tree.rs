@@ -1,0 +1,58 @@
+//! An example uses a subcommand that `commands` does not have.
+
+use super::{CLI, EXAMPLES};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::{Entry, Node, Value};
+use agentproto_text::{closest_of, short};
+
+pub static EXAMPLE_NOT_IN_TREE: Rule = Rule {
+    slug: "ex29-cmd-not-in-tree",
+    title: "An example uses a subcommand that `commands` does not have",
+    severity: Severity::Info,
+    level: Level::Derived,
+    source: EXAMPLES,
+    doctypes: CLI,
+    scope: Scope::CrossField,
+    docs: include_str!("ex29-cmd-not-in-tree.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn check_path<'d, 'w>(
+    ctx: &Context<'d>,
+    cmd: &'d Node,
+    commands: &'d Entry,
+    words: impl Iterator<Item = &'w str>,
+) {
+    let mut group = &commands.value;
+    let mut path = String::new();
+    for word in words {
+        // Options before the subcommand may take values: what follows is not certain.
+        let plain = word.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if !plain || group.entries().is_empty() {
+            return;
+        }
+        let Some(next) = group.get(word) else {
+            let known = group.entries().iter().map(|e| e.key.as_str());
+            let report = Draft::new(
+                &EXAMPLE_NOT_IN_TREE,
+                cmd,
+                format!("`{}{}` is not in `commands`", path, short(word, 40)),
+            )
+            .nearby(commands.key_span, "the subcommands of this tool");
+            ctx.report(match closest_of(word, known) {
+                Some(meant) => report.help(format!("did you mean `{path}{meant}`?")),
+                None => {
+                    report.help("index its TOOL.md under `commands`, or show another subcommand")
+                }
+            });
+            return;
+        };
+        if !matches!(next.value, Value::Map(_)) {
+            return;
+        }
+        path.push_str(word);
+        path.push(' ');
+        group = next;
+    }
+}

@@ -1,0 +1,43 @@
+//! An example lacks its goal or its command.
+
+use super::{CLI, EXAMPLES};
+use crate::context::Context;
+use crate::rule::Rule;
+use crate::shape::{Keyword, Violation, draft};
+use agentproto_text::closest_of;
+
+pub static EXAMPLE_FIELDS: Rule = Rule {
+    slug: "ex29-fields",
+    words: Some(bad_example),
+    title: "An example lacks its goal or its command",
+    source: EXAMPLES,
+    decides: &["A29-OPT-13"],
+    doctypes: CLI,
+    docs: include_str!("ex29-fields.md"),
+    ..Rule::BASE
+};
+
+fn bad_example<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    // `command:` in place of `cmd:` is one mistake: the missing key reports it.
+    let misspelt = !violation.node.has("cmd") || !violation.node.has("goal");
+    if violation.keyword == Keyword::AdditionalProperties && misspelt {
+        return;
+    }
+    let Some(missing) = violation.missing.as_deref() else {
+        return ctx.report(draft(ctx, violation));
+    };
+    let mut report = draft(ctx, violation);
+    let others = violation.node.entries().iter().map(|e| e.key.as_str());
+    let near = others
+        .filter(|key| !matches!(*key, "goal" | "cmd" | "note"))
+        .find(|key| {
+            closest_of(key, [missing]).is_some()
+                || (missing == "cmd" && matches!(*key, "command" | "run"))
+        });
+    report = match near {
+        Some(key) => report.help(format!("rename `{key}` to `{missing}`")),
+        None if missing == "goal" => report.help("say in `goal` what the command is good for"),
+        None => report.help("give the whole command line in `cmd`"),
+    };
+    ctx.report(report);
+}

@@ -1,0 +1,93 @@
+//! A key of `exit_codes` is not a number.
+
+use super::{CLI, OUTPUT, is_outcome, snake};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::{Edit, Safety};
+use crate::rule::{FixKind, Rule};
+use crate::shape::{Violation, draft};
+use agentproto_manifest::Entry;
+use agentproto_text::short;
+
+pub static EXIT_CODE_KEY: Rule = Rule {
+    slug: "out-exit-code-key",
+    words: Some(bad_key),
+    title: "A key of `exit_codes` is not a number",
+    source: OUTPUT,
+    decides: &["A29-OUT-04"],
+    doctypes: CLI,
+    fix: FixKind::Safe,
+    docs: include_str!("out-exit-code-key.md"),
+    ..Rule::BASE
+};
+
+fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let Some(entry) = violation.entry else {
+        return ctx.report(draft(ctx, violation));
+    };
+    let codes = violation.node;
+    let key = short(&entry.key, 40);
+    if let Some(code) = entry.value.as_int().filter(|code| *code >= 0) {
+        let code = code.to_string();
+        let report = Draft::new(
+            &EXIT_CODE_KEY,
+            entry,
+            format!("the sides are swapped: `{key}: {code}` maps a word to a number"),
+        )
+        .help(format!("write `{code}: {}`", snake(&entry.key)));
+        let free = !codes.has(&code);
+        let edits = free.then(|| swap(ctx, entry, &code)).flatten();
+        ctx.report(report.fix_if(
+            Safety::Safe,
+            format!("Write `{code}: {}`", snake(&entry.key)),
+            edits,
+        ));
+        return;
+    }
+    let mut report = Draft::new(
+        &EXIT_CODE_KEY,
+        entry,
+        format!("`{key}` is not an exit code; keys are digits only"),
+    );
+    // The code must be beyond doubt and not yet taken.
+    let mut runs = entry
+        .key
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|run| !run.is_empty());
+    let only = runs.next().filter(|_| runs.next().is_none());
+    match only {
+        Some(code) if !codes.has(code) && !entry.key.starts_with('-') => {
+            report = report.help(format!("write `{code}`")).fix_if(
+                Safety::Safe,
+                format!("Rename the key to `{code}`"),
+                rename(ctx, entry, code),
+            );
+        }
+        _ => {
+            report =
+                report.help("write the number with which the process ends, as in `3: rate_limited`")
+        }
+    }
+    ctx.report(report);
+}
+
+fn swap(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
+    let word = snake(&entry.key);
+    if !is_outcome(&word) {
+        return None;
+    }
+    let mut all = rename(ctx, entry, code)?;
+    all.extend(edits::set_raw(ctx.doc, &entry.value, &word)?);
+    Some(all)
+}
+
+/// A plain key stays plain, as exit codes are usually written.
+fn rename(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
+    if ctx.doc.slice(entry.key_span) != entry.key {
+        return edits::rename_key(ctx.doc, entry, code);
+    }
+    Some(vec![Edit {
+        span: entry.key_span,
+        text: code.to_owned(),
+    }])
+}

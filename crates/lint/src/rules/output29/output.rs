@@ -1,0 +1,120 @@
+//! `out-reserved-code`, `out-code-range`, `out-json-args-no-flag`.
+
+use super::{CLI, OUTPUT, is_code, snake};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static RESERVED_CODE: Rule = Rule {
+    slug: "out-reserved-code",
+    title: "A reserved exit code has another meaning",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: OUTPUT,
+    decides: &[
+        "A29-OUT-05",
+        "A29-OUT-06",
+        "A29-OUT-07",
+        "A29-OUT-08",
+        "A29-OUT-09",
+        "A29-OUT-10",
+    ],
+    doctypes: CLI,
+    docs: include_str!("out-reserved-code.md"),
+    ..Rule::BASE
+};
+
+pub static CODE_RANGE: Rule = Rule {
+    slug: "out-code-range",
+    title: "An exit code is above 255",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: OUTPUT,
+    doctypes: CLI,
+    docs: include_str!("out-code-range.md"),
+    ..Rule::BASE
+};
+
+pub static JSON_ARGS_NO_FLAG: Rule = Rule {
+    slug: "out-json-args-no-flag",
+    title: "`json_flag_args` stands without `json_flag`",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: OUTPUT,
+    decides: &["A29-OUT-03"],
+    doctypes: CLI,
+    scope: Scope::CrossField,
+    docs: include_str!("out-json-args-no-flag.md"),
+    ..Rule::BASE
+};
+
+/// The codes that have a meaning already.
+fn reserved(code: i64) -> Option<&'static str> {
+    Some(match code {
+        0 => "ok",
+        1 => "error",
+        2 => "usage_error",
+        4 => "auth_required",
+        124 => "timeout",
+        137 => "killed",
+        _ => return None,
+    })
+}
+
+pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
+    for entry in output.get("exit_codes").map_or(&[][..], Node::entries) {
+        if !is_code(&entry.key) {
+            continue;
+        }
+        // More digits than fit are out of range all the same.
+        let code = entry.key.parse::<i64>().unwrap_or(i64::MAX);
+        if let (Some(meaning), Some(word)) = (reserved(code), entry.value.as_str())
+            && word != meaning
+            && snake(word) != meaning
+        {
+            let report = Draft::new(
+                &RESERVED_CODE,
+                &entry.value,
+                format!(
+                    "exit code {code} is reserved for `{meaning}`, not `{}`",
+                    short(word, 40)
+                ),
+            )
+            .help(format!(
+                "write `{code}: {meaning}`, and give other outcomes codes that are not reserved"
+            ));
+            ctx.report(report);
+        }
+        if code > 255 && !windows_only(ctx) {
+            let report = Draft::new(
+                &CODE_RANGE,
+                entry,
+                format!(
+                    "no process ends with the exit code {}",
+                    short(&entry.key, 20)
+                ),
+            )
+            .help("exit codes go from 0 to 255; larger ones wrap round");
+            ctx.report(report);
+        }
+    }
+    if let Some(args) = output.entry("json_flag_args")
+        && !args.value.items().is_empty()
+        && !output.has("json_flag")
+    {
+        let report = Draft::new(
+            &JSON_ARGS_NO_FLAG,
+            args,
+            "`json_flag_args` has values, but there is no `json_flag` for them to follow",
+        )
+        .help("add `json_flag`, for example `json_flag: --json`");
+        ctx.report(report);
+    }
+}
+
+fn windows_only(ctx: &Context<'_>) -> bool {
+    let systems = ctx.root.at(&["requires", "os"]);
+    systems
+        .is_some_and(|os| !os.items().is_empty() && os.strings().all(|(name, _)| name == "windows"))
+}

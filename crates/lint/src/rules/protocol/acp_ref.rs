@@ -1,0 +1,97 @@
+//! `acp-ref-valid`, `acp-ref-kind`.
+
+use super::{BASE, capabilities_within};
+use crate::context::{Context, Draft, Place};
+use crate::rule::{Level, Rule, Scope, Severity, Source};
+use crate::shape::{self, Keyword};
+use agentproto_manifest::{Doctype, Document, Node, RefRole, Span};
+use agentproto_text::one_of;
+
+pub static ACP_REF_VALID: Rule = Rule {
+    slug: "acp-ref-valid",
+    title: "The bound ACP.md does not conform to AIP-44",
+    source: Source::aip45("Conformance"),
+    decides: &["A45-CONF-03", "A45-FM-13"],
+    scope: Scope::CrossFile,
+    docs: include_str!("acp-ref-valid.md"),
+    ..BASE
+};
+
+pub static ACP_REF_KIND: Rule = Rule {
+    slug: "acp-ref-kind",
+    title: "The bound ACP.md describes a client",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    scope: Scope::CrossFile,
+    docs: include_str!("acp-ref-kind.md"),
+    ..BASE
+};
+
+pub(super) fn bound_acp(ctx: &Context<'_>) {
+    let Some((reference, acp)) = ctx.bound(RefRole::Acp) else {
+        return;
+    };
+    let Some(root) = &acp.root else {
+        return;
+    };
+    let site = reference.site.node;
+    if !ctx.is_linted(&acp.path)
+        && ctx.on(&ACP_REF_VALID)
+        && let Some((span, what)) = first_violation(acp, root)
+    {
+        ctx.report(
+            Draft::new(
+                &ACP_REF_VALID,
+                site,
+                format!("the ACP.md that `acp` names breaks its own schema: {what}"),
+            )
+            .help("mend that file; `protocol: acp` rests on a valid AIP-44 manifest")
+            .related(acp, span, "the first violation"),
+        );
+    }
+    if let Some(kind) = root.get("kind")
+        && kind.as_str() == Some("client")
+    {
+        ctx.report(
+            Draft::new(
+                &ACP_REF_KIND,
+                site,
+                "the ACP.md that `acp` names describes a client, not an agent that a host can drive",
+            )
+            .help("bind a manifest of kind `server` or `bridge`")
+            .related(acp, kind.span, "declared as a client here"),
+        );
+    }
+    capabilities_within(ctx, acp, root);
+}
+
+/// The first thing that the schema of AIP-44 holds against a file, in words.
+fn first_violation(doc: &Document, root: &Node) -> Option<(Span, String)> {
+    let open = doc.front.map_or(Span::default(), |front| front.open);
+    let violations = shape::violations(shape::shapes_for(Doctype::Acp), root, Place::Bytes(open));
+    let first = violations.first()?;
+    let pointer = doc.pointer_of(first.node).unwrap_or_default();
+    let subject = match shape::dotted(&pointer) {
+        name if name.is_empty() => "the frontmatter".to_owned(),
+        name => format!("`{name}`"),
+    };
+    let what = match first.keyword {
+        Keyword::Required => format!(
+            "{subject} lacks `{}`",
+            first.missing.as_deref().unwrap_or("")
+        ),
+        Keyword::AdditionalProperties => format!(
+            "{subject} has no field `{}`",
+            first.entry.map_or("", |e| e.key.as_str())
+        ),
+        Keyword::Enum => format!("{subject} must be {}", one_of(&first.expected)),
+        Keyword::Type => format!("{subject} has the wrong type"),
+        other => format!("{subject} fails `{}`", other.as_str()),
+    };
+    let span = match first.place {
+        Place::Value(node) => node.span,
+        Place::Key(entry) => entry.key_span,
+        Place::Part(_, span) | Place::Bytes(span) => span,
+    };
+    Some((span, what))
+}

@@ -1,0 +1,38 @@
+//! The manifest declares no capabilities.
+
+use super::BASE;
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Severity, Source};
+use agentproto_manifest::Span;
+
+pub static CAPS_RECOMMENDED: Rule = Rule {
+    slug: "caps-recommended",
+    title: "The manifest declares no capabilities",
+    severity: Severity::Warning,
+    level: Level::Should,
+    source: Source::aip45("Adapter guide"),
+    decides: &["A45-FM-18"],
+    docs: include_str!("caps-recommended.md"),
+    ..BASE
+};
+
+pub(super) fn capabilities_declared(ctx: &Context<'_>) {
+    if ctx.root.has("capabilities") {
+        return;
+    }
+    // Where something needs `resumable`, its own rule asks for the block.
+    let needed = ctx.root.str_at(&["session", "mode"]) == Some("resumable")
+        || ctx.root.str_at(&["continuation", "default"]) == Some("native-resume");
+    if needed {
+        return;
+    }
+    let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
+    ctx.report(
+        Draft::new(
+            &CAPS_RECOMMENDED,
+            open,
+            "the manifest does not declare `capabilities`",
+        )
+        .help("state at least `streaming`, `tool_calls` and `resumable`, so that hosts can choose before they start it"),
+    );
+}

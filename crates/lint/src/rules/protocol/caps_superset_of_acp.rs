@@ -1,0 +1,83 @@
+//! A capability is claimed that the bound ACP.md does not have.
+
+use super::BASE;
+use crate::context::{Context, Draft};
+use crate::rule::{Rule, Scope, Source};
+use agentproto_manifest::{Document, Node, Span};
+use std::sync::Arc;
+
+pub static CAPS_SUPERSET_OF_ACP: Rule = Rule {
+    slug: "caps-superset-of-acp",
+    title: "A capability is claimed that the bound ACP.md does not have",
+    source: Source::aip45("Capabilities"),
+    decides: &["A45-CAP-09", "A45-CAP-06", "A45-CAP-07", "A45-SESS-08"],
+    scope: Scope::CrossFile,
+    docs: include_str!("caps-superset-of-acp.md"),
+    ..BASE
+};
+
+/// The two capabilities that AIP-44 has words for (C10).
+pub(super) fn capabilities_within(ctx: &Context<'_>, acp: &Arc<Document>, root: &Node) {
+    let (Some(declared), Some(aip44)) = (
+        ctx.root.get("capabilities"),
+        root.at(&["metadata", "aip44"]),
+    ) else {
+        return;
+    };
+    let claims = |key: &str| declared.get(key).filter(|node| node.is_true());
+    if let Some(resumable) = claims("resumable")
+        && let Some((span, why)) = no_load_session(aip44)
+    {
+        ctx.report(
+            Draft::new(
+                &CAPS_SUPERSET_OF_ACP,
+                resumable,
+                "`resumable` is claimed, but the bound ACP.md cannot load a session",
+            )
+            .help("declare `loadSession: true` there if the agent answers session/load; else this is `resumable: false`")
+            .related(acp, span, why),
+        );
+    }
+    if let Some(multimodal) = claims("multimodal")
+        && let Some((span, why)) = text_only(aip44)
+    {
+        ctx.report(
+            Draft::new(
+                &CAPS_SUPERSET_OF_ACP,
+                multimodal,
+                "`multimodal` is claimed, but the bound ACP.md takes neither images nor sound",
+            )
+            .help("declare `promptCapabilities.image` or `.audio` there; else this is `multimodal: false`")
+            .related(acp, span, why),
+        );
+    }
+}
+
+/// Where an ACP.md says that sessions cannot be loaded. An explicit flag beats the tier.
+fn no_load_session(aip44: &Node) -> Option<(Span, &'static str)> {
+    if let Some(entry) = aip44.entry_at(&["capabilities", "agent", "loadSession"]) {
+        let denied = entry.value.as_bool() == Some(false);
+        return denied.then(|| (entry.span(), "`loadSession` is off"));
+    }
+    let tier = aip44.entry("tier")?;
+    (tier.value.as_str() == Some("basic")).then(|| (tier.span(), "tier `basic` keeps no sessions"))
+}
+
+/// Where an ACP.md fails to say that prompts may be more than text; no tier implies it.
+fn text_only(aip44: &Node) -> Option<(Span, &'static str)> {
+    let agent = aip44.entry_at(&["capabilities", "agent"]);
+    let prompt = agent.and_then(|agent| agent.value.entry("promptCapabilities"));
+    if let Some(prompt) = prompt {
+        let flags = ["image", "audio"].map(|key| prompt.value.entry(key));
+        let set = flags.iter().flatten();
+        if set.clone().any(|e| e.value.as_bool() != Some(false)) || !prompt.value.is_map() {
+            return None;
+        }
+        let place = set.clone().next().map_or(prompt.key_span, |e| e.span());
+        return Some((place, "neither image nor audio is on"));
+    }
+    let place = agent
+        .map(|agent| agent.key_span)
+        .or_else(|| aip44.entry("tier").map(|tier| tier.span()))?;
+    Some((place, "no `promptCapabilities`, and no tier implies them"))
+}

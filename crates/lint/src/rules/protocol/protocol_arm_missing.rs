@@ -1,0 +1,51 @@
+//! The field that the protocol needs is missing.
+
+use super::{ARMS, BASE};
+use crate::context::{Context, Draft, Place};
+use crate::rule::{Rule, Scope};
+use crate::shape::Violation;
+
+pub static PROTOCOL_ARM_MISSING: Rule = Rule {
+    slug: "protocol-arm-missing",
+    words: Some(|ctx, v| ctx.report(arm_missing(ctx, v))),
+    title: "The field that the protocol needs is missing",
+    decides: &[
+        "A45-PROTO-01",
+        "A45-PROTO-02",
+        "A45-PROTO-03",
+        "A45-FM-13",
+        "A45-FM-14",
+        "A45-FM-15",
+    ],
+    scope: Scope::CrossField,
+    docs: include_str!("protocol-arm-missing.md"),
+    ..BASE
+};
+
+fn arm_missing<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
+    let arm = v.missing.as_deref().unwrap_or("");
+    let place = ctx
+        .root
+        .get("protocol")
+        .map_or_else(|| v.place.clone(), Place::Value);
+    let protocol = ctx.root.str_at(&["protocol"]).unwrap_or("");
+    let mut draft = Draft::new(
+        &PROTOCOL_ARM_MISSING,
+        place,
+        format!("`protocol: {protocol}` needs the field `{arm}`, which is missing"),
+    )
+    .help(match arm {
+        "acp" => "name the ACP.md of the agent, as in `acp: ./ACP.md`",
+        "mcp" => "say how the MCP server starts, as in `mcp: { command: my-agent, transport: stdio }`",
+        _ => "name the npm package that speaks for the agent, as in `adapter: \"@scope/adapter-name\"`",
+    });
+    for (other, key) in ARMS {
+        if let Some(entry) = ctx.root.entry(key) {
+            draft = draft.nearby(
+                entry.key_span,
+                format!("this belongs to `protocol: {other}`"),
+            );
+        }
+    }
+    draft
+}

@@ -1,0 +1,66 @@
+//! `runner-image-engine`, `runner-in-process-untrusted`.
+
+use super::HOLDERS;
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity, Source};
+use agentproto_manifest::Node;
+
+pub static IMAGE_ENGINE: Rule = Rule {
+    slug: "runner-image-engine",
+    title: "An image is named for an engine that has none",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: Source {
+        spec: "AIP-17",
+        section: "runner.image",
+    },
+    doctypes: HOLDERS,
+    scope: Scope::CrossField,
+    docs: include_str!("runner-image-engine.md"),
+    ..Rule::BASE
+};
+
+pub static IN_PROCESS_UNTRUSTED: Rule = Rule {
+    slug: "runner-in-process-untrusted",
+    title: "`in-process` is asked for by a manifest that hosts do not trust",
+    severity: Severity::Warning,
+    source: Source {
+        spec: "AIP-17",
+        section: "runner.engine",
+    },
+    doctypes: HOLDERS,
+    scope: Scope::CrossField,
+    docs: include_str!("runner-in-process-untrusted.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
+    let engine = block.entry("engine");
+    let name = engine.and_then(|e| e.value.as_str());
+    if let (Some(engine), Some("in-process")) = (engine, name) {
+        let report = Draft::new(
+            &IN_PROCESS_UNTRUSTED,
+            &engine.value,
+            "`in-process` is for code that ships with the host; hosts must run this as `subprocess`",
+        )
+        .help("write `engine: subprocess`, or `engine: sandbox` for a container");
+        ctx.report(report);
+    }
+    // An unknown engine is reported as such; whether it has images nobody knows.
+    let without_image = matches!(name, Some("subprocess" | "in-process")) || engine.is_none();
+    if let Some(image) = block.entry("image")
+        && without_image
+    {
+        let message = match name {
+            Some(name) => format!("`image` means nothing to `engine: {name}`"),
+            None => "`image` means nothing here: without `engine` the runner is a `subprocess`"
+                .to_owned(),
+        };
+        let mut report = Draft::new(&IMAGE_ENGINE, image, message)
+            .help("write `engine: sandbox`, or remove `image`");
+        if let Some(engine) = engine {
+            report = report.nearby(engine.value.span, "this engine runs on the host");
+        }
+        ctx.report(report);
+    }
+}

@@ -1,0 +1,46 @@
+//! `engine` is not one that AIP-17 knows.
+
+use super::HOLDERS;
+use crate::context::Context;
+use crate::rule::{FixKind, Rule, Source};
+use crate::shape::{Violation, draft};
+
+pub static ENGINE_ENUM: Rule = Rule {
+    slug: "runner-engine-enum",
+    words: Some(unknown_engine),
+    title: "`engine` is not one that AIP-17 knows",
+    source: Source {
+        spec: "AIP-17",
+        section: "runner.engine",
+    },
+    decides: &["A29-OPT-05", "A29-COMPAT-04"],
+    doctypes: HOLDERS,
+    fix: FixKind::Suggest,
+    docs: include_str!("runner-engine-enum.md"),
+    ..Rule::BASE
+};
+
+fn unknown_engine<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    let Some(word) = violation.node.as_str() else {
+        return ctx.report(draft(ctx, violation));
+    };
+    let container = [
+        "docker",
+        "podman",
+        "container",
+        "containerd",
+        "oci",
+        "e2b",
+        "modal",
+        "fly",
+    ];
+    let report = draft(ctx, violation);
+    let lower = word.to_ascii_lowercase();
+    ctx.report(if container.contains(&lower.as_str()) {
+        report.help("a container is `engine: sandbox`, with the template in `image`")
+    } else if lower == "process" || lower == "local" || lower == "host" {
+        report.help("a process of its own on the host is `engine: subprocess`")
+    } else {
+        report
+    });
+}

@@ -1,0 +1,171 @@
+//! The runner block does not fit AIP-17.
+
+use super::{HOLDERS, WRAPPERS, check_block, judge_inner};
+use crate::context::{Context, Draft, Place};
+use crate::rule::{Rule, Scope, Severity, Source};
+use crate::shape::{Keyword, Violation, draft, shapes_for, violations};
+use agentproto_manifest::{Doctype, Document, Entry, Node, RefRole, Resolution, Value};
+use agentproto_text::{one_of, short};
+
+pub static SCHEMA: Rule = Rule {
+    slug: "runner-schema",
+    words: Some(outside_schema),
+    title: "The runner block does not fit AIP-17",
+    source: Source {
+        spec: "AIP-17",
+        section: "The runner block",
+    },
+    decides: &["A29-OPT-05", "A45-FM-22"],
+    doctypes: HOLDERS,
+    scope: Scope::CrossFile,
+    docs: include_str!("runner-schema.md"),
+    ..Rule::BASE
+};
+
+fn outside_schema<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
+    if violation.keyword == Keyword::OneOf {
+        let report = Draft::new(
+            &SCHEMA,
+            violation.place.clone(),
+            format!("`runner` is {}", article(violation.node)),
+        )
+        .help(
+            "give the path of a RUNNER.md, or a mapping with `engine`, `image`, `needs`, `limits`",
+        );
+        return ctx.report(report);
+    }
+    let unknown = violation.keyword == Keyword::AdditionalProperties;
+    let Some(entry) = violation.entry.filter(|_| unknown) else {
+        return ctx.report(draft(ctx, violation));
+    };
+    if is_wrapper(ctx, violation.node, entry) {
+        // Judged by `check_holder` and `check_own_block`.
+        return;
+    }
+    let in_limits = ctx
+        .doc
+        .pointer_of(violation.node)
+        .is_some_and(|pointer| pointer.ends_with("/limits"));
+    let mut report = draft(ctx, violation);
+    if in_limits {
+        report = report
+            .severity(Severity::Warning)
+            .help("hosts may add limits of their own; a portable manifest keeps to `memory_mb`, `timeout_ms` and `cpu_ms`");
+    } else if entry.key == "mode" {
+        report = report.help("`mode` is the old name; write `engine`");
+    } else if matches!(
+        &*entry.key,
+        "env" | "fs" | "network" | "resources" | "secrets"
+    ) {
+        report = report.help(format!(
+            "a runner is the process boundary only; `{}` belongs to the manifest's own blocks",
+            entry.key
+        ));
+    }
+    ctx.report(report);
+}
+
+fn article(node: &Node) -> &'static str {
+    match node.value {
+        Value::Null => "empty",
+        Value::Seq(_) => "a list",
+        _ => "neither text nor a mapping",
+    }
+}
+
+fn is_wrapper(ctx: &Context<'_>, block: &Node, entry: &Entry) -> bool {
+    if ctx.is(Doctype::Runner) {
+        return std::ptr::eq(block, ctx.root) && entry.key == "runner" && entry.value.is_map();
+    }
+    let at_top = ctx
+        .root
+        .get("runner")
+        .is_some_and(|runner| std::ptr::eq(runner, block));
+    at_top && WRAPPERS.contains(&&*entry.key) && !ctx.is(Doctype::Tool)
+}
+
+pub(super) fn check_wrapper<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
+    if wrapper.key == "inline" {
+        judge_inner(ctx, wrapper);
+        return check_block(ctx, &wrapper.value);
+    }
+    let Some(text) = wrapper.value.as_str() else {
+        let report = Draft::new(
+            &SCHEMA,
+            &wrapper.value,
+            format!("`runner.{}` must be a string", wrapper.key),
+        );
+        return ctx.report(report);
+    };
+    // `ref` is an id of a registry, which no file answers.
+    if wrapper.key != "file" {
+        return;
+    }
+    let target = ctx.workspace.resolve(ctx.doc, RefRole::Runner, text);
+    if let Resolution::Missing(_) = target {
+        let report = Draft::new(
+            &SCHEMA,
+            &wrapper.value,
+            format!("there is no file `{}`", short(text, 60)),
+        )
+        .help("name a RUNNER.md relative to this file");
+        return ctx.report(report);
+    }
+    check_target(ctx, &wrapper.value, &target);
+}
+
+/// A RUNNER.md outside the run has nobody else to report its mistakes.
+pub(super) fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &Resolution) {
+    let Some(doc) = target.document() else {
+        return;
+    };
+    let Some(root) = doc.root.as_ref() else {
+        return;
+    };
+    if doc.doctype != Some(Doctype::Runner) || ctx.is_linted(&doc.path) {
+        return;
+    }
+    let block = root
+        .get("runner")
+        .filter(|inner| inner.is_map())
+        .unwrap_or(root);
+    let found = violations(shapes_for(Doctype::Runner), block, Place::Value(block));
+    let Some(first) = found.first() else {
+        return;
+    };
+    let mut report = Draft::new(
+        &SCHEMA,
+        reference,
+        format!(
+            "the runner that this names does not fit AIP-17: {}",
+            sentence(doc, first)
+        ),
+    )
+    .help("mend that file; lint it too to see every place");
+    for violation in found.iter().take(5) {
+        let span = match &violation.place {
+            Place::Key(entry) => entry.key_span,
+            Place::Part(_, span) | Place::Bytes(span) => *span,
+            Place::Value(node) => node.span,
+        };
+        report = report.related(doc, span, sentence(doc, violation));
+    }
+    ctx.report(report);
+}
+
+/// What is wrong in another file, in one clause.
+fn sentence(doc: &Document, violation: &Violation<'_>) -> String {
+    let pointer = doc.pointer_of(violation.node).unwrap_or_default();
+    let name = pointer.trim_start_matches('/').replace('/', ".");
+    match (violation.keyword, violation.entry) {
+        (Keyword::AdditionalProperties, Some(entry)) => {
+            format!("`{}` is not a field of a runner", short(&entry.key, 40))
+        }
+        (Keyword::Enum | Keyword::Const, _) => {
+            format!("`{name}` is not one of {}", one_of(&violation.expected))
+        }
+        (Keyword::Type, _) => format!("`{name}` has the wrong type"),
+        (Keyword::Minimum, _) => format!("`{name}` is too small"),
+        _ => format!("`{name}` has a value that is not allowed"),
+    }
+}

@@ -1,0 +1,69 @@
+//! `sb29-env-set-secret`, `sb29-env-pass-and-set`.
+
+use super::words::holds_secret;
+use super::{BOTH, SANDBOX};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity, Source};
+use agentproto_manifest::Node;
+
+pub static ENV_SET_SECRET: Rule = Rule {
+    slug: "sb29-env-set-secret",
+    title: "A secret is written into `env.set`",
+    source: Source {
+        spec: "AIP-36",
+        section: "Conformance rules",
+    },
+    doctypes: BOTH,
+    docs: include_str!("sb29-env-set-secret.md"),
+    ..Rule::BASE
+};
+
+pub static ENV_PASS_AND_SET: Rule = Rule {
+    slug: "sb29-env-pass-and-set",
+    title: "A variable is both passed and set",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SANDBOX,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("sb29-env-pass-and-set.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
+    let Some(set) = env.get("set") else {
+        return;
+    };
+    let pass = env.get("pass");
+    for entry in set.entries() {
+        if entry
+            .value
+            .as_str()
+            .is_some_and(|value| holds_secret(&entry.key, value))
+        {
+            let report = Draft::new(
+                &ENV_SET_SECRET,
+                entry,
+                format!("`env.set` writes the secret `{}` into the manifest", entry.key),
+            )
+            .help(format!(
+                "declare it in SECRETS.md and name it in `env.pass`: `{}`; then replace the value that was published",
+                entry.key
+            ));
+            ctx.report(report);
+        }
+        let passed = pass.and_then(|list| list.strings().find(|(name, _)| *name == entry.key));
+        if let Some((name, node)) = passed {
+            let report = Draft::new(
+                &ENV_PASS_AND_SET,
+                entry,
+                format!(
+                    "`{name}` is set here and passed from the host too; the value set here wins"
+                ),
+            )
+            .nearby(node.span, "passed here")
+            .help("keep it in one of the two lists");
+            ctx.report(report);
+        }
+    }
+}

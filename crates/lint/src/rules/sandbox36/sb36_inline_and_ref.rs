@@ -1,0 +1,35 @@
+//! A block is given inline and by reference.
+
+use super::{BLOCKS, aip36, is_form};
+use crate::context::{Context, Draft};
+use crate::rule::{Rule, Scope};
+use agentproto_manifest::Node;
+
+pub static SB36_INLINE_AND_REF: Rule = Rule {
+    slug: "sb36-inline-and-ref",
+    title: "A block is given inline and by reference",
+    source: aip36("Conformance rules"),
+    doctypes: BLOCKS,
+    scope: Scope::CrossField,
+    docs: include_str!("sb36-inline-and-ref.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn both_forms<'d>(ctx: &Context<'d>, block: &'d Node) {
+    let sources = block.get("mounts").map_or(&[][..], Node::items);
+    let nodes = sources.iter().filter_map(|m| m.get("source"));
+    for node in std::iter::once(block).chain(nodes) {
+        let mut forms = node.entries().iter().filter(|e| is_form(&e.key));
+        if let (Some(first), Some(second)) = (forms.next(), forms.next()) {
+            ctx.report(
+                Draft::new(
+                    &SB36_INLINE_AND_REF,
+                    second,
+                    format!("`{}` and `{}` exclude each other", first.key, second.key),
+                )
+                .help("keep the one that is meant and remove the other")
+                .nearby(first.key_span, "the other form"),
+            );
+        }
+    }
+}

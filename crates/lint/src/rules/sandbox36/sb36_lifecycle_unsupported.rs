@@ -1,0 +1,41 @@
+//! A pause that the provider ignores.
+
+use super::{BLOCKS, PAUSE_OLD, aip36};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static SB36_LIFECYCLE_UNSUPPORTED: Rule = Rule {
+    slug: "sb36-lifecycle-unsupported",
+    title: "A pause that the provider ignores",
+    severity: Severity::Info,
+    level: Level::May,
+    source: aip36("Conformance rules"),
+    doctypes: BLOCKS,
+    scope: Scope::CrossField,
+    docs: include_str!("sb36-lifecycle-unsupported.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn pause<'d>(ctx: &Context<'d>, block: &'d Node, provider: &str) {
+    if !matches!(
+        provider,
+        "local" | "mastra-e2b" | "mastra-blaxel" | "node-permission"
+    ) {
+        return;
+    }
+    let Some(lifecycle) = block.get("lifecycle") else {
+        return;
+    };
+    let names = ["pause_after_idle"].into_iter().chain(PAUSE_OLD);
+    if let Some(entry) = names.into_iter().find_map(|name| lifecycle.entry(name)) {
+        ctx.report(
+            Draft::new(
+                &SB36_LIFECYCLE_UNSUPPORTED,
+                entry,
+                format!("`{provider}` cannot pause a sandbox and ignores this"),
+            )
+            .help("remove it, or choose a provider that can: `mastra-modal` or `mastra-daytona`"),
+        );
+    }
+}

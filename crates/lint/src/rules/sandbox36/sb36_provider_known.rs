@@ -1,0 +1,39 @@
+//! A provider that AIP-36 does not list.
+
+use super::{BLOCKS, aip36};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Severity};
+use agentproto_manifest::{Node, SANDBOX_PROVIDERS};
+use agentproto_text::{closest_of, one_of};
+
+pub static SB36_PROVIDER_KNOWN: Rule = Rule {
+    slug: "sb36-provider-known",
+    title: "A provider that AIP-36 does not list",
+    severity: Severity::Info,
+    level: Level::May,
+    source: aip36("Provider enumerated set"),
+    decides: &["A45-SBX-03"],
+    doctypes: BLOCKS,
+    fix: FixKind::Suggest,
+    docs: include_str!("sb36-provider-known.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn known_provider<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) {
+    if SANDBOX_PROVIDERS.contains(&name) || name.is_empty() {
+        return;
+    }
+    let listed = one_of(&SANDBOX_PROVIDERS);
+    let help = match closest_of(name, SANDBOX_PROVIDERS) {
+        Some(meant) => format!("did you mean `{meant}`? (listed: {listed})"),
+        None => format!("fine if the host has registered it; listed are {listed}"),
+    };
+    ctx.report(
+        Draft::new(
+            &SB36_PROVIDER_KNOWN,
+            node,
+            format!("`{name}` is not among the providers of AIP-36"),
+        )
+        .help(help),
+    );
+}

@@ -1,0 +1,23 @@
+//! A sandbox without provider or config.
+
+use super::{BLOCKS, aip36, said_elsewhere};
+use crate::context::Context;
+use crate::rule::Rule;
+use crate::shape::{Violation, draft};
+
+pub static SB36_REQUIRED: Rule = Rule {
+    slug: "sb36-required",
+    words: Some(required_or_both),
+    title: "A sandbox without provider or config",
+    source: aip36("Required fields"),
+    decides: &["A45-SBX-02"],
+    doctypes: BLOCKS,
+    docs: include_str!("sb36-required.md"),
+    ..Rule::BASE
+};
+
+fn required_or_both<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    if !said_elsewhere(ctx, v) {
+        ctx.report(draft(ctx, v));
+    }
+}

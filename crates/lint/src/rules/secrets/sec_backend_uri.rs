@@ -1,0 +1,27 @@
+//! `backend` is not the URI of a vault entry.
+
+use super::{SECRETS, aip19};
+use crate::context::{Context, Draft};
+use crate::rule::Rule;
+use crate::shape::Violation;
+
+pub static SEC_BACKEND_URI: Rule = Rule {
+    slug: "sec-backend-uri",
+    words: Some(backend_uri),
+    title: "`backend` is not the URI of a vault entry",
+    source: aip19("Frontmatter"),
+    doctypes: SECRETS,
+    docs: include_str!("sec-backend-uri.md"),
+    ..Rule::BASE
+};
+
+fn backend_uri<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(
+        Draft::new(
+            v.rule,
+            v.place.clone(),
+            "`backend` does not begin with a scheme",
+        )
+        .help("write `vault://driver/path`, or leave `backend` out: hosts go by the slug"),
+    );
+}

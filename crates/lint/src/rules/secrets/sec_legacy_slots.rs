@@ -1,0 +1,44 @@
+//! SECRETS.md is written in the old `slots` form.
+
+use super::{SECRETS, VALUE_KEYS, aip19, migrate, value_present};
+use crate::context::{Context, Draft};
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use agentproto_manifest::Entry;
+
+pub static SEC_LEGACY_SLOTS: Rule = Rule {
+    slug: "sec-legacy-slots",
+    title: "SECRETS.md is written in the old `slots` form",
+    source: aip19("Frontmatter"),
+    doctypes: SECRETS,
+    fix: FixKind::Safe,
+    docs: include_str!("sec-legacy-slots.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn legacy<'d>(ctx: &Context<'d>, slots: &'d Entry) {
+    let mut has_value = false;
+    for slot in slots.value.items() {
+        for entry in slot.entries() {
+            if VALUE_KEYS.contains(&entry.key.as_str()) {
+                has_value = true;
+                ctx.report(value_present(entry));
+            }
+        }
+    }
+    // A value must not live on in a comment.
+    let edits = if has_value {
+        None
+    } else {
+        migrate::to_secrets(ctx.doc, ctx.root)
+    };
+    ctx.report(
+        Draft::new(
+            &SEC_LEGACY_SLOTS,
+            slots,
+            "`slots` is an old form; AIP-19 has a list `secrets`",
+        )
+        .help("declare each as `slug`, `name` and `description` under `secrets`")
+        .fix_if(Safety::Safe, "Turn `slots` into `secrets`", edits),
+    );
+}

@@ -1,0 +1,141 @@
+//! `setup-persist-env-name`, `setup-persist-cmd-no-value`, `setup-secret-persisted-env`, `setup-persist-slug-undeclared`.
+
+use super::{BOTH, SETUP, named};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use crate::rules::auth::{secrets_in, secrets_of, secrets_place};
+use agentproto_manifest::Node;
+use agentproto_text::{closest_of, short};
+
+pub static SETUP_PERSIST_ENV_NAME: Rule = Rule {
+    slug: "setup-persist-env-name",
+    title: "A value is kept under an impossible variable name",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    docs: include_str!("setup-persist-env-name.md"),
+    ..Rule::BASE
+};
+
+pub static SETUP_PERSIST_CMD_NO_VALUE: Rule = Rule {
+    slug: "setup-persist-cmd-no-value",
+    title: "The command that keeps a value never uses it",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: SETUP,
+    decides: &["A29-SETUP-19"],
+    doctypes: BOTH,
+    docs: include_str!("setup-persist-cmd-no-value.md"),
+    ..Rule::BASE
+};
+
+pub static SETUP_SECRET_PERSISTED_ENV: Rule = Rule {
+    slug: "setup-secret-persisted-env",
+    title: "A secret is kept as a plain variable",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    fix: FixKind::Suggest,
+    docs: include_str!("setup-secret-persisted-env.md"),
+    ..Rule::BASE
+};
+
+pub static SETUP_PERSIST_SLUG_UNDECLARED: Rule = Rule {
+    slug: "setup-persist-slug-undeclared",
+    title: "A value is kept in a secret that is not declared",
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    scope: Scope::CrossFile,
+    fix: FixKind::Suggest,
+    docs: include_str!("setup-persist-slug-undeclared.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
+    let Some(persist) = step.get("persist") else {
+        return;
+    };
+    // Not allowed there at all.
+    if step.str_at(&["kind"]) == Some("oauth") {
+        return;
+    }
+    if let Some(node) = persist.get("env")
+        && let Some(name) = node.as_str()
+    {
+        if !is_env_name(name) {
+            ctx.report(
+                Draft::new(
+                    &SETUP_PERSIST_ENV_NAME,
+                    node,
+                    format!(
+                        "`{}` is not the name of an environment variable",
+                        short(name, 40)
+                    ),
+                )
+                .help("use capital letters, digits and `_`, beginning with a letter"),
+            );
+        }
+        if step.str_at(&["kind"]) == Some("prompt") && step.str_at(&["type"]) == Some("secret") {
+            ctx.report(
+                Draft::new(
+                    &SETUP_SECRET_PERSISTED_ENV,
+                    node,
+                    format!(
+                        "{} asks for a secret and keeps it as a plain variable",
+                        named(step)
+                    ),
+                )
+                .help("use `persist: { secret_slug: … }` with a slug of SECRETS.md"),
+            );
+        }
+    }
+    if let Some(node) = persist.get("cmd")
+        && let Some(command) = node.as_str()
+        && !command.contains("${value}")
+    {
+        ctx.report(
+            Draft::new(
+                &SETUP_PERSIST_CMD_NO_VALUE,
+                node,
+                "this command never uses the value that it should keep",
+            )
+            .help("put `${value}` where the value goes"),
+        );
+    }
+    if let Some(node) = persist.get("secret_slug")
+        && let Some(slug) = node.as_str()
+        && let Some((reference, doc)) = secrets_of(ctx)
+    {
+        let declared = || secrets_in(doc).iter().filter_map(|s| s.str_at(&["slug"]));
+        if !declared().any(|s| s == slug) {
+            ctx.report(
+                Draft::new(
+                    &SETUP_PERSIST_SLUG_UNDECLARED,
+                    node,
+                    format!(
+                        "`{}` declares no secret `{}`",
+                        short(reference.site.text, 60),
+                        short(slug, 80)
+                    ),
+                )
+                .help(match closest_of(slug, declared()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "declare it there".to_owned(),
+                })
+                .related(doc, secrets_place(doc), "the secrets that are declared"),
+            );
+        }
+    }
+}
+
+/// The reference implementation's form; AIP-29 says nothing.
+fn is_env_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}

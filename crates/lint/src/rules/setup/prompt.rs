@@ -1,0 +1,80 @@
+//! `setup-secret-default`, `setup-boolean-default`.
+
+use super::{BOTH, SETUP, named, options_without_select, select};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static SETUP_SECRET_DEFAULT: Rule = Rule {
+    slug: "setup-secret-default",
+    title: "A secret has a default value",
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("setup-secret-default.md"),
+    ..Rule::BASE
+};
+
+pub static SETUP_BOOLEAN_DEFAULT: Rule = Rule {
+    slug: "setup-boolean-default",
+    title: "The default of a yes-or-no question is neither",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("setup-boolean-default.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn prompt<'d>(ctx: &Context<'d>, step: &'d Node) {
+    if step.str_at(&["kind"]) != Some("prompt") {
+        return;
+    }
+    let kind = match step.get("type") {
+        None => "text",
+        Some(node) => node.as_str().unwrap_or(""),
+    };
+    let default = step.entry("default");
+    let options = step.entry("options");
+    match kind {
+        "select" => select(ctx, step),
+        "text" | "boolean" | "secret" => {
+            if let Some(options) = options {
+                options_without_select(ctx, step, kind, options);
+            }
+        }
+        _ => {}
+    }
+    let Some(default) = default else {
+        return;
+    };
+    if kind == "secret" {
+        ctx.report(
+            Draft::new(
+                &SETUP_SECRET_DEFAULT,
+                default,
+                format!("{} asks for a secret and has a default for it", named(step)),
+            )
+            .help("remove `default`; if it is a real secret, revoke it"),
+        );
+    }
+    if kind == "boolean"
+        && let Some(text) = default.value.as_str()
+        && !matches!(text, "true" | "false")
+    {
+        ctx.report(
+            Draft::new(
+                &SETUP_BOOLEAN_DEFAULT,
+                &default.value,
+                format!(
+                    "`{}` is no default for a yes-or-no question",
+                    short(text, 40)
+                ),
+            )
+            .help("write \"true\" or \"false\", in quotes"),
+        );
+    }
+}

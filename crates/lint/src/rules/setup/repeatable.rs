@@ -1,0 +1,60 @@
+//! `setup-no-skip-if`, `setup-skipif-same-as-cmd`.
+
+use super::{BOTH, SETUP, named};
+use crate::context::{Context, Draft, Place};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+
+pub static SETUP_NO_SKIP_IF: Rule = Rule {
+    slug: "setup-no-skip-if",
+    title: "A step that cannot tell whether it is done",
+    severity: Severity::Info,
+    level: Level::May,
+    source: SETUP,
+    decides: &["A29-SETUP-03"],
+    doctypes: BOTH,
+    docs: include_str!("setup-no-skip-if.md"),
+    ..Rule::BASE
+};
+
+pub static SETUP_SKIPIF_SAME_AS_CMD: Rule = Rule {
+    slug: "setup-skipif-same-as-cmd",
+    title: "A step runs itself to see whether to run",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("setup-skipif-same-as-cmd.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn repeatable<'d>(ctx: &Context<'d>, step: &'d Node) {
+    let Some(first) = step.entries().first() else {
+        return;
+    };
+    let Some(skip) = step.get("skip_if") else {
+        ctx.report(
+            Draft::new(
+                &SETUP_NO_SKIP_IF,
+                Place::Part(step, first.key_span),
+                format!("{} cannot tell whether it is done already", named(step)),
+            )
+            .help("add `skip_if` with a command that ends with 0 when there is nothing left to do"),
+        );
+        return;
+    };
+    if let Some(node) = skip.get("cmd")
+        && let (Some(probe), Some(command)) = (node.as_str(), step.str_at(&["cmd"]))
+        && probe.split_whitespace().eq(command.split_whitespace())
+    {
+        ctx.report(
+            Draft::new(
+                &SETUP_SKIPIF_SAME_AS_CMD,
+                node,
+                format!("{} runs itself to find out whether to run", named(step)),
+            )
+            .help("probe the result instead, with a command that changes nothing"),
+        );
+    }
+}

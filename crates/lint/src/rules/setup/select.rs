@@ -1,0 +1,71 @@
+//! `setup-select-no-options`, `setup-default-not-in-options`.
+
+use super::{BOTH, SETUP, named};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope, Severity};
+use agentproto_manifest::Node;
+use agentproto_text::{closest_of, short};
+
+pub static SETUP_SELECT_NO_OPTIONS: Rule = Rule {
+    slug: "setup-select-no-options",
+    title: "A choice without options",
+    level: Level::Derived,
+    source: SETUP,
+    decides: &["A29-SETUP-06"],
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("setup-select-no-options.md"),
+    ..Rule::BASE
+};
+
+pub static SETUP_DEFAULT_NOT_IN_OPTIONS: Rule = Rule {
+    slug: "setup-default-not-in-options",
+    title: "The default is not one of the options",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("setup-default-not-in-options.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn select<'d>(ctx: &Context<'d>, step: &'d Node) {
+    let Some(options) = step.get("options") else {
+        if let Some(node) = step.get("type") {
+            ctx.report(
+                Draft::new(
+                    &SETUP_SELECT_NO_OPTIONS,
+                    node,
+                    format!("{} asks for a choice but offers none", named(step)),
+                )
+                .help("add `options`: a list, or `cmd` for a command that prints them"),
+            );
+        }
+        return;
+    };
+    let Some(default) = step.get("default") else {
+        return;
+    };
+    let Some(text) = default.as_str() else {
+        return;
+    };
+    // A list of other things than texts is a mistake of its own.
+    let all_texts =
+        !options.items().is_empty() && options.strings().count() == options.items().len();
+    if all_texts && !options.strings().any(|(option, _)| option == text) {
+        let meant = closest_of(text, options.strings().map(|(option, _)| option));
+        ctx.report(
+            Draft::new(
+                &SETUP_DEFAULT_NOT_IN_OPTIONS,
+                default,
+                format!("the default `{}` is not among the options", short(text, 40)),
+            )
+            .help(match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "take one of the options, or add it to them".to_owned(),
+            })
+            .nearby(options.span, "the options"),
+        );
+    }
+}

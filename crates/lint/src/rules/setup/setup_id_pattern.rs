@@ -1,0 +1,50 @@
+//! A step's id has forbidden characters.
+
+use super::{BOTH, SETUP, slug};
+use crate::context::{Context, Draft};
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use crate::shape::Violation;
+use agentproto_manifest::Node;
+use agentproto_text::short;
+
+pub static SETUP_ID_PATTERN: Rule = Rule {
+    slug: "setup-id-pattern",
+    words: Some(id_pattern),
+    title: "A step's id has forbidden characters",
+    source: SETUP,
+    decides: &["A29-SETUP-11"],
+    doctypes: BOTH,
+    fix: FixKind::Safe,
+    docs: include_str!("setup-id-pattern.md"),
+    ..Rule::BASE
+};
+
+fn id_pattern<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let id = v.node.as_str().unwrap_or("");
+    let draft = Draft::new(
+        v.rule,
+        v.place.clone(),
+        format!("`{}` cannot be the id of a step", short(id, 64)),
+    );
+    let meant = slug(id);
+    let steps = ctx.root.get("setup").map_or(&[][..], Node::items);
+    let taken = steps.iter().any(|s| s.str_at(&["id"]) == Some(&meant));
+    if meant.is_empty() || taken {
+        ctx.report(
+            draft.help(
+                "use up to 64 small letters, digits and `-`, beginning with a letter or digit",
+            ),
+        );
+        return;
+    }
+    // Renaming would cut off what refers to the old name.
+    let used = ctx.doc.text.contains(&format!("${{input.{id}}}"));
+    let edits = (!used).then(|| edits::set_scalar(ctx.doc, v.node, &meant));
+    ctx.report(draft.help(format!("write `{meant}`")).fix_if(
+        Safety::Safe,
+        format!("Rename the step to `{meant}`"),
+        edits.flatten(),
+    ));
+}

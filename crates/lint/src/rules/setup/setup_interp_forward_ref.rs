@@ -1,0 +1,77 @@
+//! A step uses a value that is not there yet.
+
+use super::{BOTH, Order, SETUP, has_value};
+use crate::context::{Context, Draft};
+use crate::rule::{Level, Rule, Scope};
+use agentproto_manifest::Node;
+use agentproto_text::{closest_of, short};
+
+pub static SETUP_INTERP_FORWARD_REF: Rule = Rule {
+    slug: "setup-interp-forward-ref",
+    title: "A step uses a value that is not there yet",
+    level: Level::Derived,
+    source: SETUP,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    docs: include_str!("setup-interp-forward-ref.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn inputs<'d>(ctx: &Context<'d>, node: &'d Node, at: usize, order: &Order<'d>) {
+    let earlier = order.steps.get(..at).unwrap_or_default();
+    let own = order.steps.get(at).and_then(|step| step.str_at(&["id"]));
+    let mut rest = node.as_str().unwrap_or("");
+    while let Some((_, after)) = rest.split_once("${input.") {
+        let Some((name, behind)) = after.split_once('}') else {
+            return;
+        };
+        rest = behind;
+        if order.valued.get(name).is_some_and(|first| *first < at) {
+            continue;
+        }
+        let first = order.first.get(name).copied();
+        let step = |i: usize| order.steps.get(i);
+        let shown = short(name, 64);
+        let known = || {
+            earlier
+                .iter()
+                .filter(|s| has_value(s))
+                .filter_map(|s| s.str_at(&["id"]))
+        };
+        let (message, help, other) = if own == Some(name) {
+            (
+                format!("`${{input.{shown}}}` is the value of this very step"),
+                "within `persist`, write `${value}`".to_owned(),
+                None,
+            )
+        } else if let Some(other) = first.filter(|i| *i < at).and_then(step) {
+            (
+                format!("`${{input.{shown}}}` names a step of kind `oauth`, which has no value"),
+                "its tokens are in the secret that it names".to_owned(),
+                Some((other, "this step")),
+            )
+        } else if let Some(other) = first.and_then(step) {
+            (
+                format!("`${{input.{shown}}}` names a step that runs later"),
+                "move that step up; steps run in the order in which they stand".to_owned(),
+                Some((other, "it runs after this one")),
+            )
+        } else {
+            (
+                format!("`${{input.{shown}}}` names no step"),
+                match closest_of(name, known()) {
+                    Some(meant) => format!("did you mean `${{input.{meant}}}`?"),
+                    None => "name the id of an earlier step".to_owned(),
+                },
+                None,
+            )
+        };
+        let draft = Draft::new(&SETUP_INTERP_FORWARD_REF, node, message).help(help);
+        ctx.report(match other.and_then(|(s, why)| Some((s.get("id")?, why))) {
+            Some((id, why)) => draft.nearby(id.span, why),
+            None => draft,
+        });
+        // One finding for one text.
+        return;
+    }
+}

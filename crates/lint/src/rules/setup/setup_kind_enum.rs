@@ -1,0 +1,15 @@
+//! A step of unknown kind.
+
+use super::{BOTH, SETUP};
+use crate::rule::{FixKind, Rule};
+
+pub static SETUP_KIND_ENUM: Rule = Rule {
+    slug: "setup-kind-enum",
+    title: "A step of unknown kind",
+    source: SETUP,
+    decides: &["A29-SETUP-04", "A45-FM-09", "A45-SETUP-01", "A45-SETUP-03"],
+    doctypes: BOTH,
+    fix: FixKind::Suggest,
+    docs: include_str!("setup-kind-enum.md"),
+    ..Rule::BASE
+};

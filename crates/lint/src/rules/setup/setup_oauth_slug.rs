@@ -1,0 +1,108 @@
+//! `setup-oauth-slug-undeclared`, `setup-oauth-slug-kind`.
+
+use super::{BOTH, SETUP};
+use crate::context::{Context, Draft};
+use crate::rule::{Rule, Scope};
+use crate::rules::auth::{secrets_in, secrets_of, secrets_place};
+use agentproto_manifest::Node;
+use agentproto_text::{closest_of, short};
+
+pub static SETUP_OAUTH_SLUG_UNDECLARED: Rule = Rule {
+    slug: "setup-oauth-slug-undeclared",
+    title: "An oauth step names a secret that is not declared",
+    source: SETUP,
+    decides: &["A29-SETUP-07"],
+    doctypes: BOTH,
+    scope: Scope::CrossFile,
+    docs: include_str!("setup-oauth-slug-undeclared.md"),
+    ..Rule::BASE
+};
+
+pub static SETUP_OAUTH_SLUG_KIND: Rule = Rule {
+    slug: "setup-oauth-slug-kind",
+    title: "An oauth step names a secret of another kind",
+    source: SETUP,
+    decides: &["A29-SETUP-07"],
+    doctypes: BOTH,
+    scope: Scope::CrossFile,
+    docs: include_str!("setup-oauth-slug-kind.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
+    if step.str_at(&["kind"]) != Some("oauth") {
+        return;
+    }
+    let Some(node) = step.get("secret_slug") else {
+        return;
+    };
+    let Some(slug) = node.as_str() else {
+        return;
+    };
+    let Some((reference, doc)) = secrets_of(ctx) else {
+        // A reference that leads nowhere is reported where it stands.
+        if ctx.root.at(&["auth", "ref"]).is_none() {
+            ctx.report(
+                Draft::new(
+                    &SETUP_OAUTH_SLUG_UNDECLARED,
+                    node,
+                    format!(
+                        "no SECRETS.md declares `{}`: `auth.ref` names none",
+                        short(slug, 80)
+                    ),
+                )
+                .help("add `auth.ref` and declare the secret there with `kind: oauth`"),
+            );
+        }
+        return;
+    };
+    let declared = || secrets_in(doc).iter().filter_map(|s| s.str_at(&["slug"]));
+    let Some(secret) = secrets_in(doc)
+        .iter()
+        .find(|s| s.str_at(&["slug"]) == Some(slug))
+    else {
+        ctx.report(
+            Draft::new(
+                &SETUP_OAUTH_SLUG_UNDECLARED,
+                node,
+                format!(
+                    "`{}` declares no secret `{}`",
+                    short(reference.site.text, 60),
+                    short(slug, 80)
+                ),
+            )
+            .help(match closest_of(slug, declared()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "declare it there with `kind: oauth`".to_owned(),
+            })
+            .related(doc, secrets_place(doc), "the secrets that are declared"),
+        );
+        return;
+    };
+    let kind = secret.get("kind");
+    let word = kind.map_or(Some("opaque"), Node::as_str);
+    // A word that is no kind at all is reported where it stands.
+    if let Some(word) = word.filter(|w| ["opaque", "keypair", "json"].contains(w)) {
+        ctx.report(
+            Draft::new(
+                &SETUP_OAUTH_SLUG_KIND,
+                node,
+                format!(
+                    "the secret `{}` is of kind `{}`, not `oauth`",
+                    short(slug, 80),
+                    short(word, 40)
+                ),
+            )
+            .help("set `kind: oauth` there, or name another secret")
+            .related(
+                doc,
+                kind.or_else(|| secret.get("slug"))
+                    .map_or(secret.span, |n| n.span),
+                match kind {
+                    Some(_) => "declared here",
+                    None => "declared here; without `kind` it is `opaque`",
+                },
+            ),
+        );
+    }
+}

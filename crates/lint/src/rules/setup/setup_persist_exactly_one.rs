@@ -1,0 +1,39 @@
+//! A value is kept in no place or in several.
+
+use super::{BOTH, SETUP};
+use crate::context::{Context, Draft};
+use crate::rule::Rule;
+use crate::shape::Violation;
+
+pub static SETUP_PERSIST_EXACTLY_ONE: Rule = Rule {
+    slug: "setup-persist-exactly-one",
+    words: Some(exactly_one),
+    title: "A value is kept in no place or in several",
+    source: SETUP,
+    decides: &["A29-SETUP-16"],
+    doctypes: BOTH,
+    docs: include_str!("setup-persist-exactly-one.md"),
+    ..Rule::BASE
+};
+
+const TARGETS: [&str; 3] = ["env", "secret_slug", "cmd"];
+
+fn exactly_one<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let found: Vec<&str> = TARGETS.into_iter().filter(|t| v.node.has(t)).collect();
+    // A mistyped key is one mistake; the unknown field is reported already.
+    if found.is_empty() && !v.node.entries().is_empty() {
+        return;
+    }
+    let message = match found.as_slice() {
+        [] => "`persist` does not say where the value goes".to_owned(),
+        _ => format!(
+            "`persist` names {} places: {}",
+            found.len(),
+            found.join(", ")
+        ),
+    };
+    ctx.report(
+        Draft::new(v.rule, v.place.clone(), message)
+            .help("keep exactly one of `env`, `secret_slug` and `cmd`"),
+    );
+}

@@ -1,0 +1,42 @@
+//! A step lacks a required field.
+
+use super::{BOTH, SETUP, named, say};
+use crate::context::Context;
+use crate::rule::{FixKind, Rule};
+use crate::shape::Violation;
+use agentproto_text::one_of;
+
+pub static SETUP_REQUIRED_FIELD: Rule = Rule {
+    slug: "setup-required-field",
+    words: Some(required_field),
+    title: "A step lacks a required field",
+    source: SETUP,
+    decides: &[
+        "A29-SETUP-04",
+        "A29-SETUP-05",
+        "A29-SETUP-07",
+        "A29-SETUP-09",
+        "A29-SETUP-11",
+        "A45-FM-09",
+        "A45-SETUP-01",
+    ],
+    doctypes: BOTH,
+    fix: FixKind::Suggest,
+    docs: include_str!("setup-required-field.md"),
+    ..Rule::BASE
+};
+
+fn required_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    let name = v.missing.as_deref().unwrap_or("");
+    let help = match name {
+        "kind" => format!("add `kind`: {}", one_of(&v.expected)),
+        "id" => "give it an `id` that never changes, as in `id: pick-host`".to_owned(),
+        _ => format!("add `{name}`"),
+    };
+    let who = match v.node.str_at(&["kind"]) {
+        Some(kind) if name == "id" => format!("a step of kind `{kind}`"),
+        Some(kind) if name != "kind" => format!("{} of kind `{kind}`", named(v.node)),
+        _ => named(v.node),
+    };
+    say(ctx, v, format!("{who} lacks `{name}`"), help);
+}

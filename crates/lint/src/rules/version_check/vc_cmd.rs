@@ -1,0 +1,98 @@
+//! `vc-cmd-not-bin`, `vc-cmd-registry-probe`, `vc-cmd-shell-features`.
+
+use super::{BOTH, VERSION, is_assignment, is_registry_probe, shell_feature};
+use crate::context::{Context, Draft};
+use crate::rule::{FixKind, Level, Rule, Scope, Severity};
+use crate::rules::install::is_bin;
+use agentproto_manifest::Node;
+use agentproto_text::{base_name, short};
+
+pub static VC_CMD_NOT_BIN: Rule = Rule {
+    slug: "vc-cmd-not-bin",
+    title: "The version command does not run the binary",
+    severity: Severity::Warning,
+    level: Level::May,
+    source: VERSION,
+    decides: &["A29-VER-01"],
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    fix: FixKind::Suggest,
+    docs: include_str!("vc-cmd-not-bin.md"),
+    ..Rule::BASE
+};
+
+pub static VC_CMD_REGISTRY_PROBE: Rule = Rule {
+    slug: "vc-cmd-registry-probe",
+    title: "The version command asks a registry, not the machine",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: VERSION,
+    doctypes: BOTH,
+    scope: Scope::CrossField,
+    fix: FixKind::Suggest,
+    docs: include_str!("vc-cmd-registry-probe.md"),
+    ..Rule::BASE
+};
+
+pub static VC_CMD_SHELL_FEATURES: Rule = Rule {
+    slug: "vc-cmd-shell-features",
+    title: "The version command needs a shell",
+    severity: Severity::Warning,
+    level: Level::Derived,
+    source: VERSION,
+    doctypes: BOTH,
+    docs: include_str!("vc-cmd-shell-features.md"),
+    ..Rule::BASE
+};
+
+pub(super) fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
+    let shell = shell_feature(text);
+    if let Some(feature) = shell {
+        ctx.report(
+            Draft::new(
+                &VC_CMD_SHELL_FEATURES,
+                node,
+                format!("`version_check.cmd` uses {feature}, which only a shell understands"),
+            )
+            .help("run the binary alone and let `parse` pick the version out of its output"),
+        );
+    }
+    let mut words = text.split_whitespace().skip_while(|w| is_assignment(w));
+    let Some(first) = words.next() else {
+        return;
+    };
+    if is_registry_probe(base_name(first), words) && ctx.on(&VC_CMD_REGISTRY_PROBE) {
+        ctx.report(
+            Draft::new(
+                &VC_CMD_REGISTRY_PROBE,
+                node,
+                "`version_check.cmd` asks the package registry, so it passes with nothing installed",
+            )
+            .help("ask the installed binary, as in `mytool --version`"),
+        );
+        return;
+    }
+    let Some(bin_node) = ctx.root.get("bin") else {
+        return;
+    };
+    // A malformed `bin` is a mistake of its own.
+    let Some(bin) = bin_node.as_str().filter(|b| is_bin(b)).map(base_name) else {
+        return;
+    };
+    let runs_bin = base_name(first) == bin
+        || (shell.is_some() && text.split_whitespace().any(|word| base_name(word) == bin));
+    if !runs_bin && !bin.is_empty() {
+        ctx.report(
+            Draft::new(
+                &VC_CMD_NOT_BIN,
+                node,
+                format!(
+                    "`version_check.cmd` runs `{}`, but the binary is `{bin}`",
+                    short(first, 40)
+                ),
+            )
+            .help(format!("ask the binary itself, as in `{bin} --version`"))
+            .nearby(bin_node.span, "the binary whose version counts"),
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! The version check's timeout is below 100 ms.
+
+use super::{BOTH, VERSION};
+use crate::context::Context;
+use crate::edits;
+use crate::finding::Safety;
+use crate::rule::{FixKind, Rule};
+use crate::shape::{self, Violation};
+
+pub static VC_TIMEOUT_MIN: Rule = Rule {
+    slug: "vc-timeout-min",
+    words: Some(timeout_min),
+    title: "The version check's timeout is below 100 ms",
+    source: VERSION,
+    decides: &["A29-VER-07"],
+    doctypes: BOTH,
+    fix: FixKind::Safe,
+    docs: include_str!("vc-timeout-min.md"),
+    ..Rule::BASE
+};
+
+fn timeout_min<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
+    ctx.report(
+        shape::draft(ctx, v)
+            .help("give the binary at least 100 ms; 5000 is the default")
+            .fix_if(
+                Safety::Safe,
+                "Raise the timeout to 100 ms",
+                edits::set_raw(ctx.doc, v.node, "100"),
+            ),
+    );
+}
