@@ -1,5 +1,6 @@
-//! The rules, one file per tight family. Each family names its rules and the checks that
-//! decide them; `FAMILIES` is the explicit table.
+//! The rules by family. A file holds one rule or a tight group: the record, the words for schema
+//! violations and the check. Beside it `<slug>.md` is the rule's page with its examples. Each
+//! family names its rules and checks; `FAMILIES` is the explicit table.
 
 pub mod acp;
 pub mod auth;

@@ -14,6 +14,4 @@ mod outputs_any;
 mod rules;
 mod schemas;
 mod spec_examples;
-mod views;
 mod wording;
-mod yaml;

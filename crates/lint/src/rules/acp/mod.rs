@@ -21,32 +21,26 @@ use crate::registry::{Check, Family};
 use crate::rule::Source;
 use agentproto_manifest::Doctype;
 
-use acp_basic_governed::ACP_BASIC_GOVERNED;
-use acp_basic_governed::basic_governed;
+use acp_basic_governed::{ACP_BASIC_GOVERNED, basic_governed};
 use acp_caps_unknown::ACP_CAPS_UNKNOWN;
 use acp_kind_enum::ACP_KIND_ENUM;
-use acp_ref_missing::ACP_REF_MISSING;
-use acp_ref_missing::references;
+use acp_ref_missing::{ACP_REF_MISSING, references};
 use acp_rev_numeric::ACP_REV_NUMERIC;
 use acp_rev_pattern::ACP_REV_PATTERN;
 use acp_sandboxed_needs_sandbox::ACP_SANDBOXED_NEEDS_SANDBOX;
 use acp_tier_enum::ACP_TIER_ENUM;
 use acp_transport_enum::ACP_TRANSPORT_ENUM;
 use acp_transport_unique::ACP_TRANSPORT_UNIQUE;
-use bindings::bindings;
 use bindings::{
-    ACP_AUDIT_EXTERNAL_REF, ACP_AUDIT_OFF, ACP_GOVERNANCE_BINDING, ACP_SERVER_OPERATOR,
+    ACP_AUDIT_EXTERNAL_REF, ACP_AUDIT_OFF, ACP_GOVERNANCE_BINDING, ACP_SERVER_OPERATOR, bindings,
 };
-use capabilities::capabilities;
 use capabilities::{
     ACP_BASIC_EXCESS_CAPS, ACP_CLIENT_CAPS_ON_SERVER, ACP_TIER_CAPS_LOAD, ACP_TIER_CAPS_MCP,
+    capabilities,
 };
-use mcp_servers::mcp_servers;
-use mcp_servers::{ACP_MCP_SERVER_NAME_UNIQUE, ACP_MCP_TRANSPORT_CAP};
-use revision::revision;
-use revision::{ACP_REV_PLACEHOLDER, ACP_REV_SHORT};
-use transport::transport;
-use transport::{ACP_REMOTE_WEBSOCKET, ACP_TRANSPORT_STDIO};
+use mcp_servers::{ACP_MCP_SERVER_NAME_UNIQUE, ACP_MCP_TRANSPORT_CAP, mcp_servers};
+use revision::{ACP_REV_PLACEHOLDER, ACP_REV_SHORT, revision};
+use transport::{ACP_REMOTE_WEBSOCKET, ACP_TRANSPORT_STDIO, transport};
 
 pub static FAMILY: Family = Family {
     name: "acp",

@@ -18,23 +18,19 @@ use crate::rule::{Level, Rule, Scope, Severity, Source};
 use agentproto_manifest::{Doctype, Document, Node, RefRole, Span};
 use std::sync::Arc;
 
-use auth_expiry_code::expiry_code;
-pub use auth_expiry_code::{AUTH_EXPIRY_CODE_AMBIGUOUS, AUTH_EXPIRY_CODE_UNMAPPED};
-pub use auth_expiry_format::AUTH_EXPIRY_FORMAT;
-pub use auth_login_no_completes_when::AUTH_LOGIN_NO_COMPLETES_WHEN;
-use auth_login_no_completes_when::login;
-pub use auth_ref_secrets_valid::AUTH_REF_SECRETS_VALID;
-use auth_ref_secrets_valid::secrets_valid;
-use auth_refresh_every::refresh;
-pub use auth_refresh_every::{AUTH_REFRESH_EVERY_ISO8601, AUTH_REFRESH_EVERY_MISSING};
-use auth_state_env::state_env;
-pub use auth_state_env::{AUTH_STATE_ENV_NAME, AUTH_STATE_ENV_UNDECLARED};
-pub use auth_state_env_not_passed::AUTH_STATE_ENV_NOT_PASSED;
-use auth_state_env_not_passed::env_passed;
-use auth_state_paths::paths_reachable;
-pub use auth_state_paths::{AUTH_STATE_PATHS_DENIED, AUTH_STATE_PATHS_NOT_WHITELISTED};
-use terminal_and_callback::terminal_and_callback;
-pub use terminal_and_callback::{AUTH_CALLBACK_NO_INGRESS, AUTH_INTERACTIVE_NO_TTY};
+use auth_expiry_code::{AUTH_EXPIRY_CODE_AMBIGUOUS, AUTH_EXPIRY_CODE_UNMAPPED, expiry_code};
+use auth_expiry_format::AUTH_EXPIRY_FORMAT;
+use auth_login_no_completes_when::{AUTH_LOGIN_NO_COMPLETES_WHEN, login};
+use auth_ref_secrets_valid::{AUTH_REF_SECRETS_VALID, secrets_valid};
+use auth_refresh_every::{AUTH_REFRESH_EVERY_ISO8601, AUTH_REFRESH_EVERY_MISSING, refresh};
+use auth_state_env::{AUTH_STATE_ENV_NAME, AUTH_STATE_ENV_UNDECLARED, state_env};
+use auth_state_env_not_passed::{AUTH_STATE_ENV_NOT_PASSED, env_passed};
+use auth_state_paths::{
+    AUTH_STATE_PATHS_DENIED, AUTH_STATE_PATHS_NOT_WHITELISTED, paths_reachable,
+};
+use terminal_and_callback::{
+    AUTH_CALLBACK_NO_INGRESS, AUTH_INTERACTIVE_NO_TTY, terminal_and_callback,
+};
 
 pub static FAMILY: Family = Family {
     name: "auth",

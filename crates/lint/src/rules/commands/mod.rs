@@ -17,18 +17,13 @@ use crate::shape::{Keyword, Violation};
 use agentproto_manifest::Doctype;
 
 use argv::{ARGV_SECRET, ARGV_SHELL, ARGV_UNKNOWN_FILTER, ARGV_UNKNOWN_INPUT};
-use cmd_duplicate_ref::DUPLICATE_REF;
-use cmd_duplicate_ref::check_leaves;
-use cmd_orphan_tool::ORPHAN_TOOL;
-use cmd_orphan_tool::check_orphans;
-use cmd_ref::{REF_MISSING, REF_NOT_TOOL};
-use cmd_ref::{check_tool_name, report_folder, report_missing};
+use cmd_duplicate_ref::{DUPLICATE_REF, check_leaves};
+use cmd_orphan_tool::{ORPHAN_TOOL, check_orphans};
+use cmd_ref::{REF_MISSING, REF_NOT_TOOL, check_tool_name, report_folder, report_missing};
 use cmd_tree_leaf_type::TREE_LEAF_TYPE;
-use intents::check_intents;
-use intents::{INTENT_REF_MISSING, INTENTS_VS_ACTIONS};
+use intents::{INTENT_REF_MISSING, INTENTS_VS_ACTIONS, check_intents};
 use tool::{ARGV_PREFIX, BACKREF};
-use tree::check_tree;
-use tree::{EMPTY, PATH_TOKEN};
+use tree::{EMPTY, PATH_TOKEN, check_tree};
 use widen::SANDBOX_WIDENS;
 
 pub static FAMILY: Family = Family {

@@ -16,22 +16,18 @@ use crate::registry::{Check, Family};
 use crate::rule::{Rule, Source};
 use agentproto_manifest::{Doctype, Entry, Node};
 
-pub use cont_default_in_supported::CONT_DEFAULT_IN_SUPPORTED;
-use cont_default_in_supported::default_in_supported;
-pub use cont_idle_min::CONT_IDLE_MIN;
-pub use cont_keyscope_enum::CONT_KEYSCOPE_ENUM;
-pub use cont_native_resume_cap::CONT_NATIVE_RESUME_CAP;
-pub use cont_pinned_needs_persistent::CONT_PINNED_NEEDS_PERSISTENT;
-use cont_pinned_needs_persistent::pinned_fits;
-pub use cont_recommended::CONT_RECOMMENDED;
-use cont_recommended::recommended;
-pub use cont_strategy_enum::CONT_STRATEGY_ENUM;
-pub use cont_supported_native_resume_cap::CONT_SUPPORTED_NATIVE_RESUME_CAP;
-use cont_supported_native_resume_cap::supported_native_resume;
-pub use cont_supported_unique::CONT_SUPPORTED_UNIQUE;
-use pinned_block::pinned_block;
-pub use pinned_block::{
+use cont_default_in_supported::{CONT_DEFAULT_IN_SUPPORTED, default_in_supported};
+use cont_idle_min::CONT_IDLE_MIN;
+use cont_keyscope_enum::CONT_KEYSCOPE_ENUM;
+use cont_native_resume_cap::CONT_NATIVE_RESUME_CAP;
+use cont_pinned_needs_persistent::{CONT_PINNED_NEEDS_PERSISTENT, pinned_fits};
+use cont_recommended::{CONT_RECOMMENDED, recommended};
+use cont_strategy_enum::CONT_STRATEGY_ENUM;
+use cont_supported_native_resume_cap::{CONT_SUPPORTED_NATIVE_RESUME_CAP, supported_native_resume};
+use cont_supported_unique::CONT_SUPPORTED_UNIQUE;
+use pinned_block::{
     CONT_KEYSCOPE_NO_CONVERSATION, CONT_PINNED_BLOCK_UNUSED, CONT_PINNED_IDLE_GT_SESSION,
+    pinned_block,
 };
 
 pub static FAMILY: Family = Family {

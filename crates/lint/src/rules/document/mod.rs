@@ -20,11 +20,10 @@ use crate::rules::{commands, identity, install, output29, sandbox36, sandbox45, 
 use crate::shape::{Keyword, Violation, draft};
 use agentproto_manifest::{Doctype, KeyKind, Node, Style, Value};
 
-pub use body::BODY_SECTIONS_RECOMMENDED;
+use body::BODY_SECTIONS_RECOMMENDED;
 pub use file_too_large::FILE_TOO_LARGE;
 pub use file_unreadable::FILE_UNREADABLE;
-pub use fm_doctype_ambiguous::FM_DOCTYPE_AMBIGUOUS;
-use fm_doctype_ambiguous::doctype_is_clear;
+use fm_doctype_ambiguous::{FM_DOCTYPE_AMBIGUOUS, doctype_is_clear};
 pub use fm_enum::FM_ENUM;
 pub use fm_range::FM_RANGE;
 pub use fm_required_missing::FM_REQUIRED_MISSING;
@@ -32,11 +31,11 @@ pub use fm_type::FM_TYPE;
 use fm_type::key_is_not_text;
 pub use fm_unknown_field::FM_UNKNOWN_FIELD;
 pub use internal_fault::INTERNAL_FAULT;
-pub use problems::problem_findings;
-pub use problems::{
+use problems::{
     FM_DELIMITERS, FM_DOCTYPE_UNKNOWN, FM_DUPLICATE_KEY, FM_ENCODING, FM_MISSING, FM_NOT_MAPPING,
-    FM_YAML_FEATURE, FM_YAML_SYNTAX, FM_YAML11_SCALAR,
+    FM_YAML_FEATURE, FM_YAML_SYNTAX,
 };
+pub use problems::{FM_YAML11_SCALAR, problem_findings};
 
 pub static FAMILY: Family = Family {
     name: "document",

@@ -1,6 +1,5 @@
 //! What kept a file from being read, and what YAML oddities it has, as findings.
 
-use super::OWN;
 use super::*;
 use crate::context::{Draft, Place, conclude};
 use crate::finding::{Edit, Finding, Safety};

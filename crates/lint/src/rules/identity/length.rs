@@ -2,8 +2,7 @@
 
 use crate::context::{Context, Draft};
 use crate::rule::{Rule, Source};
-use crate::shape;
-use crate::shape::{Keyword, Violation};
+use crate::shape::{self, Keyword, Violation};
 use agentproto_manifest::Doctype;
 
 pub static NAME_LENGTH: Rule = Rule {

@@ -20,21 +20,16 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
 
-pub use folder_equals_id::FOLDER_EQUALS_ID;
-use folder_equals_id::id_and_folder;
-pub use id_pattern::ID_PATTERN;
-pub use length::{DESCRIPTION_LENGTH, NAME_LENGTH};
-pub use metadata_not_namespaced::METADATA_NOT_NAMESPACED;
-use metadata_not_namespaced::metadata;
-pub use name_kebab_equals_dir::NAME_KEBAB_EQUALS_DIR;
-use name_kebab_equals_dir::name_and_directory;
+use folder_equals_id::{FOLDER_EQUALS_ID, id_and_folder};
+use id_pattern::ID_PATTERN;
+use length::{DESCRIPTION_LENGTH, NAME_LENGTH};
+use metadata_not_namespaced::{METADATA_NOT_NAMESPACED, metadata};
+use name_kebab_equals_dir::{NAME_KEBAB_EQUALS_DIR, name_and_directory};
 pub use spelling::kebab;
-pub use tag_pattern::TAG_PATTERN;
-pub use tags_unique::TAGS_UNIQUE;
-pub use version_loose_pattern::VERSION_LOOSE_PATTERN;
-use version_loose_pattern::version;
-pub use version_semver::VERSION_SEMVER;
-use version_semver::bad_version;
+use tag_pattern::TAG_PATTERN;
+use tags_unique::TAGS_UNIQUE;
+use version_loose_pattern::{VERSION_LOOSE_PATTERN, version};
+use version_semver::{VERSION_SEMVER, bad_version};
 
 pub static FAMILY: Family = Family {
     name: "identity",

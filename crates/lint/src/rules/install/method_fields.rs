@@ -3,8 +3,7 @@
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
 use crate::rule::{FixKind, Rule, Scope};
-use crate::shape;
-use crate::shape::Violation;
+use crate::shape::{self, Violation};
 use agentproto_text::{closest_of, one_of, short};
 
 pub static INSTALL_REQUIRED_FIELD: Rule = Rule {

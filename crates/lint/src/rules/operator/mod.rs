@@ -12,8 +12,7 @@ use agentproto_text::{closest_of, one_of, short};
 use std::sync::Arc;
 
 use op_ref_required::OP_REF_REQUIRED;
-use op_ref_unresolved::OP_REF_UNRESOLVED;
-use op_ref_unresolved::unresolved;
+use op_ref_unresolved::{OP_REF_UNRESOLVED, unresolved};
 
 pub static FAMILY: Family = Family {
     name: "operator",

@@ -18,25 +18,19 @@ use crate::rule::{Rule, Scope, Source};
 use crate::rules::modes::unique_ids;
 use agentproto_manifest::{Doctype, Entry, Node};
 
-pub use argv_shell_metachar::ARGV_SHELL_METACHAR;
-use argv_shell_metachar::argv;
-pub use env_name_invalid::ENV_NAME_INVALID;
-use env_name_invalid::bad_env_name;
-pub use option_enum_required::OPTION_ENUM_REQUIRED;
-pub use option_flag_conflicts_mode::OPTION_FLAG_CONFLICTS_MODE;
-use option_flag_conflicts_mode::flags;
-pub use option_id_pattern::OPTION_ID_PATTERN;
-use option_secret::secret;
-pub use option_secret::{OPTION_SECRET_ARGV, OPTION_SECRET_ENV};
-pub use option_type_enum::OPTION_TYPE_ENUM;
-pub use option_unknown_placeholder::OPTION_UNKNOWN_PLACEHOLDER;
-use option_unknown_placeholder::placeholders;
-use patches::patches;
-pub use patches::{
+use argv_shell_metachar::{ARGV_SHELL_METACHAR, argv};
+use env_name_invalid::{ENV_NAME_INVALID, bad_env_name};
+use option_enum_required::OPTION_ENUM_REQUIRED;
+use option_flag_conflicts_mode::{OPTION_FLAG_CONFLICTS_MODE, flags};
+use option_id_pattern::OPTION_ID_PATTERN;
+use option_secret::{OPTION_SECRET_ARGV, OPTION_SECRET_ENV, secret};
+use option_type_enum::OPTION_TYPE_ENUM;
+use option_unknown_placeholder::{OPTION_UNKNOWN_PLACEHOLDER, placeholders};
+use patches::{
     OPTION_APPEND_WHEN_TRUE_NON_BOOL, OPTION_INERT, OPTION_TEMPLATE_NO_VALUE,
-    OPTION_TEMPLATE_ON_BOOLEAN,
+    OPTION_TEMPLATE_ON_BOOLEAN, patches,
 };
-pub use values::{
+use values::{
     OPTION_DEFAULT_BOUNDS, OPTION_DEFAULT_NOT_IN_ENUM, OPTION_DEFAULT_TYPE, OPTION_ENUM_DUPLICATES,
     OPTION_ENUM_ON_NON_ENUM, OPTION_MIN_GT_MAX, OPTION_MINMAX_NON_INTEGER,
 };

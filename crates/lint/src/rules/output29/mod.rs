@@ -13,15 +13,12 @@ use crate::rule::Source;
 use crate::shape::{Keyword, Violation};
 use agentproto_manifest::{Doctype, Entry, Node};
 
-use ex29_cmd_not_bin::EXAMPLE_NOT_BIN;
-use ex29_cmd_not_bin::check_example;
-use ex29_cmd_not_in_tree::EXAMPLE_NOT_IN_TREE;
-use ex29_cmd_not_in_tree::check_path;
+use ex29_cmd_not_bin::{EXAMPLE_NOT_BIN, check_example};
+use ex29_cmd_not_in_tree::{EXAMPLE_NOT_IN_TREE, check_path};
 use ex29_fields::EXAMPLE_FIELDS;
 use out_exit_code_key::EXIT_CODE_KEY;
 use out_exit_code_value::EXIT_CODE_VALUE;
-use output::check_output;
-use output::{CODE_RANGE, JSON_ARGS_NO_FLAG, RESERVED_CODE};
+use output::{CODE_RANGE, JSON_ARGS_NO_FLAG, RESERVED_CODE, check_output};
 
 pub static FAMILY: Family = Family {
     name: "output29",

@@ -19,26 +19,19 @@ use crate::registry::{Check, Family};
 use crate::rule::Rule;
 use agentproto_manifest::Doctype;
 
-use acp_ref::bound_acp;
-pub use acp_ref::{ACP_REF_KIND, ACP_REF_VALID};
-use adapter::adapter;
-pub use adapter::{ADAPTER_NPM_NAME, ADAPTER_UNPINNED};
-pub use adapter_pattern::ADAPTER_PATTERN;
-pub use caps_recommended::CAPS_RECOMMENDED;
-use caps_recommended::capabilities_declared;
-pub use caps_superset_of_acp::CAPS_SUPERSET_OF_ACP;
-use caps_superset_of_acp::capabilities_within;
-use mcp::mcp;
-pub use mcp::{MCP_HTTP_URL, MCP_NOT_STDIO};
-pub use mcp_command_not_bin::MCP_COMMAND_NOT_BIN;
-use mcp_command_not_bin::command_is_bin;
-pub use mcp_stdio_command::MCP_STDIO_COMMAND;
-use mcp_stdio_command::no_command;
-pub use mcp_transport_required::MCP_TRANSPORT_REQUIRED;
-pub use protocol_arm_extra::PROTOCOL_ARM_EXTRA;
-use protocol_arm_extra::arms;
-pub use protocol_arm_missing::PROTOCOL_ARM_MISSING;
-pub use protocol_name::{PROTOCOL_PRINT_EXTENSION, PROTOCOL_UNKNOWN};
+use acp_ref::{ACP_REF_KIND, ACP_REF_VALID, bound_acp};
+use adapter::{ADAPTER_NPM_NAME, ADAPTER_UNPINNED, adapter};
+use adapter_pattern::ADAPTER_PATTERN;
+use caps_recommended::{CAPS_RECOMMENDED, capabilities_declared};
+use caps_superset_of_acp::{CAPS_SUPERSET_OF_ACP, capabilities_within};
+use mcp::{MCP_HTTP_URL, MCP_NOT_STDIO, mcp};
+use mcp_command_not_bin::{MCP_COMMAND_NOT_BIN, command_is_bin};
+use mcp_stdio_command::{MCP_STDIO_COMMAND, no_command};
+use mcp_transport_required::MCP_TRANSPORT_REQUIRED;
+use protocol_arm_extra::{PROTOCOL_ARM_EXTRA, arms};
+use protocol_arm_missing::PROTOCOL_ARM_MISSING;
+use protocol_name::PROTOCOL_PRINT_EXTENSION;
+pub use protocol_name::PROTOCOL_UNKNOWN;
 
 pub static FAMILY: Family = Family {
     name: "protocol",

@@ -11,9 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use base::compare_with_base;
-pub use base::needs_base;
-pub use base::{RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP};
+pub use base::{RANGE_MAJOR_BUMP, SHAPE_VERSION_BUMP, compare_with_base, needs_base};
 
 pub static FAMILY: Family = Family {
     name: "registry_wide",

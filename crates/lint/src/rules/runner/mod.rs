@@ -10,11 +10,9 @@ use crate::rules::document::is_general;
 use crate::shape::{draft, shapes_for, violations};
 use agentproto_manifest::{Doctype, Entry, RefRole};
 
-use block::check_block;
-use block::{IMAGE_ENGINE, IN_PROCESS_UNTRUSTED};
+use block::{IMAGE_ENGINE, IN_PROCESS_UNTRUSTED, check_block};
 use runner_engine_enum::ENGINE_ENUM;
-use runner_schema::SCHEMA;
-use runner_schema::{check_target, check_wrapper};
+use runner_schema::{SCHEMA, check_target, check_wrapper};
 
 pub static FAMILY: Family = Family {
     name: "runner",

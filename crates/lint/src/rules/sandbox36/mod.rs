@@ -18,23 +18,15 @@ use agentproto_manifest::{Doctype, Node, SANDBOX_PROVIDERS, Value};
 use agentproto_text::credentials::{is_placeholder, is_secret_name, is_token};
 use agentproto_text::one_of;
 
-use sb36_config_shape::SB36_CONFIG_SHAPE;
-use sb36_config_shape::config_shape;
-use sb36_inline_and_ref::SB36_INLINE_AND_REF;
-use sb36_inline_and_ref::both_forms;
-use sb36_lifecycle_legacy_keys::SB36_LIFECYCLE_LEGACY_KEYS;
-use sb36_lifecycle_legacy_keys::lifecycle;
-use sb36_lifecycle_unsupported::SB36_LIFECYCLE_UNSUPPORTED;
-use sb36_lifecycle_unsupported::pause;
-use sb36_mount::mounts;
-use sb36_mount::{SB36_MOUNT_AT, SB36_MOUNT_OVERLAP};
-use sb36_plaintext_credential::SB36_PLAINTEXT_CREDENTIAL;
-use sb36_plaintext_credential::plaintext;
-use sb36_provider_known::SB36_PROVIDER_KNOWN;
-use sb36_provider_known::known_provider;
+use sb36_config_shape::{SB36_CONFIG_SHAPE, config_shape};
+use sb36_inline_and_ref::{SB36_INLINE_AND_REF, both_forms};
+use sb36_lifecycle_legacy_keys::{SB36_LIFECYCLE_LEGACY_KEYS, lifecycle};
+use sb36_lifecycle_unsupported::{SB36_LIFECYCLE_UNSUPPORTED, pause};
+use sb36_mount::{SB36_MOUNT_AT, SB36_MOUNT_OVERLAP, mounts};
+use sb36_plaintext_credential::{SB36_PLAINTEXT_CREDENTIAL, plaintext};
+use sb36_provider_known::{SB36_PROVIDER_KNOWN, known_provider};
 use sb36_required::SB36_REQUIRED;
-use sb36_standalone_fields::SB36_STANDALONE_FIELDS;
-use sb36_standalone_fields::standalone;
+use sb36_standalone_fields::{SB36_STANDALONE_FIELDS, standalone};
 
 pub static FAMILY: Family = Family {
     name: "sandbox36",

@@ -19,12 +19,10 @@ use agentproto_manifest::{Doctype, Node};
 use sec_access_exactly_one::SEC_ACCESS_EXACTLY_ONE;
 use sec_backend_uri::SEC_BACKEND_URI;
 use sec_kind_enum::SEC_KIND_ENUM;
-use sec_legacy_slots::SEC_LEGACY_SLOTS;
-use sec_legacy_slots::legacy;
+use sec_legacy_slots::{SEC_LEGACY_SLOTS, legacy};
 use sec_required::SEC_REQUIRED;
 use sec_slug_pattern::SEC_SLUG_PATTERN;
-use sec_value_present::SEC_VALUE_PRESENT;
-use sec_value_present::{hidden_values, value_present};
+use sec_value_present::{SEC_VALUE_PRESENT, hidden_values, value_present};
 use usage::SEC_UNUSED_SLUG;
 
 pub static FAMILY: Family = Family {

@@ -24,32 +24,24 @@ use agentproto_manifest::{Doctype, Node};
 use agentproto_text::short;
 use std::collections::HashMap;
 
-use persist::persist;
-pub use persist::{
+use persist::{
     SETUP_PERSIST_CMD_NO_VALUE, SETUP_PERSIST_ENV_NAME, SETUP_PERSIST_SLUG_UNDECLARED,
-    SETUP_SECRET_PERSISTED_ENV,
+    SETUP_SECRET_PERSISTED_ENV, persist,
 };
-use prompt::prompt;
-pub use prompt::{SETUP_BOOLEAN_DEFAULT, SETUP_SECRET_DEFAULT};
-use repeatable::repeatable;
-pub use repeatable::{SETUP_NO_SKIP_IF, SETUP_SKIPIF_SAME_AS_CMD};
-use select::select;
-pub use select::{SETUP_DEFAULT_NOT_IN_OPTIONS, SETUP_SELECT_NO_OPTIONS};
-pub use setup_external_url::SETUP_EXTERNAL_URL;
-pub use setup_extra_field::SETUP_EXTRA_FIELD;
-pub use setup_id_pattern::SETUP_ID_PATTERN;
-pub use setup_id_unique::SETUP_ID_UNIQUE;
-use setup_id_unique::unique;
-pub use setup_interp_forward_ref::SETUP_INTERP_FORWARD_REF;
-use setup_interp_forward_ref::inputs;
-pub use setup_kind_enum::SETUP_KIND_ENUM;
-use setup_oauth_slug::oauth;
-pub use setup_oauth_slug::{SETUP_OAUTH_SLUG_KIND, SETUP_OAUTH_SLUG_UNDECLARED};
-pub use setup_options_not_select::SETUP_OPTIONS_NOT_SELECT;
-use setup_options_not_select::options_without_select;
-pub use setup_persist_exactly_one::SETUP_PERSIST_EXACTLY_ONE;
-pub use setup_persist_on_oauth::SETUP_PERSIST_ON_OAUTH;
-pub use setup_required_field::SETUP_REQUIRED_FIELD;
+use prompt::{SETUP_BOOLEAN_DEFAULT, SETUP_SECRET_DEFAULT, prompt};
+use repeatable::{SETUP_NO_SKIP_IF, SETUP_SKIPIF_SAME_AS_CMD, repeatable};
+use select::{SETUP_DEFAULT_NOT_IN_OPTIONS, SETUP_SELECT_NO_OPTIONS, select};
+use setup_external_url::SETUP_EXTERNAL_URL;
+use setup_extra_field::SETUP_EXTRA_FIELD;
+use setup_id_pattern::SETUP_ID_PATTERN;
+use setup_id_unique::{SETUP_ID_UNIQUE, unique};
+use setup_interp_forward_ref::{SETUP_INTERP_FORWARD_REF, inputs};
+use setup_kind_enum::SETUP_KIND_ENUM;
+use setup_oauth_slug::{SETUP_OAUTH_SLUG_KIND, SETUP_OAUTH_SLUG_UNDECLARED, oauth};
+use setup_options_not_select::{SETUP_OPTIONS_NOT_SELECT, options_without_select};
+use setup_persist_exactly_one::SETUP_PERSIST_EXACTLY_ONE;
+use setup_persist_on_oauth::SETUP_PERSIST_ON_OAUTH;
+use setup_required_field::SETUP_REQUIRED_FIELD;
 
 pub static FAMILY: Family = Family {
     name: "setup",

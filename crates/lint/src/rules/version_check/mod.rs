@@ -12,16 +12,13 @@ use crate::registry::{Check, Family};
 use crate::rule::Source;
 use agentproto_manifest::Doctype;
 
-use vc_cmd::cmd;
-pub use vc_cmd::{VC_CMD_NOT_BIN, VC_CMD_REGISTRY_PROBE, VC_CMD_SHELL_FEATURES};
-use vc_parse::parse;
-pub use vc_parse::{
-    VC_PARSE_CAPTURE_GROUP, VC_PARSE_DOUBLE_ESCAPED, VC_PARSE_REDOS, VC_PARSE_VALID_REGEX,
+use vc_cmd::{VC_CMD_NOT_BIN, VC_CMD_REGISTRY_PROBE, VC_CMD_SHELL_FEATURES, cmd};
+use vc_parse::{
+    VC_PARSE_CAPTURE_GROUP, VC_PARSE_DOUBLE_ESCAPED, VC_PARSE_REDOS, VC_PARSE_VALID_REGEX, parse,
 };
-use vc_range::range;
-pub use vc_range::{VC_RANGE_UNBOUNDED, VC_RANGE_UNSATISFIABLE, VC_RANGE_VALID};
-pub use vc_required::VC_REQUIRED;
-pub use vc_timeout_min::VC_TIMEOUT_MIN;
+use vc_range::{VC_RANGE_UNBOUNDED, VC_RANGE_UNSATISFIABLE, VC_RANGE_VALID, range};
+use vc_required::VC_REQUIRED;
+use vc_timeout_min::VC_TIMEOUT_MIN;
 
 pub static FAMILY: Family = Family {
     name: "version_check",

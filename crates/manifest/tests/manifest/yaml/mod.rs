@@ -243,9 +243,7 @@ fn most_of_a_realistic_document_is_read_quickly() {
         "quill/AGENT-CLI.md",
         "harbor/SECRETS.md",
     ] {
-        let path = crate::common::repository()
-            .join("fixtures/base")
-            .join(bundle);
+        let path = crate::repository().join("fixtures/base").join(bundle);
         let text = std::fs::read_to_string(path).expect("fixture");
         let yaml = text.split("---\n").nth(1).expect("frontmatter");
         assert!(

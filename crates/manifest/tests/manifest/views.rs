@@ -4,7 +4,7 @@ use agentproto_manifest::views::View;
 use agentproto_manifest::{Doctype, Document};
 
 fn base(file: &str) -> Document {
-    let path = crate::common::base_dir().join(file);
+    let path = crate::repository().join("fixtures/base").join(file);
     let text = std::fs::read_to_string(&path).expect("fixture");
     Document::parse(path, text)
 }

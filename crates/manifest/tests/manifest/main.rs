@@ -1,0 +1,14 @@
+//! Manifests, from their text to typed views.
+
+use std::path::Path;
+
+mod views;
+mod yaml;
+
+/// The root of the repository.
+fn repository() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors()
+        .nth(2)
+        .expect("crates/manifest is two levels down")
+}
