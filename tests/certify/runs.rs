@@ -446,8 +446,19 @@ fn a_statement_is_explained() {
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["watched"], true);
     assert_eq!(json["faults"][0]["id"], "acp-pt-02-odd-reason");
-    let jsonl = explain(&["PT-02", "-o", "jsonl"]).stdout;
-    assert_eq!(String::from_utf8(jsonl).unwrap().lines().count(), 3);
+    // Of a suite, of the register, and of one whose chapters have numbers.
+    for id in ["PT-02", "TR-13", "A45-CAP-02", "V2-TR-01", "AOI-17-01"] {
+        let jsonl = explain(&[id, "-o", "jsonl"]);
+        let said = String::from_utf8(jsonl.stderr).unwrap();
+        assert_eq!(jsonl.status.code(), Some(0), "{id}: {said}");
+        let lines = String::from_utf8(jsonl.stdout).unwrap();
+        let lines: Vec<Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 3, "{id}");
+        assert_eq!(lines[1]["slug"], id);
+    }
     // A statement of the register that no suite has.
     let page = String::from_utf8(explain(&["A46-TURN-04"]).stdout).unwrap();
     assert!(page.starts_with("# A46-TURN-04"), "{page}");
