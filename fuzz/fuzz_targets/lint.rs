@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(doc.text.get(edit.span.range()).is_some(), "{finding:#?}");
         }
     }
-    for format in Format::ALL {
+    for &format in Format::ALL {
         render(format, &report, &Meta::default(), &mut std::io::sink()).expect("a sink takes all");
     }
 });

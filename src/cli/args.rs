@@ -1,12 +1,15 @@
 //! The words of the command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::machine::page::Page;
 use agentproto_lint::render::Format;
 use agentproto_lint::{Profile, Severity};
+use agentproto_report::UnknownFormat;
 
 #[derive(Parser, Debug)]
 #[command(
@@ -134,8 +137,8 @@ pub struct Lint {
     #[arg(long, value_name = "PROFILE", value_parser = ["default", "spec", "reference"])]
     pub profile: Option<String>,
     /// Output format
-    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = ["human", "concise", "json", "jsonl", "sarif", "github", "gitlab", "junit", "agent"])]
-    pub output: String,
+    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = formats(Format::ALL))]
+    pub output: Format,
     /// Apply safe fixes
     #[arg(long)]
     pub fix: bool,
@@ -237,6 +240,12 @@ pub fn severity(name: &str) -> Option<Severity> {
         .find(|s| s.as_str() == name)
 }
 
-pub fn format(name: &str) -> Format {
-    name.parse().unwrap_or(Format::Human)
+/// Formats as the values of `--output`.
+pub fn formats<'f, F>(formats: impl IntoIterator<Item = &'f F>) -> impl TypedValueParser<Value = F>
+where
+    F: Copy + Into<&'static str> + FromStr<Err = UnknownFormat> + Send + Sync + 'static,
+{
+    let names = formats.into_iter().map(|format| (*format).into());
+    let names: Vec<&'static str> = names.collect();
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
 }

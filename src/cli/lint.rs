@@ -10,7 +10,7 @@ use crate::cli::{Failure, Outcome, git, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_lint::discover::{self, Excludes, Globs};
 use agentproto_lint::render as report;
-use agentproto_lint::render::{Meta, Part};
+use agentproto_lint::render::{Format, Meta, Part};
 use agentproto_lint::root;
 use agentproto_lint::{
     Baseline, BaselineError, Changed, Options, Profile, Report, Rule, RuleSet, Severity, Target,
@@ -32,7 +32,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         )
         .hint("`--diff` shows what the fixes would change"));
     }
-    if args.diff && !matches!(args.output.as_str(), "human" | "concise") {
+    if args.diff && !matches!(args.output, Format::Human | Format::Concise) {
         return Err(Failure::new(
             exit::USAGE,
             format!("`--diff` prints a diff, which is not `{}`", args.output),
@@ -94,8 +94,8 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         write_baseline(file, &report, global)?;
         // What is in the baseline from now on counts no more.
         report.findings.clear();
-        if args.output == "jsonl" {
-            report::jsonl::render(&report, &meta, out).map_err(io_failure)?;
+        if args.output == Format::Jsonl {
+            report::render(args.output, &report, &meta, out).map_err(io_failure)?;
         }
         return Ok(if faulty { exit::INTERNAL } else { exit::CLEAN });
     }
@@ -122,7 +122,7 @@ pub fn run(args: &Lint, global: &Global, out: &mut dyn Write) -> Outcome {
         false => None,
     };
     let meta = Meta { part, ..meta };
-    report::render(args::format(&args.output), &report, &meta, out).map_err(io_failure)?;
+    report::render(args.output, &report, &meta, out).map_err(io_failure)?;
     Ok(code)
 }
 

@@ -258,7 +258,7 @@ fn a_baseline_knows_what_was_as_bad() {
         }
     }
     let fixed = baseline::apply(&mut better, &before);
-    let fixed: Vec<&str> = fixed.iter().map(|f| f.rule.as_str()).collect();
+    let fixed: Vec<&str> = fixed.iter().map(|f| f.id.as_str()).collect();
     assert_eq!(fixed, ["AOI-02.type", "AOI-03.summary-last"]);
     assert!(!baseline::new_unproven(&before, Some(&before)));
     assert!(baseline::new_unproven(&before, None));
@@ -282,8 +282,8 @@ fn a_closed_pipe_is_no_error() {
             Ok(())
         }
     }
-    for format in Format::ALL {
-        assert_eq!(format.as_str().parse(), Ok(format));
+    for &format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
         render(format, &sample::proven(), &Options::default(), &mut Closed).expect("a clean stop");
     }
 }

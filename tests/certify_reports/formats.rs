@@ -1,7 +1,8 @@
 //! Formats for other programs and for the web.
 
 use agentproto_harness::model::{Report, SuiteInfo, Verdict};
-use agentproto_harness::render::{Fixed, Format, Options, baseline, write_all};
+use agentproto_harness::render::{Format, Options, baseline, write_all};
+use agentproto_report::baseline::Fixed;
 use agentproto_text::is_hidden;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -115,7 +116,7 @@ proptest! {
         ),
     ) {
         let report = sample::hostile(&parts.concat());
-        for format in Format::ALL {
+        for &format in Format::ALL {
             let text = print(format, &report);
             let hidden = text.contains(|c| c != '\n' && is_hidden(c));
             prop_assert!(!hidden, "{format}: {text}");
@@ -361,9 +362,8 @@ fn a_badge_is_xml_whatever_a_suite_is_called() {
 fn what_was_fixed_is_told() {
     let options = Options {
         fixed: vec![Fixed {
-            suite: "acp".to_owned(),
-            case: "x".to_owned(),
-            requirement: "SE-07".to_owned(),
+            id: "SE-07".to_owned(),
+            place: "acp / x".to_owned(),
         }],
         ..Options::default()
     };

@@ -171,8 +171,8 @@ fn nothing_that_a_terminal_obeys_is_printed() {
 
 #[test]
 fn formats_are_named_and_unknown_ones_refused() {
-    for format in Format::ALL {
-        assert_eq!(format.as_str().parse(), Ok(format));
+    for &format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
     }
     let error = "xml\u{1b}".parse::<Format>().expect_err("no such format");
     assert!(
@@ -193,7 +193,7 @@ fn a_closed_pipe_is_no_error() {
             Ok(())
         }
     }
-    for format in Format::ALL {
+    for &format in Format::ALL {
         render(format, &sample::vendor(), &Options::default(), &mut Closed).expect("a clean stop");
     }
 }

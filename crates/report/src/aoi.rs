@@ -200,6 +200,21 @@ impl<'w> Emitter<'w> {
         self.write(Event::Summary, &all)
     }
 
+    /// A whole stream: `aoi:meta`, some events, `aoi:summary`.
+    pub fn stream(
+        mut self,
+        command: &str,
+        events: impl IntoIterator<Item = io::Result<(Event, Fields)>>,
+        (ok, elapsed, summary): (bool, Duration, Fields),
+    ) -> io::Result<()> {
+        self.meta(command)?;
+        for event in events {
+            let (kind, fields) = event?;
+            self.event(kind, &fields)?;
+        }
+        self.summary(ok, elapsed, summary)
+    }
+
     fn write(&mut self, kind: Event, fields: &Fields) -> io::Result<()> {
         if self.closed {
             return Ok(());
@@ -225,13 +240,12 @@ pub fn pages_jsonl<'p>(
     pages: impl Iterator<Item = (&'p str, String)>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-    emitter.meta("explain")?;
-    for (name, markdown) in pages {
+    let pages = pages.map(|(name, markdown)| {
         let page = json!({ "slug": name, "markdown": markdown });
-        emitter.event(Event::Doc, &object(page))?;
-    }
-    emitter.summary(true, Duration::ZERO, Fields::new())
+        Ok((Event::Doc, object(page)))
+    });
+    let end = (true, Duration::ZERO, Fields::new());
+    Emitter::new(out, env!("CARGO_PKG_VERSION")).stream("explain", pages, end)
 }
 
 fn line(kind: Event, fields: &Fields) -> io::Result<String> {

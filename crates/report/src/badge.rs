@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use agentproto_text::{self as text, clip};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::words;
 
@@ -56,6 +56,13 @@ impl Color {
     }
 }
 
+impl Badge {
+    /// As a sentence.
+    pub fn words(&self) -> String {
+        format!("{}: {}", self.label, self.message)
+    }
+}
+
 /// Draws a badge; `about` is what a reader of its source and a screen reader learn besides.
 pub fn svg(badge: &Badge, about: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     let shown = |text: &str| clip(&text::plain(text), MOST_CHARACTERS).into_owned();
@@ -93,14 +100,15 @@ pub fn svg(badge: &Badge, about: Option<&str>, out: &mut dyn Write) -> io::Resul
 }
 
 /// What shields' endpoint badges take.
-pub fn endpoint(badge: &Badge) -> Value {
-    json!({
+pub fn endpoint(badge: &Badge, out: &mut dyn Write) -> io::Result<()> {
+    let badge = json!({
         "schemaVersion": 1,
         "label": clip(&text::plain(&badge.label), MOST_CHARACTERS),
         "message": badge.message,
         "color": badge.color.name(),
         "isError": badge.color == Color::Red,
-    })
+    });
+    writeln!(out, "{}", text::pretty(&badge)?)
 }
 
 /// Pixels that a text takes in the badge's font.

@@ -1,10 +1,11 @@
-//! Reports as files: a saved one read again, and the errors of both ways.
+//! Reports as files: every form of one in a directory, a saved one read again, and the errors of
+//! both ways.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use agentproto_text::plain;
+use agentproto_text::{plain, replace_file};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -35,8 +36,34 @@ pub enum LoadError {
     },
 }
 
+/// Writes the named forms of a report into a directory, which is made if it is not there. Each file
+/// is replaced in one step. A form that `render` has nothing for is taken away.
+pub fn write_all<F: Copy>(
+    dir: &Path,
+    files: &[(&str, F)],
+    render: impl Fn(F) -> io::Result<Option<Vec<u8>>>,
+) -> Result<(), WriteError> {
+    let failed = |path: &Path, error| WriteError {
+        path: path.to_owned(),
+        error,
+    };
+    std::fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
+    for (name, format) in files {
+        let path = dir.join(name);
+        let written = render(*format).and_then(|bytes| match bytes {
+            Some(bytes) => replace_file(&path, &bytes),
+            None => match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        });
+        written.map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
+
 /// Reads a report of any of our kinds; its `schema` must be the one expected.
-pub fn load_as<T: DeserializeOwned>(
+pub fn load<T: DeserializeOwned>(
     path: &Path,
     schema: &str,
     what: &'static str,

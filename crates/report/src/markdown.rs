@@ -67,9 +67,10 @@ pub fn code(text: &str) -> String {
     format!("{ticks} {text} {ticks}")
 }
 
-pub fn fence(lines: &[String]) -> String {
-    let longest = lines.iter().map(|l| longest_run(l)).max().unwrap_or(0);
-    "`".repeat((longest + 1).max(3))
+/// A block of code. Its fence has one backtick more than the longest run inside, three at least.
+pub fn block(language: &str, text: &str) -> String {
+    let fence = "`".repeat((longest_run(text) + 1).max(3));
+    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 fn longest_run(text: &str) -> usize {
@@ -100,8 +101,8 @@ mod tests {
     #[test]
     fn fences_are_longer_than_what_they_hold() {
         assert_eq!(code("a ``` b"), "```` a ``` b ````");
-        assert_eq!(fence(&["x".to_owned()]), "```");
-        assert_eq!(fence(&["````".to_owned()]), "`````");
+        assert_eq!(block("yaml", "a `b` c"), "```yaml\na `b` c\n```");
+        assert_eq!(block("", "x\n````"), "`````\nx\n````\n`````");
     }
 
     #[test]

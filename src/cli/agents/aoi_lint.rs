@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::cli::agents::certify;
-use crate::cli::args::Global;
+use crate::cli::args::{Global, formats};
 use crate::cli::config::{self, AoiSeverity};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
@@ -54,8 +54,8 @@ pub struct AoiLint {
     pub baseline: Option<PathBuf>,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human",
-          value_parser = ["human", "json", "jsonl", "junit", "sarif", "markdown", "badge"])]
-    pub output: String,
+          value_parser = formats(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
+    pub output: Format,
     /// Write every format into a directory
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
@@ -118,14 +118,11 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
             command: "aoi-lint",
             only: &args.only,
             quick: args.quick,
-            output: &args.output,
+            output: args.output.into(),
         };
         return crate::cli::agents::aoi_selftest::run(&asked, global, &tokio, out);
     }
-    let format: Format = args
-        .output
-        .parse()
-        .map_err(|()| Failure::new(exit::USAGE, "there is no such output format"))?;
+    let format = args.output;
     if format.needs_proof() && !args.check.is_empty() {
         let what = "a badge tells of every check, so there is none of a selection";
         return Err(Failure::new(exit::USAGE, what).hint("leave out --check"));

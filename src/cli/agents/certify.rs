@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::mistakes::{self, misread};
 use crate::cli::agents::{host, progress};
-use crate::cli::args::Global;
+use crate::cli::args::{Global, formats};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_harness::lifecycle::{BundleTarget, Choices};
@@ -126,8 +126,8 @@ pub struct Certify {
     pub only: Vec<String>,
     /// Output format
     #[arg(long, short = 'o', alias = "format", default_value = "human",
-          value_parser = ["human", "json", "jsonl", "junit", "sarif", "html", "markdown", "badge"])]
-    pub output: String,
+          value_parser = formats(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
+    pub output: Format,
     /// Write every format and all transcripts into a directory
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
@@ -166,10 +166,6 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.selftest {
         return crate::cli::agents::selftest::run(args, global, out);
     }
-    let format: Format = args
-        .output
-        .parse()
-        .map_err(|_| Failure::new(exit::USAGE, "there is no such output format"))?;
     let workspace = Workspace::new("certify").map_err(io_failure)?;
     let named = match &args.target {
         Some(named) => Some(bundle(args, named, &workspace)?),
@@ -293,7 +289,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     // Asked before: a report that tells of the signal is not cut by it. One that came when the
     // run was whole cuts nothing.
     let interrupted = signals::interrupted().filter(|_| report.partial);
-    certify::render(format, &report, &shown, out).map_err(io_failure)?;
+    certify::render(args.output, &report, &shown, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::cli::args::Global;
+use crate::cli::args::{Global, formats};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_harness::model::Report;
@@ -27,8 +27,8 @@ pub enum ReportAction {
 #[derive(Args, Debug)]
 pub struct Form {
     /// Output format
-    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl", "junit", "sarif", "html", "markdown", "badge", "badge-json"])]
-    pub output: String,
+    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = formats(Format::ALL))]
+    pub output: Format,
     /// Write every form into this directory, too
     #[arg(long, value_name = "DIR")]
     pub report_dir: Option<PathBuf>,
@@ -151,11 +151,7 @@ fn show(
     if let Some(dir) = &form.report_dir {
         write_all(&report, dir, &options).map_err(|error| write_failure(&error))?;
     }
-    let format: Format = form
-        .output
-        .parse()
-        .map_err(|error| Failure::new(exit::USAGE, format!("{error}")))?;
-    render(format, &report, &options, out).map_err(io_failure)?;
+    render(form.output, &report, &options, out).map_err(io_failure)?;
     Ok(report)
 }
 

@@ -17,9 +17,9 @@ use agentproto_selftest::certify::{Depth, Trial};
 use agentproto_text::{plain, pretty};
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
-    let formats = ["human", "json", "jsonl"];
-    if !formats.contains(&args.output.as_str()) {
-        let message = format!("--selftest has no output `{}`", args.output);
+    let output: &str = args.output.into();
+    if !["human", "json", "jsonl"].contains(&output) {
+        let message = format!("--selftest has no output `{output}`");
         return Err(Failure::new(exit::USAGE, message).hint("--output human, json or jsonl"));
     }
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -49,7 +49,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
     }
     // Asked before: a report that tells of the signal is not cut by it.
     let interrupted = signals::interrupted();
-    print(&args.output, &outcome, out).map_err(io_failure)?;
+    print(output, &outcome, out).map_err(io_failure)?;
     if let Some(code) = interrupted {
         return Ok(code);
     }

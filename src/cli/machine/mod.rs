@@ -43,7 +43,11 @@ impl Call {
             names.push(name);
             leaf = below;
         }
-        let text = |id: &str| leaf.try_get_one::<String>(id).ok().flatten().cloned();
+        // Raw: some values of `--output` are names, others formats.
+        let text = |id: &str| {
+            let mut values = leaf.try_get_raw(id).ok().flatten()?;
+            Some(values.next()?.to_string_lossy().into_owned())
+        };
         let is_set = |id: &str| {
             let known = leaf.try_contains_id(id).unwrap_or(false);
             known && leaf.value_source(id) == Some(ValueSource::CommandLine)

@@ -1,13 +1,12 @@
 //! A badge that says how many pairs are proven, never a level (§18.1).
 
-use std::io::{self, Write};
+use std::io;
 
-use super::{Options, json, words};
+use super::words;
 use crate::model::Report;
-use agentproto_report::badge::{Badge, Color, endpoint, svg};
-use agentproto_report::fingerprint;
+use agentproto_report::badge::{Badge, Color};
 use agentproto_report::words::date;
-use agentproto_text as text;
+use agentproto_report::{fingerprint, format};
 
 /// `None` where nothing was proven: there is nothing to claim.
 pub fn badge(report: &Report) -> Option<Badge> {
@@ -31,14 +30,10 @@ pub fn badge(report: &Report) -> Option<Badge> {
     })
 }
 
-fn wanted(report: &Report) -> io::Result<Badge> {
-    badge(report).ok_or_else(|| io::Error::other("nothing was proven, so there is no badge"))
-}
-
 /// Who, when, by what, and the SHA-256 of the report that stands behind it.
-fn about(report: &Report, options: &Options) -> io::Result<String> {
+pub(super) fn about(report: &Report) -> io::Result<String> {
     let mut bytes = Vec::new();
-    json::render(report, options, &mut bytes)?;
+    format::json(report, &mut bytes)?;
     Ok(format!(
         "{}, {}, {} {}, report sha256 {}",
         words::target(report),
@@ -47,12 +42,4 @@ fn about(report: &Report, options: &Options) -> io::Result<String> {
         report.tool.version,
         fingerprint::sha256(&bytes)
     ))
-}
-
-pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    svg(&wanted(report)?, Some(&about(report, options)?), out)
-}
-
-pub fn render_json(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", text::pretty(&endpoint(&wanted(report)?))?)
 }

@@ -1,17 +1,9 @@
-//! An older report as the measure of a new one: what was as bad then is known.
-
-use std::collections::HashMap;
+//! What was as bad in an older report is known.
 
 use crate::model::{Finding, Pair, Report, Verdict};
+use agentproto_report::baseline::{self, Fixed};
 
-/// A rule that was broken in the baseline and is no more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixed {
-    pub rule: String,
-    pub command: String,
-}
-
-/// How bad; what is no finding is not bad at all.
+/// A warning is known where there was one or a failure; a failure where there was a failure.
 fn badness(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Fail | Verdict::Error => 2,
@@ -20,42 +12,10 @@ fn badness(verdict: Verdict) -> u8 {
     }
 }
 
-fn worst(report: &Report) -> HashMap<(&str, &str), u8> {
-    let mut worst = HashMap::new();
-    for row in &report.checks {
-        let bad = worst.entry(identity(row)).or_insert(0);
-        *bad = badness(row.verdict).max(*bad);
-    }
-    worst
-}
-
-fn identity(row: &Finding) -> (&str, &str) {
-    (&row.rule, &row.command)
-}
-
-/// Marks what was as bad in the baseline. Returns what was broken there and holds here; what was
-/// not judged this time is not called fixed.
+/// Marks what was as bad in the baseline. Returns what was broken there and holds here.
 pub fn apply(report: &mut Report, baseline: &Report) -> Vec<Fixed> {
-    let before = worst(baseline);
-    for row in &mut report.checks {
-        let bad = badness(row.verdict);
-        row.known = bad > 0 && before.get(&(&*row.rule, &*row.command)) >= Some(&bad);
-    }
-    let now = worst(report);
-    let held = |row: &&Finding| {
-        row.verdict == Verdict::Pass
-            && now.get(&identity(row)) == Some(&0)
-            && before.get(&identity(row)).is_some_and(|bad| *bad > 0)
-    };
-    let fixed = report.checks.iter().filter(held);
-    let mut fixed: Vec<Fixed> = fixed
-        .map(|row| Fixed {
-            rule: row.rule.clone(),
-            command: row.command.clone(),
-        })
-        .collect();
-    fixed.dedup();
-    fixed
+    let know = |row: &mut Finding, known| row.known = known;
+    baseline::apply(&mut report.checks, &baseline.checks, badness, know)
 }
 
 /// Whether a pair is unproven that was not in the baseline.

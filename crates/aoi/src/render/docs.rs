@@ -143,12 +143,8 @@ pub fn list_jsonl(
     more: Fields,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-    emitter.meta("rules")?;
-    for rule in all {
-        emitter.event(Event::AoiRule, &record(rule)?)?;
-    }
-    emitter.summary(true, elapsed, more)
+    let events = all.iter().map(|rule| Ok((Event::AoiRule, record(rule)?)));
+    Emitter::new(out, env!("CARGO_PKG_VERSION")).stream("rules", events, (true, elapsed, more))
 }
 
 /// `explain AOI-…`.

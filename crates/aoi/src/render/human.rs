@@ -9,6 +9,7 @@ use crate::hints;
 use crate::model::{Characteristic, Finding, Pair, Report, Verdict};
 use crate::rules::Topic;
 use agentproto_report::pen::Pen;
+use agentproto_report::row;
 use agentproto_report::words::word;
 use agentproto_text::{clip, plain};
 
@@ -38,22 +39,16 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     }
     matrix(report, &pen, out)?;
     let mut told = HashSet::new();
-    for verdict in [Verdict::Fail, Verdict::Error, Verdict::Warn] {
-        // What the baseline knows comes after what is new.
-        for known in [false, true] {
-            let these = |row: &&Finding| row.verdict == verdict && row.known == known;
-            for row in report.checks.iter().filter(these) {
-                finding(row, &mut told, &pen, out)?;
-            }
+    for (verdict, _) in row::ATTENTION {
+        for row in row::new_first(&report.checks, verdict) {
+            finding(row, &mut told, &pen, out)?;
         }
     }
     unjudged(report, &pen, out)?;
     compat(report, &pen, out)?;
     if !options.fixed.is_empty() {
         let fixed = options.fixed.iter();
-        let fixed: Vec<String> = fixed
-            .map(|f| format!("{} ({})", f.rule, f.command))
-            .collect();
+        let fixed: Vec<String> = fixed.map(|f| format!("{} ({})", f.id, f.place)).collect();
         pen.wrapped("Fixed since the baseline: ", &named(&fixed), out)?;
         writeln!(out)?;
     }
@@ -218,7 +213,8 @@ fn unjudged(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
             words::meaning(verdict)
         )?;
         for reason in reasons.iter().take(MOST_REASONS) {
-            let text = format!("{}: {}", plain(reason.message), named(&reason.rows));
+            let rows: Vec<String> = reason.rows.iter().map(|row| words::named(row)).collect();
+            let text = format!("{}: {}", plain(reason.message), named(&rows));
             pen.wrapped("- ", &text, out)?;
         }
         if reasons.len() > MOST_REASONS {
@@ -256,10 +252,5 @@ fn paragraph(pen: &Pen, label: &str, text: &str, out: &mut dyn Write) -> io::Res
 }
 
 fn named(rows: &[String]) -> String {
-    let some = rows.iter().take(MOST_NAMED);
-    let some: Vec<_> = some.map(|row| plain(row).into_owned()).collect();
-    match rows.len() > MOST_NAMED {
-        true => format!("{} and {} more", some.join(", "), rows.len() - MOST_NAMED),
-        false => some.join(", "),
-    }
+    row::first(rows, MOST_NAMED, |row| plain(row).into_owned())
 }

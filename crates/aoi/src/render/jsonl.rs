@@ -6,55 +6,45 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Options;
-use crate::model::{Assertion, Characteristic, Finding, Pair, Report, Verdict};
+use super::{Options, words};
+use crate::model::{Assertion, Characteristic, Finding, Report, Verdict};
 use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::Event;
+use agentproto_report::row;
 
 pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-    emitter.meta("aoi-lint")?;
-    let (mut count, mut bad) = (0_usize, 0_usize);
-    let mut check = |emitter: &mut Emitter, fields: Fields| {
-        count += 1;
-        bad += usize::from(fields.get("ok") == Some(&Value::Bool(false)));
-        emitter.event(Event::Check, &fields)
-    };
-    for assertion in &report.compat {
-        check(&mut emitter, of_assertion(assertion))?;
-    }
-    for finding in &report.checks {
-        check(&mut emitter, of_finding(finding)?)?;
-    }
-    for (command, cells) in super::words::rows(report) {
-        for (characteristic, pair) in Characteristic::ALL.into_iter().zip(cells) {
-            count += 1;
-            let fields = json!({
+    let assertions = report
+        .compat
+        .iter()
+        .map(|assertion| Ok(of_assertion(assertion)));
+    let checks = assertions.chain(report.checks.iter().map(of_finding));
+    let checks: Vec<Fields> = checks.collect::<io::Result<_>>()?;
+    let bad = |check: &&Fields| check.get("ok") == Some(&Value::Bool(false));
+    let bad = checks.iter().filter(bad).count();
+    let rows = words::rows(report).into_iter();
+    let pairs = rows.flat_map(|(command, cells)| {
+        let cells = Characteristic::ALL.into_iter().zip(cells);
+        cells.map(move |(characteristic, pair)| {
+            object(json!({
                 "command": command,
                 "characteristic": characteristic.as_str(),
-                "verdict": serde_json::to_value::<Pair>(pair)?,
-            });
-            emitter.event(Event::Pair, &object(fields))?;
-        }
-    }
+                "verdict": pair,
+            }))
+        })
+    });
+    let checks = checks.into_iter().map(|check| (Event::Check, check));
+    let events = checks.chain(pairs.map(|pair| (Event::Pair, pair)));
+    let events: Vec<(Event, Fields)> = events.collect();
     let summary = &report.summary;
     let mut fields = object(json!({
-        "count": count,
+        "count": events.len(),
         "error_count": bad,
         "partial": report.partial,
         "target": report.target.name,
         "pairs_proven": summary.pairs_proven,
         "pairs_failing": summary.pairs_failing,
         "pairs_unproven": summary.pairs_unproven,
-        "counts": {
-            "pass": summary.pass,
-            "fail": summary.fail,
-            "warn": summary.warn,
-            "skip": summary.skip,
-            "n_a": summary.n_a,
-            "not_verified": summary.not_verified,
-            "error": summary.error,
-        },
+        "counts": row::counts(summary)?,
         "known_count": report.checks.iter().filter(|f| f.known).count(),
         "timing": report.timing,
     }));
@@ -62,14 +52,14 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
         fields.insert("reason".to_owned(), "interrupted".into());
     }
     if !options.fixed.is_empty() {
-        let fixed = options
-            .fixed
-            .iter()
-            .map(|f| json!({ "rule": f.rule, "command": f.command }));
+        let fixed = options.fixed.iter();
+        let fixed = fixed.map(|f| json!({ "rule": f.id, "command": f.place }));
         fields.insert("fixed".to_owned(), fixed.collect());
     }
     let ok = options.ok && !report.partial;
-    emitter.summary(ok, Duration::from_millis(report.timing.wall_ms), fields)
+    let end = (ok, Duration::from_millis(report.timing.wall_ms), fields);
+    let events = events.into_iter().map(Ok);
+    Emitter::new(out, env!("CARGO_PKG_VERSION")).stream("aoi-lint", events, end)
 }
 
 fn of_assertion(assertion: &Assertion) -> Fields {

@@ -6,23 +6,36 @@
 pub mod badge;
 pub mod baseline;
 pub mod docs;
-pub mod files;
 mod human;
-mod json;
 mod jsonl;
 mod junit;
 mod markdown;
 mod sarif;
-pub mod words;
+mod words;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
-use std::str::FromStr;
+use std::path::Path;
 
-use crate::model::Report;
-pub use baseline::Fixed;
-pub use files::{load, write_all};
+use crate::model::{Finding, Report, SCHEMA, Verdict};
+use agentproto_report as shared;
+use agentproto_report::baseline::Fixed;
+use agentproto_report::files::{self, LoadError, WriteError};
+use agentproto_report::{Row, UnknownFormat, format, row};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownFormat, parse_err_fn = unknown)]
 pub enum Format {
     Human,
     Json,
@@ -35,29 +48,7 @@ pub enum Format {
 }
 
 impl Format {
-    pub const ALL: [Format; 8] = [
-        Format::Human,
-        Format::Json,
-        Format::Jsonl,
-        Format::Junit,
-        Format::Sarif,
-        Format::Markdown,
-        Format::Badge,
-        Format::BadgeJson,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Human => "human",
-            Format::Json => "json",
-            Format::Jsonl => "jsonl",
-            Format::Junit => "junit",
-            Format::Sarif => "sarif",
-            Format::Markdown => "markdown",
-            Format::Badge => "badge",
-            Format::BadgeJson => "badge-json",
-        }
-    }
+    pub const ALL: &[Format] = <Format as strum::VariantArray>::VARIANTS;
 
     /// A badge is a claim: there is none where nothing was proven.
     pub fn needs_proof(self) -> bool {
@@ -65,11 +56,35 @@ impl Format {
     }
 }
 
-impl FromStr for Format {
-    type Err = ();
-    fn from_str(name: &str) -> Result<Self, ()> {
-        let mut all = Format::ALL.into_iter();
-        all.find(|format| format.as_str() == name).ok_or(())
+fn unknown(name: &str) -> UnknownFormat {
+    UnknownFormat::new("report", name, Format::ALL)
+}
+
+impl Row for Finding {
+    fn id(&self) -> &str {
+        &self.rule
+    }
+    fn place(&self) -> Cow<'_, str> {
+        self.command.as_str().into()
+    }
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+    fn message(&self) -> &str {
+        &self.message
+    }
+    fn suppressed(&self) -> Option<&str> {
+        self.known.then_some(row::BASELINE)
+    }
+}
+
+impl shared::Report for Report {
+    type Row = Finding;
+    fn tool(&self) -> (&str, &str) {
+        (&self.tool.name, &self.tool.version)
+    }
+    fn rows(&self) -> &[Finding] {
+        &self.checks
     }
 }
 
@@ -102,25 +117,65 @@ impl Default for Options {
     }
 }
 
-/// Renders a report. A reader that closes its end has seen enough: that is no error.
+/// Renders a report.
 pub fn render(
     format: Format,
     report: &Report,
     options: &Options,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let renderer = match format {
-        Format::Human => human::render,
-        Format::Json => json::render,
-        Format::Jsonl => jsonl::render,
-        Format::Junit => junit::render,
-        Format::Sarif => sarif::render,
-        Format::Markdown => markdown::render,
-        Format::Badge => badge::render,
-        Format::BadgeJson => badge::render_json,
+    let rendered = match format {
+        Format::Human => human::render(report, options, out),
+        Format::Json => format::json(report, out),
+        Format::Jsonl => jsonl::render(report, options, out),
+        Format::Junit => shared::junit::write(report, out),
+        Format::Sarif => shared::sarif::write(report, out),
+        Format::Markdown => markdown::render(report, options, out),
+        Format::Badge | Format::BadgeJson => badge(format, report, out),
     };
-    match renderer(report, options, out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done,
+    format::end(rendered, out)
+}
+
+fn badge(format: Format, report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let Some(badge) = badge::badge(report) else {
+        return Err(io::Error::other("nothing was proven, so there is no badge"));
+    };
+    match format {
+        Format::BadgeJson => shared::badge::endpoint(&badge, out),
+        _ => shared::badge::svg(&badge, Some(&badge::about(report)?), out),
     }
+}
+
+/// What `write_all` writes.
+const FILES: [(&str, Format); 7] = [
+    ("report.json", Format::Json),
+    ("report.jsonl", Format::Jsonl),
+    ("report.md", Format::Markdown),
+    ("junit.xml", Format::Junit),
+    ("report.sarif", Format::Sarif),
+    ("badge.svg", Format::Badge),
+    ("badge.json", Format::BadgeJson),
+];
+
+/// Writes every form of a report into a directory, which is made if it is not there. A badge
+/// that is no longer earned is taken away.
+pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), WriteError> {
+    let earned = badge::badge(report).is_some();
+    let options = Options {
+        color: false,
+        badge: earned.then(|| "badge.svg".to_owned()),
+        ..options.clone()
+    };
+    files::write_all(dir, &FILES, |format| {
+        if format.needs_proof() && !earned {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        render(format, report, &options, &mut bytes).map(|()| Some(bytes))
+    })
+}
+
+/// Reads what `--output json` or `--report-dir` wrote.
+pub fn load(path: &Path) -> Result<Report, LoadError> {
+    files::load(path, SCHEMA, "AOI report")
 }

@@ -1,11 +1,10 @@
 //! What several formats say of a report.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use crate::model::{Characteristic, Check, Finding, Pair, Report, TOOL, Verdict};
 use crate::rules::{self, Level, Rule};
+use agentproto_report::row::{self, Reason};
 use agentproto_report::words::time;
 use agentproto_text::count;
 
@@ -157,32 +156,15 @@ pub fn variables(finding: &Finding) -> Vec<&str> {
     names.iter().filter_map(Value::as_str).collect()
 }
 
-/// Rows that share a reason, in the order of their first row.
-pub struct Reason<'r> {
-    pub message: &'r str,
-    /// `rule (command)`.
-    pub rows: Vec<String>,
+/// Why rows have a verdict.
+pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_, Finding>> {
+    let rows = report.checks.iter();
+    row::reasons(rows.filter(|row| row.verdict == verdict))
 }
 
-pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_>> {
-    let mut reasons: Vec<Reason> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for row in report.checks.iter().filter(|row| row.verdict == verdict) {
-        let message = match row.message.trim() {
-            "" => "no reason was given",
-            message => message,
-        };
-        let named = format!("{} ({})", row.rule, row.command);
-        let at = *places.entry(message).or_insert(reasons.len());
-        match reasons.get_mut(at) {
-            Some(reason) => reason.rows.push(named),
-            None => reasons.push(Reason {
-                message,
-                rows: vec![named],
-            }),
-        }
-    }
-    reasons
+/// `rule (command)`.
+pub fn named(row: &Finding) -> String {
+    format!("{} ({})", row.rule, row.command)
 }
 
 #[cfg(test)]

@@ -1,12 +1,7 @@
-//! A badge for a README: flat SVG, and the JSON that shields' endpoint badges take.
+//! What the badge of a certification says.
 
-use std::io::{self, Write};
-
-use super::Options;
 use crate::model::Report;
-pub use agentproto_report::badge::{Badge, Color};
-use agentproto_report::badge::{endpoint, svg};
-use agentproto_text as text;
+use agentproto_report::badge::{Badge, Color};
 
 pub fn badge(report: &Report) -> Badge {
     let summary = &report.summary;
@@ -61,12 +56,4 @@ fn protocol(suite: &str) -> &str {
         "sessions" => "AIP-46",
         other => other,
     }
-}
-
-pub fn render(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    svg(&badge(report), None, out)
-}
-
-pub fn render_json(report: &Report, _: &Options, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", text::pretty(&endpoint(&badge(report)))?)
 }

@@ -125,7 +125,6 @@ fn header(body: &mut String, report: &Report) -> std::fmt::Result {
     }
     body.push_str("</dl>\n");
     let counts = words::counts(&report.summary);
-    let counts: Vec<_> = counts.iter().filter(|(_, n)| *n > 0).collect();
     body.push_str("<div class=\"bar\" aria-hidden=\"true\">");
     for (verdict, n) in &counts {
         write!(
@@ -208,11 +207,7 @@ fn fixed(body: &mut String, options: &Options) -> std::fmt::Result {
     if options.fixed.is_empty() {
         return Ok(());
     }
-    let ids: Vec<&str> = options
-        .fixed
-        .iter()
-        .map(|f| f.requirement.as_str())
-        .collect();
+    let ids: Vec<&str> = options.fixed.iter().map(|f| f.id.as_str()).collect();
     writeln!(
         body,
         "<p class=\"pass\"><span class=\"pill\">fixed since the baseline</span> {}</p>",
@@ -221,11 +216,8 @@ fn fixed(body: &mut String, options: &Options) -> std::fmt::Result {
 }
 
 fn overview(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::fmt::Result {
-    let verdicts: Vec<Verdict> = words::counts(&report.summary)
-        .into_iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(verdict, _)| verdict)
-        .collect();
+    let verdicts = words::counts(&report.summary).into_iter();
+    let verdicts: Vec<Verdict> = verdicts.map(|(verdict, _)| verdict).collect();
     body.push_str(
         "<h2>Overview</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
          aria-label=\"Verdicts by section\"><table>\n<thead><tr><th scope=\"col\">Section</th>",
@@ -309,16 +301,14 @@ fn tools(body: &mut String, report: &Report, sections: &[Section<'_>]) -> std::f
          <fieldset><legend>Verdicts</legend>",
     );
     for (verdict, n) in words::counts(&report.summary) {
-        if n > 0 {
-            write!(
-                body,
-                "<label class=\"chip {}\"><input type=\"checkbox\" name=\"verdict\" \
-                 value=\"{}\" checked><span>{} {n}</span></label>",
-                class(verdict),
-                verdict.as_str(),
-                words::word(verdict)
-            )?;
-        }
+        write!(
+            body,
+            "<label class=\"chip {}\"><input type=\"checkbox\" name=\"verdict\" \
+             value=\"{}\" checked><span>{} {n}</span></label>",
+            class(verdict),
+            verdict.as_str(),
+            words::word(verdict)
+        )?;
     }
     body.push_str(
         "</fieldset>\n<select id=\"level\" aria-label=\"Level\"><option value=\"\">Every level</option>",

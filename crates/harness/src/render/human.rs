@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::{Options, next, prompting, words};
 use crate::model::{CaseResult, Evidence, Report, Verdict};
 use agentproto_report::pen::{Pen, chunks};
+use agentproto_report::{Row, row};
 use agentproto_text::excerpt::shorten;
 use agentproto_text::{clip, count, plain};
 
@@ -21,18 +22,14 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
     let pen = Pen::new(options.color, options.unicode, options.width);
     header(report, &pen, out)?;
     section_lines(report, &pen, out)?;
-    for verdict in [Verdict::Fail, Verdict::Error, Verdict::Warn] {
-        // What the baseline knows comes after what is new.
-        for known in [false, true] {
-            let these = |r: &&CaseResult| r.verdict == verdict && r.known == known;
-            for row in report.results.iter().filter(these) {
-                finding(row, options, &pen, out)?;
-            }
+    for (verdict, _) in row::ATTENTION {
+        for row in row::new_first(&report.results, verdict) {
+            finding(row, options, &pen, out)?;
         }
     }
     unjudged(report, options, &pen, out)?;
     if !options.fixed.is_empty() {
-        let ids = options.fixed.iter().map(|f| f.requirement.as_str());
+        let ids = options.fixed.iter().map(|f| f.id.as_str());
         let ids: Vec<&str> = ids.collect();
         writeln!(out, "Fixed since the baseline: {}\n", id_list(&ids))?;
     }
@@ -90,7 +87,6 @@ fn header(report: &Report, pen: &Pen, out: &mut dyn Write) -> io::Result<()> {
     }
     let counts: Vec<String> = words::counts(&report.summary)
         .into_iter()
-        .filter(|(_, n)| *n > 0)
         .map(|(verdict, n)| pen.tone(verdict, &format!("{n} {}", words::word(verdict))))
         .collect();
     let known = match words::known(report) {
@@ -146,7 +142,7 @@ fn finding(row: &CaseResult, options: &Options, pen: &Pen, out: &mut dyn Write) 
         pen.tone(row.verdict, &word),
         pen.bold(&plain(&row.requirement)),
         row.level.as_str(),
-        pen.dim(&plain(&format!("{} / {}", row.suite, row.case)))
+        pen.dim(&plain(&row.place()))
     )?;
     pen.paragraph("asked", &row.statement, out)?;
     pen.paragraph("source", &row.source, out)?;
@@ -200,7 +196,7 @@ fn unjudged(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) 
                 &format!("{}: {ids}", plain(reason.message)),
                 out,
             )?;
-            if let Some(hint) = reason.hint {
+            if let Some(hint) = reason.rows.first().and_then(|row| row.hint.as_ref()) {
                 pen.wrapped("  ", &plain(hint), out)?;
             }
         }
@@ -249,16 +245,7 @@ fn next(report: &Report, options: &Options, pen: &Pen, out: &mut dyn Write) -> i
 }
 
 fn id_list(ids: &[&str]) -> String {
-    let mut text = ids
-        .iter()
-        .take(MOST_IDS)
-        .map(|id| plain(id).into_owned())
-        .collect::<Vec<_>>()
-        .join(", ");
-    if ids.len() > MOST_IDS {
-        text.push_str(&format!(" and {} more", ids.len() - MOST_IDS));
-    }
-    text
+    row::first(ids, MOST_IDS, |id| plain(id).into_owned())
 }
 
 fn evidence(pen: &Pen, evidence: &Evidence, out: &mut dyn Write) -> io::Result<()> {

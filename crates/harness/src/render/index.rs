@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::{LoadError, WriteError};
 use super::page::{Page, class};
 use super::words::{self, markup};
 use super::{badge, html, load, order};
 use crate::model::{Report, Verdict};
+use agentproto_report::files::{LoadError, WriteError};
 use agentproto_report::markdown::inline;
 use agentproto_report::sarif::percent_encode;
 use agentproto_text::replace_file;

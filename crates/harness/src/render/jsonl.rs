@@ -8,28 +8,18 @@ use super::{Options, words};
 use crate::model::Report;
 use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::Event;
+use agentproto_report::row;
 
 pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-    emitter.meta(&options.command)?;
-    for result in &report.results {
-        emitter.event(Event::Result, &object(serde_json::to_value(result)?))?;
-    }
+    let rows = report.results.iter();
+    let events = rows.map(|row| Ok((Event::Result, object(serde_json::to_value(row)?))));
     let summary = &report.summary;
     let mut fields = object(json!({
         "count": report.results.len(),
         "partial": report.partial,
         "target": report.target.name,
         "certified": summary.certified,
-        "counts": {
-            "pass": summary.pass,
-            "fail": summary.fail,
-            "warn": summary.warn,
-            "skip": summary.skip,
-            "n_a": summary.n_a,
-            "not_verified": summary.not_verified,
-            "error": summary.error,
-        },
+        "counts": row::counts(summary)?,
         "known_count": words::known(report),
         "timing": report.timing,
     }));
@@ -43,9 +33,10 @@ pub fn render(report: &Report, options: &Options, out: &mut dyn Write) -> io::Re
         fields.insert("shard".to_owned(), shard.as_str().into());
     }
     if !options.fixed.is_empty() {
-        let fixed = options.fixed.iter().map(|f| &f.requirement);
-        fields.insert("fixed".to_owned(), fixed.cloned().collect());
+        let fixed = options.fixed.iter().map(|f| f.id.as_str());
+        fields.insert("fixed".to_owned(), fixed.collect());
     }
     let ok = !report.partial && !report.has_new_failures();
-    emitter.summary(ok, words::millis(report.timing.wall_ms), fields)
+    let end = (ok, words::millis(report.timing.wall_ms), fields);
+    Emitter::new(out, env!("CARGO_PKG_VERSION")).stream(&options.command, events, end)
 }

@@ -5,35 +5,45 @@
 
 pub mod badge;
 pub mod baseline;
-pub mod files;
 pub mod html;
-pub mod human;
+mod human;
 pub mod index;
-pub mod json;
-pub mod jsonl;
-pub mod junit;
-pub mod markdown;
-pub mod merge;
+mod jsonl;
+mod junit;
+mod markdown;
+mod merge;
 mod next;
 mod order;
 mod page;
-pub mod prompting;
-pub mod sarif;
-pub mod words;
+mod prompting;
+mod sarif;
+mod words;
 
-use std::fmt;
+use std::borrow::Cow;
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::str::FromStr;
+use std::path::{Path, PathBuf};
 
-use crate::model::Report;
-use agentproto_text as text;
-pub use baseline::Fixed;
-pub use files::{LoadError, WriteError, load, write_all};
+use crate::model::{CaseResult, Report, SCHEMA, Verdict};
+use agentproto_report as shared;
+use agentproto_report::baseline::Fixed;
+use agentproto_report::files::{self, LoadError, WriteError};
+use agentproto_report::{Row, UnknownFormat, format, row};
 pub use merge::{MergeError, merge};
 pub use order::arrange;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownFormat, parse_err_fn = unknown)]
 pub enum Format {
     Human,
     Json,
@@ -47,54 +57,38 @@ pub enum Format {
 }
 
 impl Format {
-    pub const ALL: [Format; 9] = [
-        Format::Human,
-        Format::Json,
-        Format::Jsonl,
-        Format::Junit,
-        Format::Sarif,
-        Format::Html,
-        Format::Markdown,
-        Format::Badge,
-        Format::BadgeJson,
-    ];
+    pub const ALL: &[Format] = <Format as strum::VariantArray>::VARIANTS;
+}
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Human => "human",
-            Format::Json => "json",
-            Format::Jsonl => "jsonl",
-            Format::Junit => "junit",
-            Format::Sarif => "sarif",
-            Format::Html => "html",
-            Format::Markdown => "markdown",
-            Format::Badge => "badge",
-            Format::BadgeJson => "badge-json",
-        }
+fn unknown(name: &str) -> UnknownFormat {
+    UnknownFormat::new("report", name, Format::ALL)
+}
+
+impl Row for CaseResult {
+    fn id(&self) -> &str {
+        &self.requirement
+    }
+    fn place(&self) -> Cow<'_, str> {
+        format!("{} / {}", self.suite, self.case).into()
+    }
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+    fn message(&self) -> &str {
+        &self.message
+    }
+    fn suppressed(&self) -> Option<&str> {
+        self.known.then_some(row::BASELINE)
     }
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+impl shared::Report for Report {
+    type Row = CaseResult;
+    fn tool(&self) -> (&str, &str) {
+        (&self.tool.name, &self.tool.version)
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no report format `{}`; there are {}", text::plain(.0), format_names())]
-pub struct UnknownFormat(pub String);
-
-fn format_names() -> String {
-    Format::ALL.map(Format::as_str).join(", ")
-}
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        Format::ALL
-            .into_iter()
-            .find(|format| format.as_str() == name)
-            .ok_or_else(|| UnknownFormat(name.to_owned()))
+    fn rows(&self) -> &[CaseResult] {
+        &self.results
     }
 }
 
@@ -133,26 +127,52 @@ impl Default for Options {
     }
 }
 
-/// Renders a report. A reader that closes its end has seen enough: that is no error.
+/// Renders a report.
 pub fn render(
     format: Format,
     report: &Report,
     options: &Options,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let renderer = match format {
-        Format::Human => human::render,
-        Format::Json => json::render,
-        Format::Jsonl => jsonl::render,
-        Format::Junit => junit::render,
-        Format::Sarif => sarif::render,
-        Format::Html => html::render,
-        Format::Markdown => markdown::render,
-        Format::Badge => badge::render,
-        Format::BadgeJson => badge::render_json,
+    let rendered = match format {
+        Format::Human => human::render(report, options, out),
+        Format::Json => format::json(report, out),
+        Format::Jsonl => jsonl::render(report, options, out),
+        Format::Junit => shared::junit::write(report, out),
+        Format::Sarif => shared::sarif::write(report, out),
+        Format::Html => html::render(report, options, out),
+        Format::Markdown => markdown::render(report, options, out),
+        Format::Badge => shared::badge::svg(&badge::badge(report), None, out),
+        Format::BadgeJson => shared::badge::endpoint(&badge::badge(report), out),
     };
-    match renderer(report, options, out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done,
-    }
+    format::end(rendered, out)
+}
+
+/// What `write_all` writes.
+const FILES: [(&str, Format); 7] = [
+    ("report.json", Format::Json),
+    ("report.html", Format::Html),
+    ("report.md", Format::Markdown),
+    ("junit.xml", Format::Junit),
+    ("report.sarif", Format::Sarif),
+    ("badge.svg", Format::Badge),
+    ("badge.json", Format::BadgeJson),
+];
+
+/// Writes every form of a report into a directory, which is made if it is not there.
+pub fn write_all(report: &Report, dir: &Path, options: &Options) -> Result<(), WriteError> {
+    let options = Options {
+        color: false,
+        badge: Some("badge.svg".to_owned()),
+        ..options.clone()
+    };
+    files::write_all(dir, &FILES, |format| {
+        let mut bytes = Vec::new();
+        render(format, report, &options, &mut bytes).map(|()| Some(bytes))
+    })
+}
+
+/// Reads what `--output json` or `--report-dir` wrote.
+pub fn load(path: &Path) -> Result<Report, LoadError> {
+    files::load(path, SCHEMA, "certification report")
 }

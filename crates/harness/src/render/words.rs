@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::prompting;
 use crate::model::{CaseResult, Evidence, Report, Summary, Verdict};
+use agentproto_report::row::{self, Reason};
 pub use agentproto_report::words::{
     BY_WEIGHT, date, escape, markup, millis, needs_attention, time, weight, word,
 };
@@ -35,8 +36,9 @@ pub fn tally<'r>(rows: impl IntoIterator<Item = &'r CaseResult>) -> Vec<(Verdict
     all.filter(|(_, n)| *n > 0).collect()
 }
 
-pub fn counts(summary: &Summary) -> [(Verdict, usize); 7] {
-    [
+/// Verdicts that occur, in the order of a legend.
+pub fn counts(summary: &Summary) -> Vec<(Verdict, usize)> {
+    let all = [
         (Verdict::Pass, summary.pass),
         (Verdict::Fail, summary.fail),
         (Verdict::Warn, summary.warn),
@@ -44,7 +46,8 @@ pub fn counts(summary: &Summary) -> [(Verdict, usize); 7] {
         (Verdict::NotVerified, summary.not_verified),
         (Verdict::Skip, summary.skip),
         (Verdict::NotApplicable, summary.n_a),
-    ]
+    ];
+    all.into_iter().filter(|(_, n)| *n > 0).collect()
 }
 
 /// A selection or a shard in which something was seen to hold, and nothing failed.
@@ -104,34 +107,10 @@ pub fn sections(report: &Report) -> Vec<Section<'_>> {
     sections
 }
 
-/// Rows that share a reason, in the order of their first row.
-pub struct Reason<'r> {
-    pub message: &'r str,
-    pub hint: Option<&'r str>,
-    pub rows: Vec<&'r CaseResult>,
-}
-
-/// Rows that wait for prompts are not among them: `prompting` has these.
-pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_>> {
-    let mut reasons: Vec<Reason> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
+/// Why rows have a verdict. Rows that wait for prompts are not among them: `prompting` has these.
+pub fn reasons(report: &Report, verdict: Verdict) -> Vec<Reason<'_, CaseResult>> {
     let these = |row: &&CaseResult| row.verdict == verdict && !prompting::is_lacking(row);
-    for row in report.results.iter().filter(these) {
-        let message = match row.message.trim() {
-            "" => "no reason was given",
-            message => message,
-        };
-        let at = *places.entry(message).or_insert(reasons.len());
-        match reasons.get_mut(at) {
-            Some(reason) => reason.rows.push(row),
-            None => reasons.push(Reason {
-                message,
-                hint: row.hint.as_deref(),
-                rows: vec![row],
-            }),
-        }
-    }
-    reasons
+    row::reasons(report.results.iter().filter(these))
 }
 
 /// How many rows have a verdict.

@@ -8,6 +8,7 @@ use crate::registry::{self, FAMILIES};
 use crate::render::{citation, rules};
 use crate::{Example, FixKind, Profile, Rule, Severity};
 use agentproto_report::aoi::{object, pages_jsonl};
+use agentproto_report::markdown::block;
 use agentproto_text as text;
 
 /// The whole page of one rule; its title is a heading of `level`.
@@ -71,15 +72,8 @@ fn example(example: &Example) -> String {
     } else {
         format!("In `{}`:", example.file)
     };
-    let fence = fence(example.text);
     let text = example.text.trim_end_matches('\n');
-    format!("{place}\n\n{fence}{language}\n{text}\n{fence}")
-}
-
-/// One backtick more than the longest run inside, three at least.
-fn fence(text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    "`".repeat((longest + 1).max(3))
+    format!("{place}\n\n{}", block(language, text))
 }
 
 fn fix(kind: FixKind) -> &'static str {
@@ -172,15 +166,4 @@ pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
 /// `explain --output jsonl`.
 pub fn explain_jsonl(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     pages_jsonl(std::iter::once((rule.slug, markdown(rule, 1))), out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fences_outgrow_their_text() {
-        assert_eq!(fence("a `b` c"), "```");
-        assert_eq!(fence("```yaml\n```"), "````");
-    }
 }

@@ -10,11 +10,8 @@ use agentproto_report::aoi::{Emitter, object};
 use agentproto_report::event::Event;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, &meta.version);
-    emitter.meta("lint")?;
-    for finding in &report.findings {
-        emitter.event(Event::Finding, &json::finding(finding, meta))?;
-    }
+    let findings = report.findings.iter();
+    let events = findings.map(|finding| Ok((Event::Finding, json::finding(finding, meta))));
     let tally = Tally::of(&report.findings);
     let mut counts = object(json!({
         // Lines, suppressed ones included; the counts by severity leave those out.
@@ -34,5 +31,5 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
         counts.insert("reason".to_owned(), "interrupted".into());
     }
     let ok = !meta.interrupted && !meta.run_fails(report);
-    emitter.summary(ok, meta.elapsed, counts)
+    Emitter::new(out, &meta.version).stream("lint", events, (ok, meta.elapsed, counts))
 }

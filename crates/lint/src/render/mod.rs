@@ -3,28 +3,28 @@
 //! Renderers only read: they never judge, sort or drop a finding. Texts of manifests reach
 //! a terminal through `text::plain` alone, so that no control character gets there raw.
 
-pub mod agent;
-pub mod concise;
+mod agent;
+mod concise;
 pub mod docs;
 pub mod fingerprint;
-pub mod github;
-pub mod gitlab;
-pub mod human;
-pub mod json;
-pub mod jsonl;
-pub mod junit;
+mod github;
+mod gitlab;
+mod human;
+mod json;
+mod jsonl;
+mod junit;
 pub mod rules;
-pub mod sarif;
+mod sarif;
 mod secrets;
 mod snippet;
 
-use std::fmt;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
-use agentproto_report::TOOL;
+use agentproto_report as shared;
+use agentproto_report::{Row, TOOL, UnknownFormat, Verdict, format};
 use agentproto_text as text;
 
 use crate::{Finding, Level, Profile, Report, Safety, Severity, Source};
@@ -113,7 +113,19 @@ impl Meta {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownFormat, parse_err_fn = unknown)]
 pub enum Format {
     Human,
     Concise,
@@ -127,74 +139,65 @@ pub enum Format {
 }
 
 impl Format {
-    pub const ALL: [Format; 9] = [
-        Format::Human,
-        Format::Concise,
-        Format::Json,
-        Format::Jsonl,
-        Format::Sarif,
-        Format::Github,
-        Format::Gitlab,
-        Format::Junit,
-        Format::Agent,
-    ];
+    pub const ALL: &[Format] = <Format as strum::VariantArray>::VARIANTS;
+}
 
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Human => "human",
-            Format::Concise => "concise",
-            Format::Json => "json",
-            Format::Jsonl => "jsonl",
-            Format::Sarif => "sarif",
-            Format::Github => "github",
-            Format::Gitlab => "gitlab",
-            Format::Junit => "junit",
-            Format::Agent => "agent",
+fn unknown(name: &str) -> UnknownFormat {
+    UnknownFormat::new("output", name, Format::ALL)
+}
+
+impl Row for Finding {
+    fn id(&self) -> &str {
+        self.rule.slug
+    }
+    fn place(&self) -> Cow<'_, str> {
+        self.file.to_string_lossy()
+    }
+    fn verdict(&self) -> Verdict {
+        match self.severity {
+            Severity::Error => Verdict::Fail,
+            Severity::Warning | Severity::Info => Verdict::Warn,
         }
     }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    fn message(&self) -> &str {
+        message(self)
+    }
+    fn suppressed(&self) -> Option<&str> {
+        self.suppressed.as_deref()
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no output format `{}`; there are {}", text::plain(.0), format_names())]
-pub struct UnknownFormat(pub String);
-
-fn format_names() -> String {
-    Format::ALL.map(Format::as_str).join(", ")
+/// A report as it is to be shown.
+struct Shown<'r> {
+    report: &'r Report,
+    meta: &'r Meta,
 }
 
-impl FromStr for Format {
-    type Err = UnknownFormat;
-    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        Format::ALL
-            .into_iter()
-            .find(|format| format.as_str() == name)
-            .ok_or_else(|| UnknownFormat(name.to_owned()))
+impl shared::Report for Shown<'_> {
+    type Row = Finding;
+    fn tool(&self) -> (&str, &str) {
+        (TOOL, &self.meta.version)
+    }
+    fn rows(&self) -> &[Finding] {
+        &self.report.findings
     }
 }
 
-/// Renders a report. A reader that closes its end has seen enough: that is no error.
+/// Renders a report.
 pub fn render(format: Format, report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let renderer = match format {
-        Format::Human => human::render,
-        Format::Concise => concise::render,
-        Format::Json => json::render,
-        Format::Jsonl => jsonl::render,
-        Format::Sarif => sarif::render,
-        Format::Github => github::render,
-        Format::Gitlab => gitlab::render,
-        Format::Junit => junit::render,
-        Format::Agent => agent::render,
+    let shown = Shown { report, meta };
+    let rendered = match format {
+        Format::Human => human::render(report, meta, out),
+        Format::Concise => concise::render(report, meta, out),
+        Format::Json => json::render(report, meta, out),
+        Format::Jsonl => jsonl::render(report, meta, out),
+        Format::Sarif => shared::sarif::write(&shown, out),
+        Format::Github => github::render(report, meta, out),
+        Format::Gitlab => gitlab::render(report, meta, out),
+        Format::Junit => shared::junit::write(&shown, out),
+        Format::Agent => agent::render(report, meta, out),
     };
-    match renderer(report, meta, out).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done,
-    }
+    format::end(rendered, out)
 }
 
 /// Counts of one run.

@@ -68,17 +68,15 @@ pub fn render_jsonl(
     more: Fields,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut emitter = Emitter::new(out, &meta.version);
-    emitter.meta("rules")?;
-    for rule in rules {
+    let events = rules.iter().map(|rule| {
         let mut fields = record(rule);
         // The event names the profiles that the rule is on in; the record tells how loud.
         let on = PROFILES.iter().filter(|p| rule.severity_in(**p).is_some());
         let on: Vec<Value> = on.map(|p| p.as_str().into()).collect();
         fields.insert("profiles".to_owned(), Value::Array(on));
-        emitter.event(Event::Rule, &fields)?;
-    }
-    emitter.summary(true, meta.elapsed, more)
+        Ok((Event::Rule, fields))
+    });
+    Emitter::new(out, &meta.version).stream("rules", events, (true, meta.elapsed, more))
 }
 
 /// One rule with everything but its texts.

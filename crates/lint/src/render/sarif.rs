@@ -1,88 +1,95 @@
-//! SARIF 2.1.0, for code scanning.
+//! SARIF 2.1.0, for code scanning: every finding, suppressed ones as such.
 
-use std::collections::HashMap;
-use std::io::{self, Write};
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::render::fingerprint::fingerprints;
-use crate::render::{Meta, citation, docs, message};
-use crate::{Finding, Fix, Report, Rule, Severity};
+use super::fingerprint::fingerprints;
+use super::{Meta, Shown, citation, docs, message};
+use crate::{Finding, Fix, Rule, Severity};
 use agentproto_manifest::{Document, Position, Span};
-use agentproto_report::TOOL;
-use agentproto_report::sarif::percent_encode;
-use agentproto_text as text;
+use agentproto_report::aoi::object;
+use agentproto_report::sarif::{self, Configuration, Level, Log, More, Text, percent_encode};
 
-pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
-    let (rules, index) = rules_that_occur(report);
-    let results: Vec<Value> = report
-        .findings
-        .iter()
-        .zip(fingerprints(report, meta))
-        .map(|(finding, print)| {
-            let rule = index.get(finding.rule.slug).copied().unwrap_or(0);
-            result(finding, rule, &print, report, meta)
-        })
-        .collect();
-    let rules: Vec<Value> = rules.into_iter().map(|r| descriptor(r, meta)).collect();
-    let log = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": {
-                "name": TOOL,
-                "version": meta.version,
-                "rules": rules,
-            } },
-            "columnKind": "unicodeCodePoints",
-            "invocations": [{ "executionSuccessful": ran_to_the_end(report, meta) }],
-            "properties": { "profile": meta.profile.as_str() },
-            "results": results,
-        }],
-    });
-    writeln!(out, "{}", text::pretty(&log)?)
-}
+impl Log for Shown<'_> {
+    const FINGERPRINT: &'static str = "agentprotoFinding/v1";
+    const NOTIFIES: bool = false;
 
-/// Whether the results are all there are; findings are no failure of the run.
-fn ran_to_the_end(report: &Report, meta: &Meta) -> bool {
-    let fault = |f: &Finding| f.rule.slug == "internal-fault";
-    !meta.interrupted && !report.findings.iter().any(fault)
-}
-
-/// Rules in the order of their first finding, and where each stands.
-fn rules_that_occur(report: &Report) -> (Vec<&'static Rule>, HashMap<&'static str, usize>) {
-    let mut rules = Vec::new();
-    let mut index = HashMap::new();
-    for finding in &report.findings {
-        index.entry(finding.rule.slug).or_insert_with(|| {
-            rules.push(finding.rule);
-            rules.len() - 1
-        });
+    fn is_complete(&self) -> bool {
+        let fault = |f: &Finding| f.rule.slug == "internal-fault";
+        !self.meta.interrupted && !self.report.findings.iter().any(fault)
     }
-    (rules, index)
-}
 
-fn descriptor(rule: &Rule, meta: &Meta) -> Value {
-    let severity = rule.severity_in(meta.profile).unwrap_or(rule.severity);
-    let full = if rule.what().is_empty() {
-        rule.title
-    } else {
-        rule.what()
-    };
-    json!({
-        "id": rule.slug,
-        "name": pascal_case(rule.slug),
-        "shortDescription": { "text": rule.title },
-        "fullDescription": { "text": full },
-        "help": { "text": help_text(rule), "markdown": docs::sections(rule, 2) },
-        "defaultConfiguration": { "level": level(severity) },
-        "properties": {
-            "tags": [rule.source.spec, rule.level.as_str(), rule.scope.as_str()],
-            "precision": "very-high",
-            "problem.severity": problem_severity(severity),
-        },
-    })
+    fn properties(&self) -> Value {
+        json!({ "profile": self.meta.profile.as_str() })
+    }
+
+    fn rule(&self, finding: &Finding) -> sarif::Rule {
+        let rule = finding.rule;
+        let severity = rule.severity_in(self.meta.profile).unwrap_or(rule.severity);
+        let full = match rule.what() {
+            "" => rule.title,
+            what => what,
+        };
+        sarif::Rule {
+            id: rule.slug.to_owned(),
+            name: Some(pascal_case(rule.slug)),
+            short_description: rule.title.into(),
+            full_description: Some(full.into()),
+            help: Some(Text {
+                text: help_text(rule),
+                markdown: Some(docs::sections(rule, 2)),
+            }),
+            default_configuration: Some(Configuration {
+                level: level(severity),
+            }),
+            properties: Some(json!({
+                "tags": [rule.source.spec, rule.level.as_str(), rule.scope.as_str()],
+                "precision": "very-high",
+                "problem.severity": problem_severity(severity),
+            })),
+        }
+    }
+
+    fn level(&self, finding: &Finding) -> Level {
+        level(finding.severity)
+    }
+
+    fn text(&self, finding: &Finding) -> String {
+        let mut text = message(finding).to_owned();
+        if let Some(help) = &finding.help {
+            text.push('\n');
+            text.push_str(help);
+        }
+        text
+    }
+
+    fn location(&self, finding: &Finding) -> Value {
+        let region = region(finding.start, finding.end);
+        let mut location = physical(&finding.file, region, self.meta);
+        if !finding.pointer.is_empty()
+            && let Some(location) = location.as_object_mut()
+        {
+            let pointer = json!([{ "fullyQualifiedName": finding.pointer }]);
+            location.insert("logicalLocations".to_owned(), pointer);
+        }
+        location
+    }
+
+    fn fingerprints(&self) -> Vec<String> {
+        fingerprints(self.report, self.meta)
+    }
+
+    fn more(&self, finding: &Finding) -> More {
+        let source = self.report.source(&finding.file);
+        let fixes = finding.fix.iter().zip(source);
+        let fixes = fixes.map(|(found, doc)| fix(found, finding, doc, self.meta));
+        More {
+            properties: None,
+            related_locations: related(finding, self.meta),
+            fixes: fixes.collect(),
+        }
+    }
 }
 
 fn help_text(rule: &Rule) -> String {
@@ -108,11 +115,11 @@ fn pascal_case(slug: &str) -> String {
         .collect()
 }
 
-fn level(severity: Severity) -> &'static str {
+fn level(severity: Severity) -> Level {
     match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "note",
+        Severity::Error => Level::Error,
+        Severity::Warning => Level::Warning,
+        Severity::Info => Level::Note,
     }
 }
 
@@ -123,55 +130,6 @@ fn problem_severity(severity: Severity) -> &'static str {
         Severity::Warning => "warning",
         Severity::Info => "recommendation",
     }
-}
-
-fn result(finding: &Finding, rule: usize, print: &str, report: &Report, meta: &Meta) -> Value {
-    let mut text = message(finding).to_owned();
-    if let Some(help) = &finding.help {
-        text.push('\n');
-        text.push_str(help);
-    }
-    let mut location = object(physical(
-        &finding.file,
-        region(finding.start, finding.end),
-        meta,
-    ));
-    if !finding.pointer.is_empty() {
-        location.insert(
-            "logicalLocations".to_owned(),
-            json!([{ "fullyQualifiedName": finding.pointer }]),
-        );
-    }
-    let mut result = object(json!({
-        "ruleId": finding.rule.slug,
-        "ruleIndex": rule,
-        "level": level(finding.severity),
-        "message": { "text": text },
-        "locations": [location],
-        "partialFingerprints": { "agentprotoFinding/v1": print },
-    }));
-    let mut put = |key: &str, value: Vec<Value>| {
-        if !value.is_empty() {
-            result.insert(key.to_owned(), Value::Array(value));
-        }
-    };
-    put("relatedLocations", related(finding, meta));
-    let source = report.source(&finding.file);
-    if let (Some(found), Some(doc)) = (&finding.fix, source) {
-        put("fixes", vec![fix(found, finding, doc, meta)]);
-    }
-    if let Some(reason) = &finding.suppressed {
-        let kind = if reason == "baseline" {
-            "external"
-        } else {
-            "inSource"
-        };
-        put(
-            "suppressions",
-            vec![json!({ "kind": kind, "justification": reason })],
-        );
-    }
-    Value::Object(result)
 }
 
 fn related(finding: &Finding, meta: &Meta) -> Vec<Value> {
@@ -228,18 +186,9 @@ fn region(start: Position, end: Position) -> Value {
     })
 }
 
-fn object(value: Value) -> Map<String, Value> {
-    agentproto_report::aoi::object(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn uris_are_percent_encoded() {
-        assert_eq!(percent_encode("a b/ü#1%.md"), "a%20b/%C3%BC%231%25.md");
-    }
 
     #[test]
     fn names_are_pascal_case() {

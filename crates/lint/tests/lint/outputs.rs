@@ -56,7 +56,7 @@ fn lines(text: &str) -> Vec<Value> {
 #[test]
 fn snapshots_of_the_demo() {
     let bad = demo("bad");
-    for format in Format::ALL {
+    for &format in Format::ALL {
         insta::assert_snapshot!(format!("demo_bad_{format}"), print(format, &bad));
     }
 }
@@ -64,7 +64,7 @@ fn snapshots_of_the_demo() {
 #[test]
 fn snapshots_of_oddities() {
     let odd = odd();
-    for format in Format::ALL {
+    for &format in Format::ALL {
         insta::assert_snapshot!(format!("odd_{format}"), print(format, &odd));
     }
     let (report, meta) = odd;
@@ -225,7 +225,7 @@ fn a_secret_in_plain_text_is_not_repeated() {
             .any(|f| f.pointer == "/secrets/0/value"),
         "the demo has a secret in plain text"
     );
-    for format in Format::ALL {
+    for &format in Format::ALL {
         let text = print(format, &run);
         assert!(!text.contains("not-a-real-key"), "{format}\n{text}");
     }
@@ -243,15 +243,15 @@ fn a_closed_pipe_is_no_error() {
         }
     }
     let (report, meta) = odd();
-    for format in Format::ALL {
+    for &format in Format::ALL {
         render(format, &report, &meta, &mut Closed).expect("a clean stop");
     }
 }
 
 #[test]
 fn formats_are_named_and_unknown_ones_refused() {
-    for format in Format::ALL {
-        assert_eq!(format.as_str().parse(), Ok(format));
+    for &format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
     }
     let error = "xml\u{1b}".parse::<Format>().expect_err("no such format");
     assert_eq!(
