@@ -16,8 +16,8 @@ const LIMIT: Duration = Duration::from_secs(1800);
 fn every_mutant_breaks_a_rule_that_there_is() {
     let known = |rule: &str| rules::all().any(|known| known.id == rule);
     let wrong: Vec<String> = all()
-        .filter(|mutant| !known(mutant.rule))
-        .map(|mutant| format!("{}: there is no rule {}", mutant.id, mutant.rule))
+        .filter(|mutant| !known(mutant.requirement))
+        .map(|mutant| format!("{}: there is no rule {}", mutant.id, mutant.requirement))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

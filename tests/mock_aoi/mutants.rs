@@ -53,7 +53,7 @@ fn ids_are_unique_and_every_check_has_its_share() {
     assert!(count(None) >= 20);
     for mutant in all() {
         assert!(mutant.wrong.ends_with('.'), "{}", mutant.id);
-        let (family, name) = mutant.rule.split_once('.').expect("a rule");
+        let (family, name) = mutant.requirement.split_once('.').expect("a rule");
         assert!(!name.is_empty(), "{}", mutant.id);
         match mutant.check() {
             Some(check) => assert_eq!(family, format!("AOI-{check:02}"), "{}", mutant.id),

@@ -10,7 +10,7 @@ use crate::runner::Ground;
 #[test]
 fn each_has_a_name_of_its_own_and_finds_things() {
     let mut names = BTreeSet::new();
-    for variant in VARIANTS {
+    for variant in VARIANTS.iter() {
         assert!(names.insert(variant.name), "{}", variant.name);
         assert!(variant.what.ends_with('.'), "{}", variant.name);
         let ground = Ground::variant(variant.name);

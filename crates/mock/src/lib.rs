@@ -11,6 +11,7 @@ mod faults;
 pub mod llm;
 mod mailbox;
 mod mcp;
+pub mod model;
 pub mod mutants;
 mod repl;
 mod rpc;
@@ -21,9 +22,10 @@ pub mod variants;
 mod wire;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use agentproto_mock_agents::{Bundle, bundles};
+use chrono::{DateTime, SecondsFormat};
 use mutants::Mutant;
 use rpc::Peer;
 use scenario::{Process, Scenario};
@@ -33,7 +35,10 @@ use variants::{Hand, Variant};
 const DEAF_FOR: Duration = Duration::from_secs(600);
 
 /// Which protocol a mock speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Kind {
     Acp,
     /// The draft of version 2.
@@ -43,19 +48,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Acp, Kind::AcpV2, Kind::Mcp, Kind::Repl];
+    pub const ALL: &'static [Kind] = <Kind as strum::VariantArray>::VARIANTS;
 
     pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Acp => "acp",
-            Kind::AcpV2 => "acp-v2",
-            Kind::Mcp => "mcp",
-            Kind::Repl => "repl",
-        }
+        self.into()
     }
 
     pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.as_str() == name)
+        name.parse().ok()
     }
 }
 
@@ -79,8 +79,10 @@ pub fn run(play: Play) -> std::io::Result<u8> {
     }
     let deaf = process.ignore_eof;
     // What is wrong is said in the variant's way.
-    let wrong = play.mutant.map(|mutant| &mutant.tamper);
-    let other = play.variant.and_then(|variant| variant.tamper.as_ref());
+    let wrong = play.mutant.map(|mutant| &mutant.made.tamper);
+    let other = play
+        .variant
+        .and_then(|variant| variant.made.tamper.as_ref());
     let layers: Vec<_> = wrong.into_iter().chain(other).collect();
     let hand = play.variant.map_or(Hand::PLAIN, |variant| variant.hand);
     let peer = Peer::new(&layers, hand)?;
@@ -109,4 +111,37 @@ fn start(process: &Process) -> Option<u8> {
     }
     std::thread::sleep(Duration::from_millis(process.start_delay_ms));
     process.exit_at_start
+}
+
+/// ISO 8601 with milliseconds, in UTC.
+fn iso8601(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+    let time = DateTime::from_timestamp(seconds, since.subsec_nanos()).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        let at = |seconds, millis| {
+            let since = Duration::from_secs(seconds) + Duration::from_millis(millis);
+            iso8601(UNIX_EPOCH + since)
+        };
+        assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_399, 5), "2000-02-28T23:59:59.005Z");
+        assert_eq!(at(951_782_400, 0), "2000-02-29T00:00:00.000Z");
+        assert_eq!(at(1_709_251_200, 0), "2024-03-01T00:00:00.000Z");
+        assert_eq!(at(1_767_225_599, 0), "2025-12-31T23:59:59.000Z");
+    }
+
+    #[test]
+    fn a_kind_is_known_by_its_name() {
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        assert_eq!(names, ["acp", "acp-v2", "mcp", "repl"]);
+        assert_eq!(Kind::named("acp-v2"), Some(Kind::AcpV2));
+    }
 }

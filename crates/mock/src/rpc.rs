@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::mutants::Tamper;
@@ -103,11 +104,6 @@ struct Waiting {
     turns: HashMap<u64, Sender<Signal>>,
 }
 
-/// A thread that panicked cannot have left a message half written: lines are written whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Peer {
     pub fn new(layers: &[&'static Tamper], hand: Hand) -> io::Result<Peer> {
         // Our own handle: the command line keeps the usual one locked.
@@ -139,7 +135,7 @@ impl Peer {
     /// Sends a request; its reply goes to `turn`, or nowhere.
     pub fn request(&self, method: &str, params: Value, turn: Option<&Sender<Signal>>) -> u64 {
         let id = {
-            let mut waiting = lock(&self.waiting);
+            let mut waiting = self.waiting.lock();
             waiting.last += 1;
             let id = waiting.last;
             if let Some(turn) = turn {
@@ -154,25 +150,25 @@ impl Peer {
     /// A reply came in; one that nobody waits for is passed over.
     pub fn reply(&self, id: &Value, outcome: Result<Value, Value>) {
         let Some(id) = id.as_u64() else { return };
-        let turn = lock(&self.waiting).turns.remove(&id);
+        let turn = self.waiting.lock().turns.remove(&id);
         if let Some(turn) = turn {
             let _ = turn.send(Signal::Reply(id, outcome));
         }
     }
 
     fn send(&self, message: Value) {
-        if lock(&self.wire).send(message) {
+        if self.wire.lock().send(message) {
             let wire = Arc::clone(&self.wire);
             std::thread::spawn(move || {
                 std::thread::sleep(OVERTAKEN_WITHIN);
-                lock(&wire).release();
+                wire.lock().release();
             });
         }
     }
 
     /// Writes bytes as they are: what a fault puts on the wire.
     pub fn raw(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
-        let mut wire = lock(&self.wire);
+        let mut wire = self.wire.lock();
         // A client that has gone away is seen at the end of stdin.
         let _ = write(&mut wire.out);
     }
@@ -188,7 +184,7 @@ impl Peer {
                 .take(LONGEST_LINE)
                 .read_until(b'\n', &mut line)?;
             if length == 0 {
-                lock(&self.wire).ended();
+                self.wire.lock().ended();
                 return Ok(());
             }
             if !line.ends_with(b"\n") && length as u64 == LONGEST_LINE {
@@ -208,7 +204,7 @@ impl Peer {
     }
 
     fn read(&self, line: Vec<u8>, more: bool) -> Option<Incoming> {
-        let mut wire = lock(&self.wire);
+        let mut wire = self.wire.lock();
         let line = wire.line(line, more)?;
         if line.trim_ascii().is_empty() {
             return None;

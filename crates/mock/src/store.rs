@@ -7,9 +7,9 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ impl Store {
         let Some(file) = self.file(&saved.id) else {
             return;
         };
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         let known = written.get(&saved.id).and_then(|(prompts, history)| {
             Some((
                 saved.prompts.get(*prompts..)?,
@@ -130,7 +130,7 @@ impl Store {
 
     pub fn delete(&self, id: &str) {
         if let Some(file) = self.file(id) {
-            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut written = self.written.lock();
             written.remove(id);
             let _ = fs::remove_file(file);
         }
@@ -193,45 +193,12 @@ pub fn fresh_id(prefix: &str) -> String {
 
 /// The present time as ISO 8601, in UTC.
 pub fn now() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let (seconds, millis) = since.map_or((0, 0), |s| (s.as_secs(), s.subsec_millis()));
-    iso8601(seconds, millis)
-}
-
-fn iso8601(seconds: u64, millis: u32) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days are counted in eras of 400 years that start on the first of March.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day_of_month:02}T{:02}:{:02}:{:02}.{millis:03}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-    )
+    crate::iso8601(SystemTime::now())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_named_as_the_calendar_does() {
-        assert_eq!(iso8601(0, 0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(iso8601(951_782_399, 5), "2000-02-28T23:59:59.005Z");
-        assert_eq!(iso8601(951_782_400, 0), "2000-02-29T00:00:00.000Z");
-        assert_eq!(iso8601(1_709_251_200, 0), "2024-03-01T00:00:00.000Z");
-    }
 
     #[test]
     fn ids_from_the_wire_stay_in_the_directory() {

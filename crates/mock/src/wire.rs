@@ -85,7 +85,7 @@ impl Wire {
         let mut line = Some(line);
         for layer in &mut self.layers {
             layer.context.more = more;
-            if let Tamper::Line(tamper) = layer.tamper {
+            if let Some(tamper) = layer.tamper.line {
                 line = line.and_then(tamper);
             }
         }
@@ -113,7 +113,7 @@ impl Wire {
     pub fn ended(&mut self) {
         self.release();
         for layer in &self.layers {
-            if let Tamper::End(tamper) = layer.tamper {
+            if let Some(tamper) = layer.tamper.end {
                 tamper();
             }
         }
@@ -170,12 +170,12 @@ impl Layer {
     fn sent(&mut self, message: Value) -> Vec<Frame> {
         let answered = message.get("method").is_none();
         let id = message.get("id").cloned().unwrap_or(Value::Null);
-        let frames = match self.tamper {
-            Tamper::Out(tamper) | Tamper::Both(tamper, _) => {
+        let frames = match &self.tamper.out {
+            Some(tamper) => {
                 let sent = Sent::of(&message, &self.context);
                 tamper(&mut self.context, &sent, message)
             }
-            _ => vec![Frame::Json(message)],
+            None => vec![Frame::Json(message)],
         };
         if answered {
             self.context.answered(&id);
@@ -184,9 +184,9 @@ impl Layer {
     }
 
     fn heard(&mut self, message: Value) -> (Option<Value>, Vec<Frame>) {
-        match self.tamper {
-            Tamper::In(tamper) | Tamper::Both(_, tamper) => tamper(&mut self.context, message),
-            _ => (Some(message), Vec::new()),
+        match &self.tamper.heard {
+            Some(tamper) => tamper(&mut self.context, message),
+            None => (Some(message), Vec::new()),
         }
     }
 }

@@ -338,18 +338,18 @@ impl Judge {
             let report = self.try_one(&trial).await?;
             let usual: BTreeSet<String> = blamed(self.plain().await?).map(key).collect();
             found = news(&report, &usual, mutant);
-            if found.iter().any(|f| f.rule == mutant.rule) {
+            if found.iter().any(|f| f.rule == mutant.requirement) {
                 break;
             }
         }
         Ok(MutantRow {
             mutant: mutant.id.to_owned(),
             check: own,
-            rule: mutant.rule.to_owned(),
+            rule: mutant.requirement.to_owned(),
             wrong: mutant.wrong.to_owned(),
             killed: !found.is_empty(),
             attributed: found.iter().any(|f| f.check == own),
-            named: found.iter().any(|f| f.rule == mutant.rule),
+            named: found.iter().any(|f| f.rule == mutant.requirement),
             found: found.iter().map(|f| f.rule.clone()).collect(),
         })
     }
@@ -527,7 +527,7 @@ fn key(finding: &Finding) -> String {
 
 /// What the mutant has and the correct tool has not. What breaks a MUST must fail.
 fn news(report: &Report, usual: &BTreeSet<String>, mutant: &Mutant) -> Vec<Finding> {
-    let is_must = rules::find(mutant.rule).is_none_or(|rule| rule.level == Level::Must);
+    let is_must = rules::find(mutant.requirement).is_none_or(|rule| rule.level == Level::Must);
     let counts = |f: &&Finding| match mutant.verdict {
         // A tool that hides its state cannot be proven; that is what must be said of it.
         mutants::Verdict::NotVerified => {

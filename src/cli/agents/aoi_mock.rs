@@ -76,14 +76,14 @@ pub fn rows() -> impl Iterator<Item = Row> {
         fields: json!({
             "mock": "aoi",
             "id": mutant.id,
-            "requirement": mutant.rule,
+            "requirement": mutant.requirement,
             "check": mutant.check(),
             "verdict": mutant.verdict.as_str(),
             "wrong": mutant.wrong,
             "shows": mutant.shows,
             "scenario": ANY,
         }),
-        cells: [mutant.id, mutant.rule, mutant.wrong].map(str::to_owned),
+        cells: [mutant.id, mutant.requirement, mutant.wrong].map(str::to_owned),
     });
     variants.chain(mutants)
 }

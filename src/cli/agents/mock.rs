@@ -189,9 +189,10 @@ pub struct Row {
 
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    let defaults = Kind::ALL.map(|kind| (kind.as_str(), scenario::default_of(kind)));
+    let defaults = Kind::ALL.iter();
+    let defaults = defaults.map(|kind| (kind.as_str(), scenario::default_of(*kind)));
     let named = scenarios().map(|scenario| ("any", scenario));
-    for (mock, embedded) in defaults.into_iter().chain(named) {
+    for (mock, embedded) in defaults.chain(named) {
         let description = scenario::parse(embedded.text).map(|s| s.description);
         let description = description.unwrap_or_default();
         rows.push(Row {
@@ -219,7 +220,7 @@ fn rows() -> Vec<Row> {
             cells: [mock, variant.name, variant.what].map(str::to_owned),
         });
     }
-    for kind in Kind::ALL {
+    for &kind in Kind::ALL {
         for mutant in mutants::of(kind) {
             rows.push(Row {
                 event: Event::Mutant,

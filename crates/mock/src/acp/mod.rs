@@ -11,9 +11,10 @@ mod stage;
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::Play;
@@ -93,7 +94,7 @@ pub fn run(play: Play, peer: Peer) -> io::Result<()> {
 
 impl Server {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn handle(self: &Arc<Self>, incoming: Incoming) {
@@ -296,8 +297,7 @@ impl Server {
             let _ = turn.ear.send(Signal::Cancel);
         }
         while active(&state) {
-            let woken = self.turn_over.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            self.turn_over.wait(&mut state);
         }
         state
     }

@@ -9,9 +9,10 @@ mod stage;
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::Play;
@@ -69,7 +70,7 @@ pub fn run(play: Play, peer: Peer) -> io::Result<()> {
 
 impl Server {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn handle(self: &Arc<Self>, incoming: Incoming) {
@@ -212,8 +213,7 @@ impl Server {
             let _ = ear.send(Signal::Cancel);
         }
         while is_at_work(&state) {
-            let woken = self.work_over.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
+            self.work_over.wait(&mut state);
         }
         state
     }

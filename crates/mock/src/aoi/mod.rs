@@ -52,9 +52,9 @@ pub struct Play {
 
 /// Runs the tool once; the exit code.
 pub fn run(play: Play) -> u8 {
-    let of_mutant = play.mutant.into_iter().flat_map(|mutant| &mutant.twists);
-    let of_variant = play.variant.into_iter().flat_map(|variant| &variant.twists);
-    let twists: Vec<&'static Twist> = of_mutant.chain(of_variant).flatten().collect();
+    let of_mutant = play.mutant.into_iter().flat_map(|m| &m.made.twists);
+    let of_variant = play.variant.into_iter().flat_map(|v| &v.made.twists);
+    let twists: Vec<&'static Twist> = of_mutant.chain(of_variant).collect();
     let quirks = twists.iter().filter_map(|twist| match twist {
         Twist::Quirk(quirk) => Some(*quirk),
         _ => None,

@@ -8,7 +8,6 @@ use super::credentials;
 use super::pages::Page;
 use super::store::Store;
 use super::stream::{Failure, Stop, Stream};
-use super::text;
 use super::words::Words;
 
 const DOCUMENTS: usize = 25;
@@ -165,7 +164,7 @@ pub fn watch(stream: &mut Stream, words: &Words) -> Result<(), Stop> {
         sequence += 1;
         stream.domain(json!({ "type": "tick", "sequence": sequence }))?;
         if sequence.is_multiple_of(BEAT) {
-            let now: Value = text::timestamp(SystemTime::now()).into();
+            let now: Value = crate::iso8601(SystemTime::now()).into();
             stream.framework(json!({ "type": "aoi:heartbeat", "timestamp": now }))?;
         }
     }

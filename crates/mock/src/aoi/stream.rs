@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::pipes::Out;
 use super::signals;
 use super::surface::{AOI_VERSION, SCHEMA_NAME, TOOL, TOOL_VERSION, VERSIONS};
-use super::text::{self, Style};
+use super::text::Style;
 use super::twist::{Facts, Frame, Notes, Quirk, Twist};
 use super::versions;
 use super::words::Mode;
@@ -200,7 +200,7 @@ impl Stream {
             "schema_version": versions::full(self.facts.major).unwrap_or(VERSIONS[1]),
             "command": self.facts.command,
             "trace_id": self.trace,
-            "timestamp": text::timestamp(SystemTime::now()),
+            "timestamp": crate::iso8601(SystemTime::now()),
             "args_redacted": true,
         });
         if let (Value::Object(fields), Value::Object(extra)) = (&mut event, extra) {

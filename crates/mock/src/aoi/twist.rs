@@ -58,19 +58,19 @@ pub enum Frame {
 /// A place where the tool is bent.
 pub enum Twist {
     /// The words that it reads in place of those that were given.
-    Args(fn(Vec<String>) -> Vec<String>),
+    Args(Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync>),
     /// Before anything is read; an exit code if that is all.
-    Start(fn(&Facts) -> Option<u8>),
+    Start(Box<dyn Fn(&Facts) -> Option<u8> + Send + Sync>),
     /// What is written in place of an event.
-    Event(fn(&Facts, &mut Notes, Value) -> Vec<Frame>),
+    Event(Box<dyn Fn(&Facts, &mut Notes, Value) -> Vec<Frame> + Send + Sync>),
     /// What is written in place of a line, its end included.
-    Line(fn(&Facts, Vec<u8>) -> Vec<u8>),
+    Line(Box<dyn Fn(&Facts, Vec<u8>) -> Vec<u8> + Send + Sync>),
     /// What is printed in place of a document of discovery.
-    Document(fn(&Facts, Value) -> Frame),
+    Document(Box<dyn Fn(&Facts, Value) -> Frame + Send + Sync>),
     /// What happens when the reader of stdout has gone; the exit code.
-    Pipe(fn(&Facts) -> u8),
+    Pipe(Box<dyn Fn(&Facts) -> u8 + Send + Sync>),
     /// The exit code in place of another.
-    Exit(fn(&Facts, u8) -> u8),
+    Exit(Box<dyn Fn(&Facts, u8) -> u8 + Send + Sync>),
     /// What no place above reaches.
     Quirk(Quirk),
 }

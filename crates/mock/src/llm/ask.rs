@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 /// Whose wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Dialect {
     /// Anthropic Messages.
     Anthropic,
@@ -18,16 +19,12 @@ pub enum Dialect {
 
 impl Dialect {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Dialect::Anthropic => "anthropic",
-            Dialect::Responses => "responses",
-            Dialect::Chat => "chat",
-            Dialect::Gemini => "gemini",
-        }
+        self.into()
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     System,
     User,
@@ -40,13 +37,7 @@ pub enum Role {
 
 impl Role {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Call => "call",
-            Role::Tool => "tool",
-        }
+        self.into()
     }
 }
 

@@ -1,10 +1,11 @@
 //! One connection: requests in, answers out.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::ask::{Dialect, Question};
@@ -160,7 +161,7 @@ impl Desk {
     }
 
     fn plan(&self, question: &Question) -> Plan {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         let index = self.script.rule(question, &used);
         if let Some(count) = index.and_then(|index| used.get_mut(index)) {
             *count = count.saturating_add(1);

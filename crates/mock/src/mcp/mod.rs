@@ -9,9 +9,10 @@ mod tools;
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::Play;
@@ -81,7 +82,7 @@ pub fn run(play: Play, peer: Peer) -> io::Result<()> {
 
 impl Server {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn handle(self: &Arc<Self>, incoming: Incoming) {

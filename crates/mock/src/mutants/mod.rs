@@ -7,40 +7,61 @@
 mod acp;
 mod acp_v2;
 pub mod aoi;
+mod combine;
 mod mcp;
 pub(super) mod tools;
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use crate::Kind;
 
-pub struct Mutant {
-    pub id: &'static str,
-    /// The statement that it breaks: an id of the suites `acp` and `mcp`.
-    pub requirement: &'static str,
-    /// What is wrong, in a sentence.
-    pub wrong: &'static str,
-    /// The scenario in which it shows.
+/// A mock that speaks: the scenario in which it is wrong, and how.
+pub struct Speech {
     pub scenario: &'static str,
     pub(super) tamper: Tamper,
 }
 
-/// Sees what the mock sends; gives what is written instead.
-type Outwards = fn(&mut Context, &Sent, Value) -> tools::Frames;
-/// Sees what the mock would hear; gives what it hears instead, and what is written before.
-type Inwards = fn(&mut Context, Value) -> tools::Heard;
+pub type Mutant = crate::model::Mutant<Speech>;
 
-pub(super) enum Tamper {
-    Out(Outwards),
-    In(Inwards),
-    /// Where a wrong message would go unanswered unless the reply is mended.
-    Both(Outwards, Inwards),
+/// Sees what the mock sends; gives what is written instead.
+type Outwards = Box<dyn Fn(&mut Context, &Sent, Value) -> tools::Frames + Send + Sync>;
+/// Sees what the mock would hear; gives what it hears instead, and what is written before.
+type Inwards = Box<dyn Fn(&mut Context, Value) -> tools::Heard + Send + Sync>;
+
+/// Where messages are tampered with. Both ways where a wrong message would go unanswered unless
+/// the reply is put right.
+#[derive(Default)]
+pub(super) struct Tamper {
+    pub out: Option<Outwards>,
+    pub heard: Option<Inwards>,
     /// Sees a line as it came; gives the line that is read instead, or none.
-    Line(fn(Vec<u8>) -> Option<Vec<u8>>),
+    pub line: Option<fn(Vec<u8>) -> Option<Vec<u8>>>,
     /// At the end of stdin.
-    End(fn()),
+    pub end: Option<fn()>,
+}
+
+impl Tamper {
+    pub fn out(
+        out: impl Fn(&mut Context, &Sent, Value) -> tools::Frames + Send + Sync + 'static,
+    ) -> Tamper {
+        Tamper {
+            out: Some(Box::new(out)),
+            ..Tamper::default()
+        }
+    }
+
+    pub fn both(
+        out: impl Fn(&mut Context, &Sent, Value) -> tools::Frames + Send + Sync + 'static,
+        heard: impl Fn(&mut Context, Value) -> tools::Heard + Send + Sync + 'static,
+    ) -> Tamper {
+        Tamper {
+            heard: Some(Box::new(heard)),
+            ..Tamper::out(out)
+        }
+    }
 }
 
 pub enum Frame {
@@ -50,7 +71,8 @@ pub enum Frame {
     Exit(u8),
 }
 
-/// A message of ours, in short.
+/// A message, in short.
+#[derive(Default)]
 pub(super) struct Sent {
     /// Its own method, or that of the request which it answers.
     pub method: String,
@@ -116,19 +138,32 @@ impl Sent {
         }
     }
 
+    /// A message that comes in: nothing but its method.
+    pub fn heard(message: &Value) -> Sent {
+        let method = message.get("method").and_then(Value::as_str);
+        Sent {
+            method: method.unwrap_or_default().to_owned(),
+            ..Sent::default()
+        }
+    }
+
     /// Whether this is the result of a request with this method.
     pub fn answers(&self, method: &str) -> bool {
         self.is_result && self.method == method
     }
 }
 
+static ACP: LazyLock<Vec<Mutant>> = LazyLock::new(acp::mutants);
+static ACP_V2: LazyLock<Vec<Mutant>> = LazyLock::new(acp_v2::mutants);
+static MCP: LazyLock<Vec<Mutant>> = LazyLock::new(mcp::mutants);
+
 /// The mutants of a mock; the REPL speaks no protocol that one could break.
 pub fn of(kind: Kind) -> impl Iterator<Item = &'static Mutant> {
-    let groups = match kind {
-        Kind::Acp => acp::GROUPS,
-        Kind::AcpV2 => acp_v2::GROUPS,
-        Kind::Mcp => mcp::GROUPS,
+    let all: &'static [Mutant] = match kind {
+        Kind::Acp => &ACP,
+        Kind::AcpV2 => &ACP_V2,
+        Kind::Mcp => &MCP,
         Kind::Repl => &[],
     };
-    groups.iter().copied().flatten()
+    all.iter()
 }

@@ -1,5 +1,6 @@
 //! Conforming AOI tools that look unlike the plain one.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -7,134 +8,135 @@ use serde_json::{Map, Value, json};
 use crate::aoi::schema_case;
 use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
 
-pub struct Variant {
-    pub name: &'static str,
-    /// How it is unlike others, in a sentence.
-    pub what: &'static str,
+/// A tool that is bent, but not broken.
+pub struct Bent {
     /// Where a judge may warn, the rules that it names.
     pub warns: &'static [&'static str],
-    pub(crate) twists: [Option<Twist>; 2],
+    pub(crate) twists: Vec<Twist>,
 }
 
-const fn bent(name: &'static str, what: &'static str, twist: Twist) -> Variant {
-    Variant {
-        name,
-        what,
+pub type Variant = crate::model::Variant<Bent>;
+
+fn bent(name: &'static str, what: &'static str, twist: Twist) -> Variant {
+    let made = Bent {
         warns: &[],
-        twists: [Some(twist), None],
-    }
+        twists: vec![twist],
+    };
+    Variant { name, what, made }
 }
 
 impl Variant {
-    const fn and(mut self, twist: Twist) -> Variant {
-        self.twists[1] = Some(twist);
+    fn and(mut self, twist: Twist) -> Variant {
+        self.made.twists.push(twist);
         self
     }
-    const fn warns(mut self, rules: &'static [&'static str]) -> Variant {
-        self.warns = rules;
+    fn warns(mut self, rules: &'static [&'static str]) -> Variant {
+        self.made.warns = rules;
         self
     }
 }
 
-pub static VARIANTS: &[Variant] = &[
-    bent(
-        "sorted-keys",
-        "The fields of an event stand in the order of the alphabet.",
-        Twist::Quirk(Quirk::Sorted),
-    ),
-    bent(
-        "reversed-keys",
-        "The type is the last field of an event.",
-        Twist::Quirk(Quirk::Reversed),
-    ),
-    bent(
-        "spaced",
-        "There are spaces around colons and commas.",
-        Twist::Quirk(Quirk::Spaced),
-    ),
-    bent(
-        "escaped",
-        "Every character is written as an escape.",
-        Twist::Quirk(Quirk::Escaped),
-    ),
-    bent(
-        "minimal-summary",
-        "The summary says no more than it must.",
-        Twist::Event(minimal_summary),
-    ),
-    bent(
-        "extra-fields",
-        "Events have fields that nobody knows.",
-        Twist::Event(extra_fields),
-    ),
-    bent(
-        "format-flag",
-        "The output is chosen with `--format`; there is no `--output`.",
-        Twist::Quirk(Quirk::FormatFlag),
-    ),
-    bent(
-        "human-default",
-        "Without `--output`, it speaks to people.",
-        Twist::Quirk(Quirk::HumanDefault),
-    ),
-    bent(
-        "chatty",
-        "It talks on stderr, in colours.",
-        Twist::Start(|_| {
-            let words = "\u{1b}[2m12:00:00\u{1b}[0m INFO mock-aoi – reading its cache ✓\n";
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
-            None
-        }),
-    ),
-    bent(
-        "slow-start",
-        "It thinks for 400 ms before it begins.",
-        Twist::Start(|_| {
-            std::thread::sleep(Duration::from_millis(400));
-            None
-        }),
-    ),
-    bent(
-        "summary-text",
-        "Searches end with a text of their own, an event `summary_text`.",
-        Twist::Event(summary_text),
-    )
-    .and(Twist::Document(declare_summary_text)),
-    bent(
-        "unicode",
-        "Titles and messages are in many scripts.",
-        Twist::Event(unicode),
-    ),
-    bent(
-        "bare",
-        "It offers nothing that is optional: no cursor, no dry run, no key, no limit.",
-        Twist::Args(refuse_options),
-    )
-    .and(Twist::Document(declare_no_options))
-    .warns(&["AOI-07.key", "AOI-adv.dry-run"]),
-    bent(
-        "schema-map",
-        "The schema is a map from event types to schemas.",
-        Twist::Document(schema_map),
-    )
-    .warns(&["AOI-01.schema-map"]),
-    bent(
-        "one-version",
-        "There is one schema version.",
-        Twist::Quirk(Quirk::OneVersion),
-    ),
-    bent(
-        "exit-120",
-        "A closed pipe gives exit code 120, and nothing is said.",
-        Twist::Pipe(|_| 120),
-    )
-    .warns(&["AOI-10.pipe-exit"]),
-    bent(
-        "dies-of-a-closed-pipe",
-        "A closed pipe kills it by SIGPIPE, as it does most tools.",
-        Twist::Pipe(|_| crate::aoi::die_by(libc::SIGPIPE)),
-    ),
-];
+pub static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
+    vec![
+        bent(
+            "sorted-keys",
+            "The fields of an event stand in the order of the alphabet.",
+            Twist::Quirk(Quirk::Sorted),
+        ),
+        bent(
+            "reversed-keys",
+            "The type is the last field of an event.",
+            Twist::Quirk(Quirk::Reversed),
+        ),
+        bent(
+            "spaced",
+            "There are spaces around colons and commas.",
+            Twist::Quirk(Quirk::Spaced),
+        ),
+        bent(
+            "escaped",
+            "Every character is written as an escape.",
+            Twist::Quirk(Quirk::Escaped),
+        ),
+        bent(
+            "minimal-summary",
+            "The summary says no more than it must.",
+            Twist::Event(Box::new(minimal_summary)),
+        ),
+        bent(
+            "extra-fields",
+            "Events have fields that nobody knows.",
+            Twist::Event(Box::new(extra_fields)),
+        ),
+        bent(
+            "format-flag",
+            "The output is chosen with `--format`; there is no `--output`.",
+            Twist::Quirk(Quirk::FormatFlag),
+        ),
+        bent(
+            "human-default",
+            "Without `--output`, it speaks to people.",
+            Twist::Quirk(Quirk::HumanDefault),
+        ),
+        bent(
+            "chatty",
+            "It talks on stderr, in colours.",
+            Twist::Start(Box::new(|_| {
+                let words = "\u{1b}[2m12:00:00\u{1b}[0m INFO mock-aoi – reading its cache ✓\n";
+                let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
+                None
+            })),
+        ),
+        bent(
+            "slow-start",
+            "It thinks for 400 ms before it begins.",
+            Twist::Start(Box::new(|_| {
+                std::thread::sleep(Duration::from_millis(400));
+                None
+            })),
+        ),
+        bent(
+            "summary-text",
+            "Searches end with a text of their own, an event `summary_text`.",
+            Twist::Event(Box::new(summary_text)),
+        )
+        .and(Twist::Document(Box::new(declare_summary_text))),
+        bent(
+            "unicode",
+            "Titles and messages are in many scripts.",
+            Twist::Event(Box::new(unicode)),
+        ),
+        bent(
+            "bare",
+            "It offers nothing that is optional: no cursor, no dry run, no key, no limit.",
+            Twist::Args(Box::new(refuse_options)),
+        )
+        .and(Twist::Document(Box::new(declare_no_options)))
+        .warns(&["AOI-07.key", "AOI-adv.dry-run"]),
+        bent(
+            "schema-map",
+            "The schema is a map from event types to schemas.",
+            Twist::Document(Box::new(schema_map)),
+        )
+        .warns(&["AOI-01.schema-map"]),
+        bent(
+            "one-version",
+            "There is one schema version.",
+            Twist::Quirk(Quirk::OneVersion),
+        ),
+        bent(
+            "exit-120",
+            "A closed pipe gives exit code 120, and nothing is said.",
+            Twist::Pipe(Box::new(|_| 120)),
+        )
+        .warns(&["AOI-10.pipe-exit"]),
+        bent(
+            "dies-of-a-closed-pipe",
+            "A closed pipe kills it by SIGPIPE, as it does most tools.",
+            Twist::Pipe(Box::new(|_| crate::aoi::die_by(libc::SIGPIPE))),
+        ),
+    ]
+});
 
 fn kind(event: &Value) -> &str {
     event

@@ -6,120 +6,124 @@ use super::{Variant, looks};
 use crate::mutants::Tamper;
 use crate::mutants::tools::*;
 
-pub static VARIANTS: &[Variant] = &[
-    looks(
-        "unicode-ids",
-        "Ids have letters of many scripts.",
-        Tamper::Both(
-            |_, _, message| send(renamed(message, |id| format!("{UNICODE}{id}"))),
-            |_, message| {
-                pass(known(message, |id| {
-                    Some(id.strip_prefix(UNICODE)?.to_owned())
-                }))
-            },
+pub fn variants() -> Vec<Variant> {
+    vec![
+        looks(
+            "unicode-ids",
+            "Ids have letters of many scripts.",
+            Tamper::both(
+                |_, _, message| send(renamed(message, |id| format!("{UNICODE}{id}"))),
+                |_, message| {
+                    pass(known(message, |id| {
+                        Some(id.strip_prefix(UNICODE)?.to_owned())
+                    }))
+                },
+            ),
         ),
-    ),
-    looks(
-        "long-ids",
-        "Ids have four thousand characters.",
-        Tamper::Both(
-            |_, _, message| send(renamed(message, |id| format!("{}{id}", filling()))),
-            |_, message| {
-                pass(known(message, |id| {
-                    Some(id.trim_start_matches('x').to_owned())
-                }))
-            },
+        looks(
+            "long-ids",
+            "Ids have four thousand characters.",
+            Tamper::both(
+                |_, _, message| send(renamed(message, |id| format!("{}{id}", filling()))),
+                |_, message| {
+                    pass(known(message, |id| {
+                        Some(id.trim_start_matches('x').to_owned())
+                    }))
+                },
+            ),
         ),
-    ),
-    looks(
-        "number-ids",
-        "Ids are strings of digits.",
-        Tamper::Both(
-            |_, _, message| send(renamed(message, |id| digits(&id))),
-            |_, message| pass(known(message, letters)),
+        looks(
+            "number-ids",
+            "Ids are strings of digits.",
+            Tamper::both(
+                |_, _, message| send(renamed(message, |id| digits(&id))),
+                |_, message| pass(known(message, letters)),
+            ),
         ),
-    ),
-    looks(
-        "odd-ids",
-        "Ids have quotes, slashes, blanks and braces.",
-        Tamper::Both(
-            |_, _, message| send(renamed(message, |id| format!("{ODD}{id}"))),
-            |_, message| pass(known(message, |id| Some(id.strip_prefix(ODD)?.to_owned()))),
+        looks(
+            "odd-ids",
+            "Ids have quotes, slashes, blanks and braces.",
+            Tamper::both(
+                |_, _, message| send(renamed(message, |id| format!("{ODD}{id}"))),
+                |_, message| pass(known(message, |id| Some(id.strip_prefix(ODD)?.to_owned()))),
+            ),
         ),
-    ),
-    looks(
-        "text-request-ids",
-        "The ids of the agent's own requests are UUIDs.",
-        TEXT_REQUESTS,
-    ),
-    looks(
-        "text-request-ids",
-        "The ids of the server's own requests are UUIDs.",
-        TEXT_REQUESTS,
-    )
-    .of_mcp(),
-    looks(
-        "high-request-ids",
-        "The ids of the agent's own requests start at two to the power of 52.",
-        Tamper::Both(
-            |_, _, mut message| {
-                if is_request(&message) {
-                    let own = message
-                        .get("id")
-                        .and_then(Value::as_u64)
-                        .unwrap_or_default();
-                    set(&mut message, "/id", own + HIGH);
-                }
+        looks(
+            "text-request-ids",
+            "The ids of the agent's own requests are UUIDs.",
+            text_requests(),
+        ),
+        looks(
+            "text-request-ids",
+            "The ids of the server's own requests are UUIDs.",
+            text_requests(),
+        )
+        .of_mcp(),
+        looks(
+            "high-request-ids",
+            "The ids of the agent's own requests start at two to the power of 52.",
+            Tamper::both(
+                |_, _, mut message| {
+                    if is_request(&message) {
+                        let own = message
+                            .get("id")
+                            .and_then(Value::as_u64)
+                            .unwrap_or_default();
+                        set(&mut message, "/id", own + HIGH);
+                    }
+                    send(message)
+                },
+                |_, mut message| {
+                    let id = message.get("id").and_then(Value::as_u64);
+                    if is_reply(&message)
+                        && let Some(own) = id.and_then(|id| id.checked_sub(HIGH))
+                    {
+                        set(&mut message, "/id", own);
+                    }
+                    pass(message)
+                },
+            ),
+        ),
+        looks(
+            "no-message-ids",
+            "Chunks do not say which message they belong to.",
+            Tamper::out(|_, _, mut message| {
+                remove(&mut message, "/params/update/messageId");
                 send(message)
-            },
-            |_, mut message| {
-                let id = message.get("id").and_then(Value::as_u64);
-                if is_reply(&message)
-                    && let Some(own) = id.and_then(|id| id.checked_sub(HIGH))
-                {
-                    set(&mut message, "/id", own);
-                }
-                pass(message)
-            },
+            }),
         ),
-    ),
-    looks(
-        "no-message-ids",
-        "Chunks do not say which message they belong to.",
-        Tamper::Out(|_, _, mut message| {
-            remove(&mut message, "/params/update/messageId");
-            send(message)
-        }),
-    ),
-];
+    ]
+}
 
 const UNICODE: &str = "Sitzung-ß-会話-🦊-";
 const ODD: &str = "a \"b\" \\ /../ {c} %20 ";
 const HIGH: u64 = 1 << 52;
 const UUID: &str = "6f9619ff-8b86-4d01-b42d-";
 
-const TEXT_REQUESTS: Tamper = Tamper::Both(
-    |_, _, mut message| {
-        if is_request(&message) {
-            let own = message
-                .get("id")
-                .and_then(Value::as_u64)
-                .unwrap_or_default();
-            set(&mut message, "/id", format!("{UUID}{own:012x}"));
-        }
-        send(message)
-    },
-    |_, mut message| {
-        let own = text(&message, "/id").strip_prefix(UUID);
-        let own = own.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        if is_reply(&message)
-            && let Some(own) = own
-        {
-            set(&mut message, "/id", own);
-        }
-        pass(message)
-    },
-);
+fn text_requests() -> Tamper {
+    Tamper::both(
+        |_, _, mut message| {
+            if is_request(&message) {
+                let own = message
+                    .get("id")
+                    .and_then(Value::as_u64)
+                    .unwrap_or_default();
+                set(&mut message, "/id", format!("{UUID}{own:012x}"));
+            }
+            send(message)
+        },
+        |_, mut message| {
+            let own = text(&message, "/id").strip_prefix(UUID);
+            let own = own.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            if is_reply(&message)
+                && let Some(own) = own
+            {
+                set(&mut message, "/id", own);
+            }
+            pass(message)
+        },
+    )
+}
 
 fn filling() -> String {
     "x".repeat(4_000)

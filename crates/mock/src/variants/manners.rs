@@ -8,30 +8,33 @@ use super::{Variant, looks};
 use crate::mutants::tools::*;
 use crate::mutants::{Context, Frame, Sent, Tamper};
 
-pub static VARIANTS: &[Variant] = &[
-    looks(
-        "chatty",
-        "Every message is told on stderr, in colours.",
-        Tamper::Both(log_sent, log_heard),
-    ),
-    looks(
-        "chatty",
-        "Every message is told on stderr, in colours.",
-        Tamper::Both(log_sent, log_heard),
-    )
-    .of_mcp(),
-    looks(
-        "own-notifications",
-        "Notifications of its own, with an underscore in front, stand between the others.",
-        Tamper::Out(|_, sent, message| {
-            let beat = json!({ "jsonrpc": "2.0", "method": "_mock/beat", "params": { "n": 1 } });
-            match sent.is_result || sent.method == "session/update" {
-                true => vec![Frame::Json(message), Frame::Json(beat)],
-                false => send(message),
-            }
-        }),
-    ),
-];
+pub fn variants() -> Vec<Variant> {
+    vec![
+        looks(
+            "chatty",
+            "Every message is told on stderr, in colours.",
+            Tamper::both(log_sent, log_heard),
+        ),
+        looks(
+            "chatty",
+            "Every message is told on stderr, in colours.",
+            Tamper::both(log_sent, log_heard),
+        )
+        .of_mcp(),
+        looks(
+            "own-notifications",
+            "Notifications of its own, with an underscore in front, stand between the others.",
+            Tamper::out(|_, sent, message| {
+                let beat =
+                    json!({ "jsonrpc": "2.0", "method": "_mock/beat", "params": { "n": 1 } });
+                match sent.is_result || sent.method == "session/update" {
+                    true => vec![Frame::Json(message), Frame::Json(beat)],
+                    false => send(message),
+                }
+            }),
+        ),
+    ]
+}
 
 fn log(direction: &str, words: &str) {
     let line = format!("\u{1b}[2m12:00:00\u{1b}[0m INFO mock: {direction} {words} – ✓\n");

@@ -6,183 +6,185 @@ use super::{Variant, looks};
 use crate::mutants::Tamper;
 use crate::mutants::tools::*;
 
-pub static VARIANTS: &[Variant] = &[
-    looks(
-        "meta",
-        "Everything that may carry `_meta` carries it.",
-        Tamper::Out(|_, _, mut message| {
-            for root in ["/params", "/result"] {
-                if let Some(value) = message.pointer_mut(root) {
-                    mark(value);
-                }
-            }
-            send(message)
-        }),
-    ),
-    looks(
-        "traced",
-        "Every update carries the trace context of the W3C.",
-        Tamper::Out(|_, sent, message| {
-            change(message, sent.method == "session/update", |m| {
-                let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-                set(m, "/params/_meta/traceparent", trace);
-                set(m, "/params/_meta/tracestate", "mock=1");
-            })
-        }),
-    ),
-    looks(
-        "nulls",
-        "Optional members are null where they could be left out.",
-        Tamper::Out(|_, sent, mut message| {
-            for place in nulls(&sent.method, &sent.update, sent.is_result) {
-                if message.pointer(place).is_none() {
-                    set(&mut message, place, Value::Null);
-                }
-            }
-            send(message)
-        }),
-    ),
-    looks(
-        "null-capabilities",
-        "Capabilities that it has not are null.",
-        Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("initialize"), |m| {
-                for name in ["list", "delete", "additionalDirectories", "resume", "close"] {
-                    let place = format!("{CAPABILITIES}/sessionCapabilities/{name}");
-                    set(m, &place, Value::Null);
-                }
-                set(m, &format!("{CAPABILITIES}/auth/logout"), Value::Null);
-            })
-        }),
-    )
-    .in_scenario("bare"),
-    looks(
-        "terse",
-        "The answer to initialize leaves out whatever has a default.",
-        Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("initialize"), |m| {
-                set(m, CAPABILITIES, json!({}));
-                remove(m, "/result/authMethods");
-                remove(m, "/result/agentInfo/title");
-            })
-        }),
-    )
-    .in_scenario("bare"),
-    looks(
-        "null-load",
-        "session/load is answered with null.",
-        Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("session/load"), |m| {
-                set(m, "/result", Value::Null);
-            })
-        }),
-    )
-    .in_scenario("tools"),
-    looks(
-        "other-name",
-        "Another name, title and version.",
-        Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("initialize"), |m| {
-                let version = "2026.11-rc.1+build 7 (日本)";
-                let info = json!({ "name": "@acme/Ägent v2", "title": "", "version": version });
-                set(m, "/result/agentInfo", info);
-            })
-        }),
-    ),
-    looks(
-        "grouped-options",
-        "The values of options stand in groups.",
-        Tamper::Out(|_, _, mut message| {
-            each_option(&mut message, |option| {
-                if let Some(Value::Array(values)) = option.get("options").cloned() {
-                    let group = |id: &str, values: &[Value]| json!({ "group": id, "name": id, "options": values });
-                    let (first, rest) = values.split_at(values.len().min(1));
-                    let groups = json!([group("usual", first), group("more", rest)]);
-                    set(option, "/options", groups);
-                }
-            });
-            send(message)
-        }),
-    ),
-    looks(
-        "options-only",
-        "Options, and no modes.",
-        Tamper::Both(
-            |_, sent, mut message| {
-                remove(&mut message, "/result/modes");
-                // An option for the mode goes with `modes`, so that has to go too.
-                for place in OPTIONS {
-                    if let Some(Value::Array(options)) = message.pointer_mut(place) {
-                        options.retain(|option| text(option, "/category") != "mode");
+pub fn variants() -> Vec<Variant> {
+    vec![
+        looks(
+            "meta",
+            "Everything that may carry `_meta` carries it.",
+            Tamper::out(|_, _, mut message| {
+                for root in ["/params", "/result"] {
+                    if let Some(value) = message.pointer_mut(root) {
+                        mark(value);
                     }
                 }
-                match sent.update == "current_mode_update" {
-                    true => Vec::new(),
-                    false => send(message),
-                }
-            },
-            |_, message| without(message, "session/set_mode"),
+                send(message)
+            }),
         ),
-    ),
-    looks(
-        "own-categories",
-        "Options have no category, or one of the agent's own.",
-        Tamper::Out(|_, _, mut message| {
-            each_option(&mut message, |option| match text(option, "/category") {
-                "mode" => {}
-                "" => set(option, "/category", "_mock/more"),
-                _ => remove(option, "/category"),
-            });
-            send(message)
-        }),
-    ),
-    looks(
-        "explained-errors",
-        "Errors have long messages, and data of all kinds.",
-        Tamper::Out(|_, sent, message| {
-            change(message, sent.is_error, |m| {
-                let long = format!(
-                    "{}\nSee the log. {}",
-                    text(m, "/error/message"),
-                    "é".repeat(500)
-                );
-                set(m, "/error/message", long);
-                set(
-                    m,
-                    "/error/data",
-                    json!([null, { "stack": ["a", "b"] }, 1.5]),
-                );
-            })
-        }),
-    ),
-    looks(
-        "cursors",
-        "The list of sessions is cut into pages, with opaque cursors.",
-        Tamper::Both(
-            |_, _, mut message| {
-                let next = text(&message, "/result/nextCursor").to_owned();
-                if !next.is_empty() {
-                    set(
-                        &mut message,
-                        "/result/nextCursor",
-                        format!("{CURSOR}{next}=="),
-                    );
+        looks(
+            "traced",
+            "Every update carries the trace context of the W3C.",
+            Tamper::out(|_, sent, message| {
+                change(message, sent.method == "session/update", |m| {
+                    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+                    set(m, "/params/_meta/traceparent", trace);
+                    set(m, "/params/_meta/tracestate", "mock=1");
+                })
+            }),
+        ),
+        looks(
+            "nulls",
+            "Optional members are null where they could be left out.",
+            Tamper::out(|_, sent, mut message| {
+                for place in nulls(&sent.method, &sent.update, sent.is_result) {
+                    if message.pointer(place).is_none() {
+                        set(&mut message, place, Value::Null);
+                    }
                 }
                 send(message)
-            },
-            |_, mut message| {
-                let cursor = text(&message, "/params/cursor");
-                let own = cursor.strip_prefix(CURSOR);
-                let own = own.and_then(|own| own.strip_suffix("=="));
-                if let Some(own) = own.map(str::to_owned) {
-                    set(&mut message, "/params/cursor", own);
-                }
-                pass(message)
-            },
+            }),
         ),
-    )
-    .in_scenario("rich"),
-];
+        looks(
+            "null-capabilities",
+            "Capabilities that it has not are null.",
+            Tamper::out(|_, sent, message| {
+                change(message, sent.answers("initialize"), |m| {
+                    for name in ["list", "delete", "additionalDirectories", "resume", "close"] {
+                        let place = format!("{CAPABILITIES}/sessionCapabilities/{name}");
+                        set(m, &place, Value::Null);
+                    }
+                    set(m, &format!("{CAPABILITIES}/auth/logout"), Value::Null);
+                })
+            }),
+        )
+        .in_scenario("bare"),
+        looks(
+            "terse",
+            "The answer to initialize leaves out whatever has a default.",
+            Tamper::out(|_, sent, message| {
+                change(message, sent.answers("initialize"), |m| {
+                    set(m, CAPABILITIES, json!({}));
+                    remove(m, "/result/authMethods");
+                    remove(m, "/result/agentInfo/title");
+                })
+            }),
+        )
+        .in_scenario("bare"),
+        looks(
+            "null-load",
+            "session/load is answered with null.",
+            Tamper::out(|_, sent, message| {
+                change(message, sent.answers("session/load"), |m| {
+                    set(m, "/result", Value::Null);
+                })
+            }),
+        )
+        .in_scenario("tools"),
+        looks(
+            "other-name",
+            "Another name, title and version.",
+            Tamper::out(|_, sent, message| {
+                change(message, sent.answers("initialize"), |m| {
+                    let version = "2026.11-rc.1+build 7 (日本)";
+                    let info = json!({ "name": "@acme/Ägent v2", "title": "", "version": version });
+                    set(m, "/result/agentInfo", info);
+                })
+            }),
+        ),
+        looks(
+            "grouped-options",
+            "The values of options stand in groups.",
+            Tamper::out(|_, _, mut message| {
+                each_option(&mut message, |option| {
+                    if let Some(Value::Array(values)) = option.get("options").cloned() {
+                        let group = |id: &str, values: &[Value]| json!({ "group": id, "name": id, "options": values });
+                        let (first, rest) = values.split_at(values.len().min(1));
+                        let groups = json!([group("usual", first), group("more", rest)]);
+                        set(option, "/options", groups);
+                    }
+                });
+                send(message)
+            }),
+        ),
+        looks(
+            "options-only",
+            "Options, and no modes.",
+            Tamper::both(
+                |_, sent, mut message| {
+                    remove(&mut message, "/result/modes");
+                    // An option for the mode goes with `modes`, so that has to go too.
+                    for place in OPTIONS {
+                        if let Some(Value::Array(options)) = message.pointer_mut(place) {
+                            options.retain(|option| text(option, "/category") != "mode");
+                        }
+                    }
+                    match sent.update == "current_mode_update" {
+                        true => Vec::new(),
+                        false => send(message),
+                    }
+                },
+                |_, message| without(message, "session/set_mode"),
+            ),
+        ),
+        looks(
+            "own-categories",
+            "Options have no category, or one of the agent's own.",
+            Tamper::out(|_, _, mut message| {
+                each_option(&mut message, |option| match text(option, "/category") {
+                    "mode" => {}
+                    "" => set(option, "/category", "_mock/more"),
+                    _ => remove(option, "/category"),
+                });
+                send(message)
+            }),
+        ),
+        looks(
+            "explained-errors",
+            "Errors have long messages, and data of all kinds.",
+            Tamper::out(|_, sent, message| {
+                change(message, sent.is_error, |m| {
+                    let long = format!(
+                        "{}\nSee the log. {}",
+                        text(m, "/error/message"),
+                        "é".repeat(500)
+                    );
+                    set(m, "/error/message", long);
+                    set(
+                        m,
+                        "/error/data",
+                        json!([null, { "stack": ["a", "b"] }, 1.5]),
+                    );
+                })
+            }),
+        ),
+        looks(
+            "cursors",
+            "The list of sessions is cut into pages, with opaque cursors.",
+            Tamper::both(
+                |_, _, mut message| {
+                    let next = text(&message, "/result/nextCursor").to_owned();
+                    if !next.is_empty() {
+                        set(
+                            &mut message,
+                            "/result/nextCursor",
+                            format!("{CURSOR}{next}=="),
+                        );
+                    }
+                    send(message)
+                },
+                |_, mut message| {
+                    let cursor = text(&message, "/params/cursor");
+                    let own = cursor.strip_prefix(CURSOR);
+                    let own = own.and_then(|own| own.strip_suffix("=="));
+                    if let Some(own) = own.map(str::to_owned) {
+                        set(&mut message, "/params/cursor", own);
+                    }
+                    pass(message)
+                },
+            ),
+        )
+        .in_scenario("rich"),
+    ]
+}
 
 const CAPABILITIES: &str = "/result/agentCapabilities";
 const OPTIONS: [&str; 2] = ["/result/configOptions", "/params/update/configOptions"];

@@ -14,16 +14,19 @@ mod updates;
 
 use super::Mutant;
 
-pub static GROUPS: &[&[Mutant]] = &[
-    transport::MUTANTS,
-    process::MUTANTS,
-    start::MUTANTS,
-    sessions::MUTANTS,
-    places::MUTANTS,
-    turns::MUTANTS,
-    prompts::MUTANTS,
-    updates::MUTANTS,
-    settings::MUTANTS,
-    services::MUTANTS,
-    design::MUTANTS,
-];
+pub fn mutants() -> Vec<Mutant> {
+    let groups = [
+        transport::mutants(),
+        process::mutants(),
+        start::mutants(),
+        sessions::mutants(),
+        places::mutants(),
+        turns::mutants(),
+        prompts::mutants(),
+        updates::mutants(),
+        settings::mutants(),
+        services::mutants(),
+        design::mutants(),
+    ];
+    groups.into_iter().flatten().collect()
+}

@@ -5,8 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::faults;
+use crate::mutants::Mutant;
+use crate::mutants::combine::*;
 use crate::mutants::tools::*;
-use crate::mutants::{Frame, Mutant, Tamper};
 use crate::store::Store;
 
 fn is_relative(path: &str) -> bool {
@@ -19,165 +20,119 @@ fn kept_directories(session: &str) -> Option<Value> {
     Some(saved.directories.into())
 }
 
-pub static MUTANTS: &[Mutant] = &[
-    Mutant {
-        id: "acp-se-05-process-directory",
-        requirement: "SE-05",
-        wrong: "Files are asked for in the directory that the process was started in.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.method.starts_with("fs/"), |m| {
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("acp-se-05-process-directory", "SE-05")
+            .says("Files are asked for in the directory that the process was started in.")
+            .out(methods("fs/"), |m| {
                 let name = Path::new(text(m, "/params/path")).file_name();
                 let own = std::env::current_dir().unwrap_or_default();
                 let path = own.join(name.unwrap_or_default());
                 set(m, "/params/path", path.to_string_lossy().into_owned());
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-se-06-takes-relative",
-        requirement: "SE-06",
-        wrong: "A session can be opened in a relative directory.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let cwd = text(&message, "/params/cwd").to_owned();
-            let odd = calls(&message, "session/new") && !cwd.is_empty() && is_relative(&cwd);
-            alter(message, odd, |m| set(m, "/params/cwd", format!("/{cwd}")))
-        }),
-    },
-    Mutant {
-        id: "acp-se-07-dies",
-        requirement: "SE-07",
-        wrong: "A directory that does not exist ends the process.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let cwd = text(&message, "/params/cwd");
-            if calls(&message, "session/new") && !is_relative(cwd) && !Path::new(cwd).exists() {
-                faults::exit(1);
-            }
-            pass(message)
-        }),
-    },
-    Mutant {
-        id: "acp-se-09-no-args",
-        requirement: "SE-09",
-        wrong: "MCP servers do not get their arguments in order.",
-        scenario: "default",
-        tamper: Tamper::In(|_, mut message| {
-            each(&mut message, "/params/mcpServers", |server| {
-                if let Some(Value::Array(args)) = server.get_mut("args") {
-                    args.retain(|arg| !arg.as_str().is_some_and(|arg| arg.contains(' ')));
+            }),
+        wrong("acp-se-06-takes-relative", "SE-06")
+            .says("A session can be opened in a relative directory.")
+            .tamper_in(|_, message| {
+                let cwd = text(&message, "/params/cwd").to_owned();
+                let odd = calls(&message, "session/new") && !cwd.is_empty() && is_relative(&cwd);
+                alter(message, odd, |m| set(m, "/params/cwd", format!("/{cwd}")))
+            }),
+        wrong("acp-se-07-dies", "SE-07")
+            .says("A directory that does not exist ends the process.")
+            .tamper_in(|_, message| {
+                let cwd = text(&message, "/params/cwd");
+                if calls(&message, "session/new") && !is_relative(cwd) && !Path::new(cwd).exists() {
+                    faults::exit(1);
                 }
-            });
-            pass(message)
-        }),
-    },
-    Mutant {
-        id: "acp-se-11-no-headers",
-        requirement: "SE-11",
-        wrong: "MCP servers over HTTP are called without their headers.",
-        scenario: "rich",
-        tamper: Tamper::In(|_, mut message| {
-            each(&mut message, "/params/mcpServers", |server| {
-                if text(server, "/type") == "http" {
-                    set(server, "/headers", json!([]));
+                pass(message)
+            }),
+        wrong("acp-se-09-no-args", "SE-09")
+            .says("MCP servers do not get their arguments in order.")
+            .heard(
+                any(),
+                edits_each("/params/mcpServers", |server| {
+                    if let Some(Value::Array(args)) = server.get_mut("args") {
+                        args.retain(|arg| !arg.as_str().is_some_and(|arg| arg.contains(' ')));
+                    }
+                }),
+            ),
+        wrong("acp-se-11-no-headers", "SE-11")
+            .says("MCP servers over HTTP are called without their headers.")
+            .scenario("rich")
+            .heard(
+                any(),
+                edits_each("/params/mcpServers", |server| {
+                    if text(server, "/type") == "http" {
+                        set(server, "/headers", json!([]));
+                    }
+                }),
+            ),
+        wrong("acp-se-11-not-reached", "SE-11")
+            .says("MCP servers over HTTP are advertised, and refused.")
+            .scenario("rich")
+            .tamper_in(|_, message| {
+                let servers = message
+                    .pointer("/params/mcpServers")
+                    .and_then(Value::as_array);
+                let mut servers = servers.into_iter().flatten();
+                let http = servers.any(|server| text(server, "/type") == "http");
+                match http && is_request(&message) {
+                    true => refuse(&message, -32602),
+                    false => pass(message),
                 }
-            });
-            pass(message)
-        }),
-    },
-    Mutant {
-        id: "acp-se-11-not-reached",
-        requirement: "SE-11",
-        wrong: "MCP servers over HTTP are advertised, and refused.",
-        scenario: "rich",
-        tamper: Tamper::In(|_, message| {
-            let servers = message
-                .pointer("/params/mcpServers")
-                .and_then(Value::as_array);
-            let mut servers = servers.into_iter().flatten();
-            let http = servers.any(|server| text(server, "/type") == "http");
-            match http && is_request(&message) {
-                true => refuse(&message, -32602),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-se-12-refuses",
-        requirement: "SE-12",
-        wrong: "An MCP server that does not exist makes session/new fail.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let servers = message
-                .pointer("/params/mcpServers")
-                .and_then(Value::as_array);
-            let mut servers = servers.into_iter().flatten();
-            let missing = servers.any(|server| {
-                let command = Path::new(text(server, "/command"));
-                command.is_absolute() && !command.exists()
-            });
-            match calls(&message, "session/new") && missing {
-                true => refuse(&message, -32603),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-se-13-last-session",
-        requirement: "SE-13",
-        wrong: "Updates go to the session that was opened last.",
-        scenario: "default",
-        tamper: Tamper::Out(|context, sent, message| {
-            if sent.answers("session/new") {
-                let id = message.pointer("/result/sessionId").cloned();
-                context.notes.insert("last", id.unwrap_or_default());
-            }
-            let last = context.notes.get("last").cloned();
-            let update = sent.method == "session/update" && last.is_some();
-            change(message, update, |m| {
-                set(m, "/params/sessionId", last.unwrap_or_default());
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-ld-03-takes-unknown",
-        requirement: "LD-03",
-        wrong: "A session that nobody opened can be loaded.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let refused = sent.is_error && sent.method == "session/load";
-            change(message, refused, |m| {
+            }),
+        wrong("acp-se-12-refuses", "SE-12")
+            .says("An MCP server that does not exist makes session/new fail.")
+            .tamper_in(|_, message| {
+                let servers = message
+                    .pointer("/params/mcpServers")
+                    .and_then(Value::as_array);
+                let mut servers = servers.into_iter().flatten();
+                let missing = servers.any(|server| {
+                    let command = Path::new(text(server, "/command"));
+                    command.is_absolute() && !command.exists()
+                });
+                match calls(&message, "session/new") && missing {
+                    true => refuse(&message, -32603),
+                    false => pass(message),
+                }
+            }),
+        wrong("acp-se-13-last-session", "SE-13")
+            .says("Updates go to the session that was opened last.")
+            .tamper_out(|context, sent, message| {
+                if sent.answers("session/new") {
+                    let id = message.pointer("/result/sessionId").cloned();
+                    context.notes.insert("last", id.unwrap_or_default());
+                }
+                let last = context.notes.get("last").cloned();
+                let update = sent.method == "session/update" && last.is_some();
+                change(message, update, |m| {
+                    set(m, "/params/sessionId", last.unwrap_or_default());
+                })
+            }),
+        wrong("acp-ld-03-takes-unknown", "LD-03")
+            .says("A session that nobody opened can be loaded.")
+            .out(both(errors(), method("session/load")), |m| {
                 remove(m, "/error");
                 set(m, "/result", json!({}));
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-ld-04-dead-after-load",
-        requirement: "LD-04",
-        wrong: "A loaded session takes no prompts.",
-        scenario: "default",
-        tamper: Tamper::In(|context, message| {
-            let session = message.pointer("/params/sessionId").cloned();
-            if calls(&message, "session/load") {
-                context.notes.insert("loaded", session.unwrap_or_default());
-                return pass(message);
-            }
-            let dead = session.is_some() && context.notes.get("loaded") == session.as_ref();
-            match calls(&message, "session/prompt") && dead {
-                true => refuse(&message, -32002),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-rs-02-forgets",
-        requirement: "RS-02",
-        wrong: "A resumed session knows nothing of what was said in it.",
-        scenario: "default",
-        tamper: Tamper::Both(
-            |context, sent, mut message| {
+            }),
+        wrong("acp-ld-04-dead-after-load", "LD-04")
+            .says("A loaded session takes no prompts.")
+            .tamper_in(|context, message| {
+                let session = message.pointer("/params/sessionId").cloned();
+                if calls(&message, "session/load") {
+                    context.notes.insert("loaded", session.unwrap_or_default());
+                    return pass(message);
+                }
+                let dead = session.is_some() && context.notes.get("loaded") == session.as_ref();
+                match calls(&message, "session/prompt") && dead {
+                    true => refuse(&message, -32002),
+                    false => pass(message),
+                }
+            }),
+        wrong("acp-rs-02-forgets", "RS-02")
+            .says("A resumed session knows nothing of what was said in it.")
+            .tamper_out(|context, sent, mut message| {
                 let resumed = sent.answers("session/new") && context.notes.contains_key("resumes");
                 if resumed && let Some(old) = context.notes.remove("resumes") {
                     let fresh = message.pointer("/result/sessionId").cloned();
@@ -191,8 +146,8 @@ pub static MUTANTS: &[Mutant] = &[
                     context.notes.get("old"),
                 );
                 send(message)
-            },
-            |context, mut message| {
+            })
+            .tamper_in(|context, mut message| {
                 swap(
                     &mut message,
                     context.notes.get("old"),
@@ -206,50 +161,30 @@ pub static MUTANTS: &[Mutant] = &[
                     set(&mut message, "/params/mcpServers", json!([]));
                 }
                 pass(message)
-            },
-        ),
-    },
-    Mutant {
-        id: "acp-cl-03-late-update",
-        requirement: "CL-03",
-        wrong: "A closed session says something more.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let late = chunk(text(&sent.asked, "/sessionId"), "and another thing");
-            match sent.answers("session/close") {
-                true => vec![Frame::Json(message), Frame::Json(late)],
-                false => send(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-ad-02-takes-relative",
-        requirement: "AD-02",
-        wrong: "A relative entry of `additionalDirectories` is taken.",
-        scenario: "default",
-        tamper: Tamper::In(|_, mut message| {
-            let list = message.pointer_mut("/params/additionalDirectories");
-            if let Some(Value::Array(list)) = list {
-                list.retain(|path| !is_relative(path.as_str().unwrap_or_default()));
-            }
-            pass(message)
-        }),
-    },
-    Mutant {
-        id: "acp-ad-03-restores",
-        requirement: "AD-03",
-        wrong: "A loaded session keeps the additional directories of before.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let without = message.pointer("/params/additionalDirectories").is_none();
-            let kept = kept_directories(text(&message, "/params/sessionId"));
-            let load = calls(&message, "session/load") && without && kept.is_some();
-            alter(message, load, |m| {
-                set(m, "/params/additionalDirectories", kept.unwrap_or_default());
-            })
-        }),
-    },
-];
+            }),
+        wrong("acp-cl-03-late-update", "CL-03")
+            .says("A closed session says something more.")
+            .out_as(answers("session/close"), then_talks()),
+        wrong("acp-ad-02-takes-relative", "AD-02")
+            .says("A relative entry of `additionalDirectories` is taken.")
+            .heard(
+                any(),
+                keeps("/params/additionalDirectories", |path| {
+                    !is_relative(path.as_str().unwrap_or_default())
+                }),
+            ),
+        wrong("acp-ad-03-restores", "AD-03")
+            .says("A loaded session keeps the additional directories of before.")
+            .tamper_in(|_, message| {
+                let without = message.pointer("/params/additionalDirectories").is_none();
+                let kept = kept_directories(text(&message, "/params/sessionId"));
+                let load = calls(&message, "session/load") && without && kept.is_some();
+                alter(message, load, |m| {
+                    set(m, "/params/additionalDirectories", kept.unwrap_or_default());
+                })
+            }),
+    ]
+}
 
 /// Says another session where this one is meant.
 fn swap(message: &mut Value, from: Option<&Value>, to: Option<&Value>) {

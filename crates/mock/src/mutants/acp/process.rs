@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::mutants::combine::*;
 use crate::mutants::tools::*;
-use crate::mutants::{Frame, Mutant, Tamper};
+use crate::mutants::{Frame, Mutant};
 use crate::{DEAF_FOR, faults};
 
 /// A longer line than this is too long for `acp-tr-21-short-lines`.
@@ -20,192 +21,127 @@ fn is_more_ready() -> bool {
     told == 0 && bytes > 0
 }
 
-pub static MUTANTS: &[Mutant] = &[
-    Mutant {
-        id: "acp-tr-04-latin1-log",
-        requirement: "TR-04",
-        wrong: "stderr has a byte that is no UTF-8.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            if sent.answers("session/new") {
-                let _ = std::io::stderr().write_all(b"session in caf\xe9 started\n");
-            }
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "acp-tr-14-dies-on-bad-line",
-        requirement: "TR-14",
-        wrong: "A line that is no JSON is answered, and ends the process.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, message| {
-            match message.pointer("/error/code") == Some(&json!(-32700)) {
-                true => vec![Frame::Json(message), Frame::Exit(1)],
-                false => send(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-tr-16-one-at-a-time",
-        requirement: "TR-16",
-        wrong: "A session/new is forgotten when another message comes before its answer.",
-        scenario: "default",
-        tamper: Tamper::In(|context, message| {
-            if !calls(&message, "session/new") {
-                return pass(message);
-            }
-            // Time for the other one.
-            std::thread::sleep(Duration::from_millis(100));
-            match context.more || is_more_ready() {
-                true => swallow(),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-tr-18-stays",
-        requirement: "TR-18",
-        wrong: "The end of stdin changes nothing.",
-        scenario: "default",
-        tamper: Tamper::End(|| std::thread::sleep(DEAF_FOR)),
-    },
-    Mutant {
-        id: "acp-tr-19-exit-code",
-        requirement: "TR-19",
-        wrong: "The process exits with code 1 at the end of stdin.",
-        scenario: "default",
-        tamper: Tamper::End(|| faults::exit(1)),
-    },
-    Mutant {
-        id: "acp-tr-19-orphan",
-        requirement: "TR-19",
-        wrong: "Every turn leaves a process behind.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            if sent.answers("session/prompt") {
-                faults::daemon(30, false);
-            }
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "acp-tr-20-crlf",
-        requirement: "TR-20",
-        wrong: "A line that ends with CR LF cannot be read.",
-        scenario: "default",
-        tamper: Tamper::Line(|line| match line.ends_with(b"}\r\n") {
-            true => Some(b"{\n".to_vec()),
-            false => Some(line),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-20-blank-line",
-        requirement: "TR-20",
-        wrong: "A blank line ends the process.",
-        scenario: "default",
-        tamper: Tamper::Line(|line| match line.trim_ascii().is_empty() {
-            true => faults::exit(1),
-            false => Some(line),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-21-short-lines",
-        requirement: "TR-21",
-        wrong: "Lines longer than 64 KiB are passed over.",
-        scenario: "default",
-        tamper: Tamper::Line(|line| (line.len() <= SHORT).then_some(line)),
-    },
-    Mutant {
-        id: "acp-in-12-strict",
-        requirement: "IN-12",
-        wrong: "A client capability that it does not know makes initialize fail.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let known = ["fs", "terminal", "session", "auth", "elicitation", "_meta"];
-            let said = message.pointer("/params/clientCapabilities");
-            let mut said = said.and_then(|said| said.as_object()).into_iter().flatten();
-            let strange = said.any(|(name, _)| !known.contains(&name.as_str()));
-            match calls(&message, "initialize") && strange {
-                true => refuse(&message, -32602),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-in-13-early-session",
-        requirement: "IN-13",
-        wrong: "A session can be opened before initialize.",
-        scenario: "default",
-        tamper: Tamper::In(|context, message| {
-            if calls(&message, "initialize") {
-                context.first("started");
-            }
-            let early = !context.notes.contains_key("started");
-            match calls(&message, "session/new") && early {
-                true => answer(&message, json!({ "sessionId": "early-bird" })),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-in-14-dies",
-        requirement: "IN-14",
-        wrong: "A second initialize ends the process.",
-        scenario: "default",
-        tamper: Tamper::In(|context, message| {
-            if calls(&message, "initialize") && !context.first("started") {
-                faults::exit(1);
-            }
-            pass(message)
-        }),
-    },
-    Mutant {
-        id: "acp-in-17-hidden-load",
-        requirement: "IN-17",
-        wrong: "session/load works, and is not advertised.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("initialize"), |m| {
-                set(m, "/result/agentCapabilities/loadSession", false);
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-in-17-hidden-list",
-        requirement: "IN-17",
-        wrong: "session/list is answered with null, and is not advertised.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let is_list = sent.answers("session/list");
-            let is_start = sent.answers("initialize");
-            change(message, is_list || is_start, |m| match is_list {
-                true => set(m, "/result", Value::Null),
-                false => remove(m, "/result/agentCapabilities/sessionCapabilities/list"),
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-au-06-no-methods",
-        requirement: "AU-06",
-        wrong: "A session needs a login, and there is no way to log in.",
-        scenario: "auth",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("initialize"), |m| {
-                set(m, "/result/authMethods", json!([]));
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-au-08-any-method",
-        requirement: "AU-08",
-        wrong: "A login with a method that does not exist succeeds.",
-        scenario: "auth",
-        tamper: Tamper::In(|_, message| {
-            let known = ["key", "shell"].contains(&text(&message, "/params/methodId"));
-            match calls(&message, "authenticate") && !known {
-                true => answer(&message, json!({})),
-                false => pass(message),
-            }
-        }),
-    },
-];
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("acp-tr-04-latin1-log", "TR-04")
+            .says("stderr has a byte that is no UTF-8.")
+            .tamper_out(|_, sent, message| {
+                if sent.answers("session/new") {
+                    let _ = std::io::stderr().write_all(b"session in caf\xe9 started\n");
+                }
+                send(message)
+            }),
+        wrong("acp-tr-14-dies-on-bad-line", "TR-14")
+            .says("A line that is no JSON is answered, and ends the process.")
+            .out_as(code(-32700), |_, message| {
+                vec![Frame::Json(message), Frame::Exit(1)]
+            }),
+        wrong("acp-tr-16-one-at-a-time", "TR-16")
+            .says("A session/new is forgotten when another message comes before its answer.")
+            .tamper_in(|context, message| {
+                if !calls(&message, "session/new") {
+                    return pass(message);
+                }
+                // Time for the other one.
+                std::thread::sleep(Duration::from_millis(100));
+                match context.more || is_more_ready() {
+                    true => swallow(),
+                    false => pass(message),
+                }
+            }),
+        wrong("acp-tr-18-stays", "TR-18")
+            .says("The end of stdin changes nothing.")
+            .end(|| std::thread::sleep(DEAF_FOR)),
+        wrong("acp-tr-19-exit-code", "TR-19")
+            .says("The process exits with code 1 at the end of stdin.")
+            .end(|| faults::exit(1)),
+        wrong("acp-tr-19-orphan", "TR-19")
+            .says("Every turn leaves a process behind.")
+            .tamper_out(|_, sent, message| {
+                if sent.answers("session/prompt") {
+                    faults::daemon(30, false);
+                }
+                send(message)
+            }),
+        wrong("acp-tr-20-crlf", "TR-20")
+            .says("A line that ends with CR LF cannot be read.")
+            .line(|line| match line.ends_with(b"}\r\n") {
+                true => Some(b"{\n".to_vec()),
+                false => Some(line),
+            }),
+        wrong("acp-tr-20-blank-line", "TR-20")
+            .says("A blank line ends the process.")
+            .line(|line| match line.trim_ascii().is_empty() {
+                true => faults::exit(1),
+                false => Some(line),
+            }),
+        wrong("acp-tr-21-short-lines", "TR-21")
+            .says("Lines longer than 64 KiB are passed over.")
+            .line(|line| (line.len() <= SHORT).then_some(line)),
+        wrong("acp-in-12-strict", "IN-12")
+            .says("A client capability that it does not know makes initialize fail.")
+            .tamper_in(|_, message| {
+                let known = ["fs", "terminal", "session", "auth", "elicitation", "_meta"];
+                let said = message.pointer("/params/clientCapabilities");
+                let mut said = said.and_then(|said| said.as_object()).into_iter().flatten();
+                let strange = said.any(|(name, _)| !known.contains(&name.as_str()));
+                match calls(&message, "initialize") && strange {
+                    true => refuse(&message, -32602),
+                    false => pass(message),
+                }
+            }),
+        wrong("acp-in-13-early-session", "IN-13")
+            .says("A session can be opened before initialize.")
+            .tamper_in(|context, message| {
+                if calls(&message, "initialize") {
+                    context.first("started");
+                }
+                let early = !context.notes.contains_key("started");
+                match calls(&message, "session/new") && early {
+                    true => answer(&message, json!({ "sessionId": "early-bird" })),
+                    false => pass(message),
+                }
+            }),
+        wrong("acp-in-14-dies", "IN-14")
+            .says("A second initialize ends the process.")
+            .tamper_in(|context, message| {
+                if calls(&message, "initialize") && !context.first("started") {
+                    faults::exit(1);
+                }
+                pass(message)
+            }),
+        wrong("acp-in-17-hidden-load", "IN-17")
+            .says("session/load works, and is not advertised.")
+            .out(
+                answers("initialize"),
+                sets("/result/agentCapabilities/loadSession", false),
+            ),
+        wrong("acp-in-17-hidden-list", "IN-17")
+            .says("session/list is answered with null, and is not advertised.")
+            .tamper_out(|_, sent, message| {
+                let is_list = sent.answers("session/list");
+                let is_start = sent.answers("initialize");
+                change(message, is_list || is_start, |m| match is_list {
+                    true => set(m, "/result", Value::Null),
+                    false => remove(m, "/result/agentCapabilities/sessionCapabilities/list"),
+                })
+            }),
+        wrong("acp-au-06-no-methods", "AU-06")
+            .says("A session needs a login, and there is no way to log in.")
+            .scenario("auth")
+            .out(
+                answers("initialize"),
+                sets("/result/authMethods", json!([])),
+            ),
+        wrong("acp-au-08-any-method", "AU-08")
+            .says("A login with a method that does not exist succeeds.")
+            .scenario("auth")
+            .heard_as(
+                both(
+                    method("authenticate"),
+                    not(|_, message| ["key", "shell"].contains(&text(message, "/params/methodId"))),
+                ),
+                replies(json!({})),
+            ),
+    ]
+}

@@ -1,313 +1,165 @@
 //! Lines, envelopes, ids, errors.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::mutants::combine::*;
 use crate::mutants::tools::*;
-use crate::mutants::{Frame, Mutant, Tamper};
+use crate::mutants::{Frame, Mutant};
 
-pub static MUTANTS: &[Mutant] = &[
-    Mutant {
-        id: "acp-tr-01-latin1",
-        requirement: "TR-01",
-        wrong: "Text chunks carry a byte that is no UTF-8.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, mut message| {
-            if sent.update != "agent_message_chunk" {
-                return send(message);
-            }
-            set(&mut message, "/params/update/content/text", "caf@");
-            let mut bytes = message.to_string().into_bytes();
-            bytes
-                .iter_mut()
-                .filter(|b| **b == b'@')
-                .for_each(|b| *b = 0xe9);
-            bytes.push(b'\n');
-            vec![raw(bytes)]
-        }),
-    },
-    Mutant {
-        id: "acp-tr-02-pretty-printed",
-        requirement: "TR-02",
-        wrong: "The answer to session/new is spread over several lines.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| match sent.answers("session/new") {
-            true => vec![raw(format!("{message:#}\n"))],
-            false => send(message),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-02-two-per-line",
-        requirement: "TR-02",
-        wrong: "Each text chunk shares its line with the next message.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| match sent.update.as_str() {
-            "agent_message_chunk" => vec![raw(message.to_string())],
-            _ => send(message),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-03-banner",
-        requirement: "TR-03",
-        wrong: "A greeting stands on stdout before the first answer.",
-        scenario: "default",
-        tamper: Tamper::Out(|context, _, message| {
-            let mut frames = Vec::new();
-            if context.first("banner") {
-                frames.push(raw("Welcome to the mock agent!\n"));
-            }
-            frames.push(Frame::Json(message));
-            frames
-        }),
-    },
-    Mutant {
-        id: "acp-tr-03-log-line",
-        requirement: "TR-03",
-        wrong: "A log line stands on stdout before each answer to session/new.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| match sent.answers("session/new") {
-            true => vec![raw("[info] session started\n"), Frame::Json(message)],
-            false => send(message),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-03-bare-json",
-        requirement: "TR-03",
-        wrong: "A JSON line that is no JSON-RPC message stands before each answer to session/new.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| match sent.answers("session/new") {
-            true => vec![raw("{\"level\":\"info\"}\n"), Frame::Json(message)],
-            false => send(message),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-03-duplicate-key",
-        requirement: "TR-03",
-        wrong: "Results of session/new have their `id` twice, first another one.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| match sent.answers("session/new") {
-            true => {
-                let text = message.to_string();
-                let rest = text.strip_prefix('{').unwrap_or_default();
-                vec![raw(format!("{{\"id\":\"twin\",{rest}\n"))]
-            }
-            false => send(message),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-05-no-jsonrpc",
-        requirement: "TR-05",
-        wrong: "Session updates lack `jsonrpc`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.method == "session/update", |m| {
-                remove(m, "/jsonrpc");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tr-05-old-version",
-        requirement: "TR-05",
-        wrong: "The answer to session/new says `jsonrpc` \"1.0\".",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("session/new"), |m| {
-                set(m, "/jsonrpc", "1.0");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tr-06-result-and-error",
-        requirement: "TR-06",
-        wrong: "Results come with an `error` of null.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.is_result, |m| set(m, "/error", Value::Null))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-06-neither",
-        requirement: "TR-06",
-        wrong: "The answer to session/list has neither result nor error.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("session/list"), |m| {
-                remove(m, "/result");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tr-07-error-text",
-        requirement: "TR-07",
-        wrong: "Errors are plain strings.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.is_error, |m| set(m, "/error", "failed"))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-07-code-text",
-        requirement: "TR-07",
-        wrong: "Error codes are strings.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.is_error, |m| {
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("acp-tr-01-latin1", "TR-01")
+            .says("Text chunks carry a byte that is no UTF-8.")
+            .tamper_out(|_, sent, mut message| {
+                if sent.update != "agent_message_chunk" {
+                    return send(message);
+                }
+                set(&mut message, "/params/update/content/text", "caf@");
+                let mut bytes = message.to_string().into_bytes();
+                bytes
+                    .iter_mut()
+                    .filter(|b| **b == b'@')
+                    .for_each(|b| *b = 0xe9);
+                bytes.push(b'\n');
+                vec![raw(bytes)]
+            }),
+        wrong("acp-tr-02-pretty-printed", "TR-02")
+            .says("The answer to session/new is spread over several lines.")
+            .out_as(answers("session/new"), |_, message| {
+                vec![raw(format!("{message:#}\n"))]
+            }),
+        wrong("acp-tr-02-two-per-line", "TR-02")
+            .says("Each text chunk shares its line with the next message.")
+            .out_as(updates("agent_message_chunk"), |_, message| {
+                vec![raw(message.to_string())]
+            }),
+        wrong("acp-tr-03-banner", "TR-03")
+            .says("A greeting stands on stdout before the first answer.")
+            .tamper_out(|context, _, message| {
+                let mut frames = Vec::new();
+                if context.first("banner") {
+                    frames.push(raw("Welcome to the mock agent!\n"));
+                }
+                frames.push(Frame::Json(message));
+                frames
+            }),
+        wrong("acp-tr-03-log-line", "TR-03")
+            .says("A log line stands on stdout before each answer to session/new.")
+            .out_as(answers("session/new"), noise("[info] session started\n")),
+        wrong("acp-tr-03-bare-json", "TR-03")
+            .says(
+                "A JSON line that is no JSON-RPC message stands before each answer to session/new.",
+            )
+            .out_as(answers("session/new"), noise("{\"level\":\"info\"}\n")),
+        wrong("acp-tr-03-duplicate-key", "TR-03")
+            .says("Results of session/new have their `id` twice, first another one.")
+            .tamper_out(|_, sent, message| match sent.answers("session/new") {
+                true => {
+                    let text = message.to_string();
+                    let rest = text.strip_prefix('{').unwrap_or_default();
+                    vec![raw(format!("{{\"id\":\"twin\",{rest}\n"))]
+                }
+                false => send(message),
+            }),
+        wrong("acp-tr-05-no-jsonrpc", "TR-05")
+            .says("Session updates lack `jsonrpc`.")
+            .out(method("session/update"), removes("/jsonrpc")),
+        wrong("acp-tr-05-old-version", "TR-05")
+            .says("The answer to session/new says `jsonrpc` \"1.0\".")
+            .out(answers("session/new"), sets("/jsonrpc", "1.0")),
+        wrong("acp-tr-06-result-and-error", "TR-06")
+            .says("Results come with an `error` of null.")
+            .out(results(), sets("/error", Value::Null)),
+        wrong("acp-tr-06-neither", "TR-06")
+            .says("The answer to session/list has neither result nor error.")
+            .out(answers("session/list"), removes("/result")),
+        wrong("acp-tr-07-error-text", "TR-07")
+            .says("Errors are plain strings.")
+            .out(errors(), sets("/error", "failed")),
+        wrong("acp-tr-07-code-text", "TR-07")
+            .says("Error codes are strings.")
+            .out(errors(), |m| {
                 let code = m.pointer("/error/code").map(Value::to_string);
                 set(m, "/error/code", code.unwrap_or_default());
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tr-07-no-message",
-        requirement: "TR-07",
-        wrong: "Errors have no `message`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.is_error, |m| remove(m, "/error/message"))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-08-number-as-text",
-        requirement: "TR-08",
-        wrong: "A request with a number as id is answered with a string.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let number = message.get("id").is_some_and(Value::is_number);
-            let answered = sent.is_result || sent.is_error;
-            change(message, answered && number, |m| {
-                let id = m.get("id").map(Value::to_string);
-                set(m, "/id", id.unwrap_or_default());
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tr-08-text-lost",
-        requirement: "TR-08",
-        wrong: "A request with a string as id is answered with null.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let textual = message.get("id").is_some_and(Value::is_string);
-            let answered = sent.is_result || sent.is_error;
-            change(message, answered && textual, |m| set(m, "/id", Value::Null))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-08-zero-lost",
-        requirement: "TR-08",
-        wrong: "A request with the id 0 is answered with null.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, message| {
-            let zero = message.get("id") == Some(&json!(0));
-            change(message, zero, |m| set(m, "/id", Value::Null))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-09-two-answers",
-        requirement: "TR-09",
-        wrong: "session/new is answered twice.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| match sent.answers("session/new") {
-            true => vec![Frame::Json(message.clone()), Frame::Json(message)],
-            false => send(message),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-09-no-answer",
-        requirement: "TR-09",
-        wrong: "session/list is never answered.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| match calls(&message, "session/list") {
-            true => swallow(),
-            false => pass(message),
-        }),
-    },
-    Mutant {
-        id: "acp-tr-10-answers-notification",
-        requirement: "TR-10",
-        wrong: "A notification that it does not know is answered with an error.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let known = ["session/cancel", "$/cancel_request"];
-            let notification = message.get("method").is_some() && message.get("id").is_none();
-            let unknown = !known.iter().any(|method| calls(&message, method));
-            match notification && unknown && message.get("jsonrpc").is_some() {
-                true => refuse(&message, -32601),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-tr-11-internal-error",
-        requirement: "TR-11",
-        wrong: "An unknown method is an internal error.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, message| {
-            let unknown = message.pointer("/error/code") == Some(&json!(-32601));
-            change(message, unknown, |m| set(m, "/error/code", -32603))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-12-internal-error",
-        requirement: "TR-12",
-        wrong: "Bad parameters are an internal error.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, message| {
-            let bad = message.pointer("/error/code") == Some(&json!(-32602));
-            change(message, bad, |m| set(m, "/error/code", -32603))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-13-silent",
-        requirement: "TR-13",
-        wrong: "A line that is no JSON gets no answer.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, message| {
-            match message.pointer("/error/code") == Some(&json!(-32700)) {
-                true => Vec::new(),
-                false => send(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-tr-15-takes-anything",
-        requirement: "TR-15",
-        wrong: "A request without `jsonrpc` is answered as if it had one.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let bare = is_request(&message) && message.get("jsonrpc").is_none();
-            alter(message, bare, |m| set(m, "/jsonrpc", "2.0"))
-        }),
-    },
-    Mutant {
-        id: "acp-tr-17-same-request-id",
-        requirement: "TR-17",
-        wrong: "Every request to the client has the id 1, even while another one is open.",
-        scenario: "default",
-        tamper: Tamper::Both(
-            |context, _, message| {
+            }),
+        wrong("acp-tr-07-no-message", "TR-07")
+            .says("Errors have no `message`.")
+            .out(errors(), removes("/error/message")),
+        wrong("acp-tr-08-number-as-text", "TR-08")
+            .says("A request with a number as id is answered with a string.")
+            .out(
+                both(
+                    |sent, _| sent.is_result || sent.is_error,
+                    |_, message| message.get("id").is_some_and(Value::is_number),
+                ),
+                |m| {
+                    let id = m.get("id").map(Value::to_string);
+                    set(m, "/id", id.unwrap_or_default());
+                },
+            ),
+        wrong("acp-tr-08-text-lost", "TR-08")
+            .says("A request with a string as id is answered with null.")
+            .out(
+                both(
+                    |sent, _| sent.is_result || sent.is_error,
+                    |_, message| message.get("id").is_some_and(Value::is_string),
+                ),
+                sets("/id", Value::Null),
+            ),
+        wrong("acp-tr-08-zero-lost", "TR-08")
+            .says("A request with the id 0 is answered with null.")
+            .out(is("/id", 0), sets("/id", Value::Null)),
+        wrong("acp-tr-09-two-answers", "TR-09")
+            .says("session/new is answered twice.")
+            .out_as(answers("session/new"), twice()),
+        wrong("acp-tr-09-no-answer", "TR-09")
+            .says("session/list is never answered.")
+            .heard_as(method("session/list"), ignores()),
+        wrong("acp-tr-10-answers-notification", "TR-10")
+            .says("A notification that it does not know is answered with an error.")
+            .heard_as(
+                |_, message| {
+                    (message.get("method").is_some() && message.get("id").is_none())
+                        && !["session/cancel", "$/cancel_request"]
+                            .iter()
+                            .any(|method| calls(message, method))
+                        && message.get("jsonrpc").is_some()
+                },
+                refuses(-32601),
+            ),
+        wrong("acp-tr-11-internal-error", "TR-11")
+            .says("An unknown method is an internal error.")
+            .out(code(-32601), sets("/error/code", -32603)),
+        wrong("acp-tr-12-internal-error", "TR-12")
+            .says("Bad parameters are an internal error.")
+            .out(code(-32602), sets("/error/code", -32603)),
+        wrong("acp-tr-13-silent", "TR-13")
+            .says("A line that is no JSON gets no answer.")
+            .out_as(code(-32700), drops()),
+        wrong("acp-tr-15-takes-anything", "TR-15")
+            .says("A request without `jsonrpc` is answered as if it had one.")
+            .heard(both(requests(), lacks("/jsonrpc")), sets("/jsonrpc", "2.0")),
+        wrong("acp-tr-17-same-request-id", "TR-17")
+            .says("Every request to the client has the id 1, even while another one is open.")
+            .tamper_out(|context, _, message| {
                 let request = is_request(&message);
                 if request && let Some(id) = message.get("id") {
                     context.notes.insert("last", id.clone());
                 }
                 change(message, request, |m| set(m, "/id", 1))
-            },
-            |context, message| {
+            })
+            .tamper_in(|context, message| {
                 let reply = message.get("method").is_none();
                 let last = context.notes.get("last").cloned();
                 alter(message, reply && last.is_some(), |m| {
                     set(m, "/id", last.unwrap_or_default());
                 })
-            },
-        ),
-    },
-    Mutant {
-        id: "acp-tr-22-snake-case",
-        requirement: "TR-22",
-        wrong: "Tool calls say `raw_input` for `rawInput`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call", |m| {
-                rename(m, "/params/update", "rawInput", "raw_input");
-            })
-        }),
-    },
-];
+            }),
+        wrong("acp-tr-22-snake-case", "TR-22")
+            .says("Tool calls say `raw_input` for `rawInput`.")
+            .out(
+                updates("tool_call"),
+                renames("/params/update", "rawInput", "raw_input"),
+            ),
+    ]
+}

@@ -2,378 +2,226 @@
 
 use serde_json::{Value, json};
 
+use crate::mutants::Mutant;
+use crate::mutants::combine::*;
 use crate::mutants::tools::*;
-use crate::mutants::{Mutant, Tamper};
 
-pub static MUTANTS: &[Mutant] = &[
-    Mutant {
-        id: "acp-up-01-unknown-variant",
-        requirement: "UP-01",
-        wrong: "Text comes in updates of the kind `agent_message`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "agent_message_chunk", |m| {
-                set(m, "/params/update/sessionUpdate", "agent_message");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-up-01-bare-text",
-        requirement: "UP-01",
-        wrong: "The content of text chunks is a string.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "agent_message_chunk", |m| {
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("acp-up-01-unknown-variant", "UP-01")
+            .says("Text comes in updates of the kind `agent_message`.")
+            .out(
+                updates("agent_message_chunk"),
+                sets("/params/update/sessionUpdate", "agent_message"),
+            ),
+        wrong("acp-up-01-bare-text", "UP-01")
+            .says("The content of text chunks is a string.")
+            .out(updates("agent_message_chunk"), |m| {
                 let words = text(m, "/params/update/content/text").to_owned();
                 set(m, "/params/update/content", words);
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-01-no-title",
-        requirement: "TC-01",
-        wrong: "Tool calls have no title.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call", |m| {
-                remove(m, "/params/update/title");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-02-same-id",
-        requirement: "TC-02",
-        wrong: "Every tool call has the same id.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let tool = sent.update.starts_with("tool_call");
-            let permission = sent.method == "session/request_permission";
-            change(message, tool || permission, |m| {
-                let path = match tool {
-                    true => "/params/update/toolCallId",
-                    false => "/params/toolCall/toolCallId",
-                };
-                set(m, path, "call");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-03-unknown-call",
-        requirement: "TC-03",
-        wrong: "Updates of tool calls name calls that were never announced.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call_update", |m| {
-                set(m, "/params/update/toolCallId", "nobody-knows");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-04-odd-kind",
-        requirement: "TC-04",
-        wrong: "Tool calls are of the kind `shell`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call", |m| {
-                set(m, "/params/update/kind", "shell");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-04-odd-status",
-        requirement: "TC-04",
-        wrong: "Finished tool calls have the status `done`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let finished = text(&message, "/params/update/status") == "completed";
-            let update = sent.update == "tool_call_update";
-            change(message, update && finished, |m| {
-                set(m, "/params/update/status", "done");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-05-starts-again",
-        requirement: "TC-05",
-        wrong: "A finished tool call goes back to `in_progress`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let finished = text(&message, "/params/update/status") == "completed";
-            if sent.update != "tool_call_update" || !finished {
-                return send(message);
-            }
-            let mut again = message.clone();
-            set(&mut again, "/params/update/status", "in_progress");
-            let mut frames = send(message.clone());
-            frames.extend(send(again));
-            frames.extend(send(message));
-            frames
-        }),
-    },
-    Mutant {
-        id: "acp-tc-06-no-progress",
-        requirement: "TC-06",
-        wrong: "A tool call that was allowed never says `in_progress`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let progress = text(&message, "/params/update/status") == "in_progress";
-            match sent.update == "tool_call_update" && progress {
-                true => Vec::new(),
-                false => send(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-tc-07-left-open",
-        requirement: "TC-07",
-        wrong: "Tool calls never finish.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            let status = text(&message, "/params/update/status");
-            let finished = matches!(status, "completed" | "failed");
-            match sent.update == "tool_call_update" && finished {
-                true => Vec::new(),
-                false => send(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "acp-tc-08-relative-place",
-        requirement: "TC-08",
-        wrong: "The places of tool calls are relative.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call", |m| {
-                each(m, "/params/update/locations", |place| {
-                    set(place, "/path", "notes.txt");
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-08-relative-diff",
-        requirement: "TC-08",
-        wrong: "The paths of diffs are relative.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call", |m| {
-                each(m, "/params/update/content", |content| {
+            }),
+        wrong("acp-tc-01-no-title", "TC-01")
+            .says("Tool calls have no title.")
+            .out(updates("tool_call"), removes("/params/update/title")),
+        wrong("acp-tc-02-same-id", "TC-02")
+            .says("Every tool call has the same id.")
+            .tamper_out(|_, sent, message| {
+                let tool = sent.update.starts_with("tool_call");
+                let permission = sent.method == "session/request_permission";
+                change(message, tool || permission, |m| {
+                    let path = match tool {
+                        true => "/params/update/toolCallId",
+                        false => "/params/toolCall/toolCallId",
+                    };
+                    set(m, path, "call");
+                })
+            }),
+        wrong("acp-tc-03-unknown-call", "TC-03")
+            .says("Updates of tool calls name calls that were never announced.")
+            .out(
+                updates("tool_call_update"),
+                sets("/params/update/toolCallId", "nobody-knows"),
+            ),
+        wrong("acp-tc-04-odd-kind", "TC-04")
+            .says("Tool calls are of the kind `shell`.")
+            .out(updates("tool_call"), sets("/params/update/kind", "shell")),
+        wrong("acp-tc-04-odd-status", "TC-04")
+            .says("Finished tool calls have the status `done`.")
+            .out(
+                both(
+                    updates("tool_call_update"),
+                    is("/params/update/status", "completed"),
+                ),
+                sets("/params/update/status", "done"),
+            ),
+        wrong("acp-tc-05-starts-again", "TC-05")
+            .says("A finished tool call goes back to `in_progress`.")
+            .tamper_out(|_, sent, message| {
+                let finished = text(&message, "/params/update/status") == "completed";
+                if sent.update != "tool_call_update" || !finished {
+                    return send(message);
+                }
+                let mut again = message.clone();
+                set(&mut again, "/params/update/status", "in_progress");
+                let mut frames = send(message.clone());
+                frames.extend(send(again));
+                frames.extend(send(message));
+                frames
+            }),
+        wrong("acp-tc-06-no-progress", "TC-06")
+            .says("A tool call that was allowed never says `in_progress`.")
+            .out_as(
+                both(
+                    updates("tool_call_update"),
+                    is("/params/update/status", "in_progress"),
+                ),
+                drops(),
+            ),
+        wrong("acp-tc-07-left-open", "TC-07")
+            .says("Tool calls never finish.")
+            .out_as(
+                both(updates("tool_call_update"), |_, message| {
+                    matches!(
+                        text(message, "/params/update/status"),
+                        "completed" | "failed"
+                    )
+                }),
+                drops(),
+            ),
+        wrong("acp-tc-08-relative-place", "TC-08")
+            .says("The places of tool calls are relative.")
+            .out(
+                updates("tool_call"),
+                edits_each("/params/update/locations", sets("/path", "notes.txt")),
+            ),
+        wrong("acp-tc-08-relative-diff", "TC-08")
+            .says("The paths of diffs are relative.")
+            .out(
+                updates("tool_call"),
+                edits_each("/params/update/content", |content| {
                     if text(content, "/type") == "diff" {
                         set(content, "/path", "notes.txt");
                     }
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-09-line-zero",
-        requirement: "TC-09",
-        wrong: "Lines in the places of tool calls count from 0.",
-        scenario: "tools",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call", |m| {
-                each(m, "/params/update/locations", |place| {
-                    set(place, "/line", 0);
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-tc-10-unknown-terminal",
-        requirement: "TC-10",
-        wrong: "Tool calls show a terminal that was never created.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call_update", |m| {
-                each(m, "/params/update/content", |content| {
+                }),
+            ),
+        wrong("acp-tc-09-line-zero", "TC-09")
+            .says("Lines in the places of tool calls count from 0.")
+            .scenario("tools")
+            .out(
+                updates("tool_call"),
+                edits_each("/params/update/locations", sets("/line", 0)),
+            ),
+        wrong("acp-tc-10-unknown-terminal", "TC-10")
+            .says("Tool calls show a terminal that was never created.")
+            .out(
+                updates("tool_call_update"),
+                edits_each("/params/update/content", |content| {
                     if text(content, "/type") == "terminal" {
                         set(content, "/terminalId", "nobody-knows");
                     }
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-up-01-bare-content",
-        requirement: "UP-01",
-        wrong: "The content of tool calls is a list of bare text blocks.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "tool_call_update", |m| {
-                each(m, "/params/update/content", |content| {
+                }),
+            ),
+        wrong("acp-up-01-bare-content", "UP-01")
+            .says("The content of tool calls is a list of bare text blocks.")
+            .out(
+                updates("tool_call_update"),
+                edits_each("/params/update/content", |content| {
                     if let Some(inner) = content.get("content").cloned() {
                         *content = inner;
                     }
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-pe-01-no-call",
-        requirement: "PE-01",
-        wrong: "A permission request names no tool call.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.method == "session/request_permission", |m| {
-                remove(m, "/params/toolCall");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-pe-02-same-option-ids",
-        requirement: "PE-02",
-        wrong: "The options of a permission request share one id.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, mut message| {
-            each(&mut message, "/params/options", |option| {
-                set(option, "/optionId", "allow-once");
-            });
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "acp-pe-02-no-options",
-        requirement: "PE-02",
-        wrong: "A permission request has no options to choose from.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.method == "session/request_permission", |m| {
-                set(m, "/params/options", json!([]));
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-pe-02-odd-kind",
-        requirement: "PE-02",
-        wrong: "The options of a permission request are of the kind `yes`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, mut message| {
-            each(&mut message, "/params/options", |option| {
-                set(option, "/kind", "yes");
-            });
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "acp-pe-03-acts-anyway",
-        requirement: "PE-03",
-        wrong: "A tool call that was rejected is done all the same.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let chosen = text(&message, "/result/outcome/optionId");
-            let rejected = chosen.starts_with("reject");
-            alter(message, rejected, |m| {
-                set(m, "/result/outcome/optionId", "allow-once");
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-pe-04-gives-up",
-        requirement: "PE-04",
-        wrong: "A permission request that the client cannot answer leaves the turn open for ever.",
-        scenario: "default",
-        tamper: Tamper::Both(
-            |context, _, message| {
+                }),
+            ),
+        wrong("acp-pe-01-no-call", "PE-01")
+            .says("A permission request names no tool call.")
+            .out(
+                method("session/request_permission"),
+                removes("/params/toolCall"),
+            ),
+        wrong("acp-pe-02-same-option-ids", "PE-02")
+            .says("The options of a permission request share one id.")
+            .out(
+                any(),
+                edits_each("/params/options", sets("/optionId", "allow-once")),
+            ),
+        wrong("acp-pe-02-no-options", "PE-02")
+            .says("A permission request has no options to choose from.")
+            .out(
+                method("session/request_permission"),
+                sets("/params/options", json!([])),
+            ),
+        wrong("acp-pe-02-odd-kind", "PE-02")
+            .says("The options of a permission request are of the kind `yes`.")
+            .out(any(), edits_each("/params/options", sets("/kind", "yes"))),
+        wrong("acp-pe-03-acts-anyway", "PE-03")
+            .says("A tool call that was rejected is done all the same.")
+            .heard(
+                begins("/result/outcome/optionId", "reject"),
+                sets("/result/outcome/optionId", "allow-once"),
+            ),
+        wrong("acp-pe-04-gives-up", "PE-04")
+            .says(
+                "A permission request that the client cannot answer leaves the turn open for ever.",
+            )
+            .tamper_out(|context, _, message| {
                 note_request(context, &message);
                 send(message)
-            },
-            |context, message| lose_error(context, message, "session/request_permission"),
-        ),
-    },
-    Mutant {
-        id: "acp-pl-01-odd-priority",
-        requirement: "PL-01",
-        wrong: "Plan entries have the priority `urgent`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "plan", |m| {
-                each(m, "/params/update/entries", |entry| {
-                    set(entry, "/priority", "urgent");
-                });
             })
-        }),
-    },
-    Mutant {
-        id: "acp-pl-01-no-status",
-        requirement: "PL-01",
-        wrong: "Plan entries have no status.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "plan", |m| {
-                each(m, "/params/update/entries", |entry| {
-                    remove(entry, "/status")
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-pl-02-only-changes",
-        requirement: "PL-02",
-        wrong: "A later plan update has only the first entry.",
-        scenario: "default",
-        tamper: Tamper::Out(|context, sent, message| {
-            let later = sent.update == "plan" && !context.first("plan");
-            change(message, later, |m| {
-                let entries = m.pointer_mut("/params/update/entries");
-                if let Some(Value::Array(entries)) = entries {
-                    entries.truncate(1);
-                }
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-sl-01-no-description",
-        requirement: "SL-01",
-        wrong: "Commands have no description.",
-        scenario: "modes",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "available_commands_update", |m| {
-                each(m, "/params/update/availableCommands", |command| {
-                    remove(command, "/description");
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-sl-02-slash",
-        requirement: "SL-02",
-        wrong: "The names of commands start with a slash.",
-        scenario: "modes",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.update == "available_commands_update", |m| {
-                each(m, "/params/update/availableCommands", |command| {
+            .tamper_in(|context, message| {
+                lose_error(context, message, "session/request_permission")
+            }),
+        wrong("acp-pl-01-odd-priority", "PL-01")
+            .says("Plan entries have the priority `urgent`.")
+            .out(
+                updates("plan"),
+                edits_each("/params/update/entries", sets("/priority", "urgent")),
+            ),
+        wrong("acp-pl-01-no-status", "PL-01")
+            .says("Plan entries have no status.")
+            .out(
+                updates("plan"),
+                edits_each("/params/update/entries", removes("/status")),
+            ),
+        wrong("acp-pl-02-only-changes", "PL-02")
+            .says("A later plan update has only the first entry.")
+            .tamper_out(|context, sent, message| {
+                let later = sent.update == "plan" && !context.first("plan");
+                change(message, later, |m| {
+                    let entries = m.pointer_mut("/params/update/entries");
+                    if let Some(Value::Array(entries)) = entries {
+                        entries.truncate(1);
+                    }
+                })
+            }),
+        wrong("acp-sl-01-no-description", "SL-01")
+            .says("Commands have no description.")
+            .scenario("modes")
+            .out(
+                updates("available_commands_update"),
+                edits_each("/params/update/availableCommands", removes("/description")),
+            ),
+        wrong("acp-sl-02-slash", "SL-02")
+            .says("The names of commands start with a slash.")
+            .scenario("modes")
+            .out(
+                updates("available_commands_update"),
+                edits_each("/params/update/availableCommands", |command| {
                     let name = format!("/{}", text(command, "/name"));
                     set(command, "/name", name);
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-no-01-notice-unasked",
-        requirement: "NO-01",
-        wrong: "Notices are sent to clients that do not take them.",
-        scenario: "updates",
-        tamper: Tamper::In(|_, message| {
-            let start = calls(&message, "initialize");
-            alter(message, start, |m| {
-                set(m, "/params/clientCapabilities/session/notices", json!({}));
-            })
-        }),
-    },
-    Mutant {
-        id: "acp-no-02-compaction-unasked",
-        requirement: "NO-02",
-        wrong: "Compactions are told to clients that do not take them.",
-        scenario: "updates",
-        tamper: Tamper::In(|_, message| {
-            let start = calls(&message, "initialize");
-            alter(message, start, |m| {
-                set(
-                    m,
-                    "/params/clientCapabilities/session/compaction",
-                    json!({}),
-                );
-            })
-        }),
-    },
-];
+                }),
+            ),
+        wrong("acp-no-01-notice-unasked", "NO-01")
+            .says("Notices are sent to clients that do not take them.")
+            .scenario("updates")
+            .heard(
+                method("initialize"),
+                sets("/params/clientCapabilities/session/notices", json!({})),
+            ),
+        wrong("acp-no-02-compaction-unasked", "NO-02")
+            .says("Compactions are told to clients that do not take them.")
+            .scenario("updates")
+            .heard(
+                method("initialize"),
+                sets("/params/clientCapabilities/session/compaction", json!({})),
+            ),
+    ]
+}

@@ -12,268 +12,180 @@ use super::tools::*;
 const SCHEMA: &[&str] = &["schema", "--output", "json"];
 const CAPABILITIES: &[&str] = &["capabilities", "--output", "json"];
 
-pub static MUTANTS: &[Mutant] = &[
-    mutant(
-        "aoi-01-schema-needs-variable",
-        "AOI-01.schema-credentials",
-        "The schema is only for those who have a token in the environment.",
-        SCHEMA,
-        Twist::Start(|facts| lacks(&LOGIN, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
-    ),
-    mutant(
-        "aoi-01-schema-needs-variable-silently",
-        "AOI-01.schema-credentials",
-        "Without a token in the environment there is no schema, and not a word about why.",
-        SCHEMA,
-        Twist::Start(|facts| lacks(&NOTHING, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
-    ),
-    mutant(
-        "aoi-01-schema-needs-home",
-        "AOI-01.schema-credentials",
-        "The schema is only for those who have a token in their home.",
-        SCHEMA,
-        Twist::Start(|facts| {
-            let home = std::env::var_os("HOME").map(PathBuf::from);
-            lacks(&LOGIN, facts, "schema", home.is_some_and(has_token))
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-needs-account",
-        "AOI-01.schema-credentials",
-        "The schema is only for those whose home in the user database holds a token.",
-        SCHEMA,
-        Twist::Start(|facts| {
-            lacks(
-                &LOGIN,
-                facts,
-                "schema",
-                account_home().is_some_and(has_token),
-            )
-        }),
-    ),
-    mutant(
-        "aoi-01-capabilities-need-variable",
-        "AOI-01.capabilities-credentials",
-        "The capabilities are only for those who have a token in the environment.",
-        CAPABILITIES,
-        Twist::Start(|facts| lacks(&LOGIN, facts, "capabilities", is_set("MOCK_AOI_TOKEN"))),
-    ),
-    mutant(
-        "aoi-01-schema-needs-tcp",
-        "AOI-01.schema-network",
-        "The schema is fetched over the network first.",
-        SCHEMA,
-        Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => lacks(&NETWORK, facts, "schema", has_route()),
-            _ => None,
-        }),
-    )
-    .at(Place::NoNetwork),
-    mutant(
-        "aoi-01-schema-needs-udp",
-        "AOI-01.schema-network",
-        "The schema is printed only where names can be looked up.",
-        SCHEMA,
-        Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => lacks(&NETWORK, facts, "schema", has_datagrams()),
-            _ => None,
-        }),
-    )
-    .at(Place::NoNetwork),
-    mutant(
-        "aoi-01-capabilities-need-network",
-        "AOI-01.capabilities-network",
-        "The capabilities are asked of a server.",
-        CAPABILITIES,
-        Twist::Start(|facts| match facts.command.as_str() {
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("aoi-01-schema-needs-variable", "AOI-01.schema-credentials")
+            .says("The schema is only for those who have a token in the environment.")
+            .run(SCHEMA)
+            .start(|facts| lacks(&LOGIN, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
+        wrong(
+            "aoi-01-schema-needs-variable-silently",
+            "AOI-01.schema-credentials",
+        )
+        .says("Without a token in the environment there is no schema, and not a word about why.")
+        .run(SCHEMA)
+        .start(|facts| lacks(&NOTHING, facts, "schema", is_set("MOCK_AOI_TOKEN"))),
+        wrong("aoi-01-schema-needs-home", "AOI-01.schema-credentials")
+            .says("The schema is only for those who have a token in their home.")
+            .run(SCHEMA)
+            .start(|facts| {
+                let home = std::env::var_os("HOME").map(PathBuf::from);
+                lacks(&LOGIN, facts, "schema", home.is_some_and(has_token))
+            }),
+        wrong("aoi-01-schema-needs-account", "AOI-01.schema-credentials")
+            .says("The schema is only for those whose home in the user database holds a token.")
+            .run(SCHEMA)
+            .start(|facts| {
+                lacks(
+                    &LOGIN,
+                    facts,
+                    "schema",
+                    account_home().is_some_and(has_token),
+                )
+            }),
+        wrong(
+            "aoi-01-capabilities-need-variable",
+            "AOI-01.capabilities-credentials",
+        )
+        .says("The capabilities are only for those who have a token in the environment.")
+        .run(CAPABILITIES)
+        .start(|facts| lacks(&LOGIN, facts, "capabilities", is_set("MOCK_AOI_TOKEN"))),
+        wrong("aoi-01-schema-needs-tcp", "AOI-01.schema-network")
+            .says("The schema is fetched over the network first.")
+            .run(SCHEMA)
+            .start(|facts| match facts.command.as_str() {
+                "schema" => lacks(&NETWORK, facts, "schema", has_route()),
+                _ => None,
+            })
+            .at(Place::NoNetwork),
+        wrong("aoi-01-schema-needs-udp", "AOI-01.schema-network")
+            .says("The schema is printed only where names can be looked up.")
+            .run(SCHEMA)
+            .start(|facts| match facts.command.as_str() {
+                "schema" => lacks(&NETWORK, facts, "schema", has_datagrams()),
+                _ => None,
+            })
+            .at(Place::NoNetwork),
+        wrong(
+            "aoi-01-capabilities-need-network",
+            "AOI-01.capabilities-network",
+        )
+        .says("The capabilities are asked of a server.")
+        .run(CAPABILITIES)
+        .start(|facts| match facts.command.as_str() {
             "capabilities" => lacks(&NETWORK, facts, "capabilities", has_datagrams()),
             _ => None,
+        })
+        .at(Place::NoNetwork),
+        wrong("aoi-01-schema-needs-local-service", "AOI-01.schema-network")
+            .says("The schema comes from a service on the loopback address.")
+            .run(SCHEMA)
+            .start(|facts| match facts.command.as_str() {
+                "schema" => lacks(&NETWORK, facts, "schema", has_service()),
+                _ => None,
+            }),
+        wrong("aoi-01-schema-needs-daemon", "AOI-01.schema-fails")
+            .says("The schema comes from a daemon behind a socket in /run.")
+            .run(SCHEMA)
+            .start(|facts| match facts.command.as_str() {
+                "schema" => {
+                    let daemon = UnixStream::connect("/run/mock-aoi/daemon.sock");
+                    lacks(&DAEMON, facts, "schema", daemon.is_ok())
+                }
+                _ => None,
+            }),
+        wrong("aoi-01-schema-needs-config", "AOI-01.schema-fails")
+            .says("The schema needs a configuration file in the working directory.")
+            .run(SCHEMA)
+            .start(|facts| {
+                let config = std::path::Path::new("mock-aoi.toml");
+                lacks(&CONFIG, facts, "schema", config.exists())
+            }),
+        wrong("aoi-01-schema-needs-query", "AOI-01.schema-fails")
+            .says("The schema is printed only together with a query.")
+            .run(SCHEMA)
+            .start(|facts| lacks(&QUERY, facts, "schema", facts.has("--query"))),
+        wrong("aoi-01-schema-crashes", "AOI-01.schema-fails")
+            .says("The schema command ends with exit code 70.")
+            .run(SCHEMA)
+            .start(|facts| (facts.command == "schema").then_some(70)),
+        wrong("aoi-01-schema-exits-one", "AOI-01.schema-fails")
+            .says("The schema is printed, and the exit code is 1.")
+            .run(SCHEMA)
+            .exit(|facts, code| match facts.command.as_str() {
+                "schema" => 1,
+                _ => code,
+            }),
+        wrong("aoi-01-schema-is-silent", "AOI-01.schema-not-json")
+            .says("The schema command prints nothing.")
+            .run(SCHEMA)
+            .schema_as(|_| raw("")),
+        wrong("aoi-01-schema-is-prose", "AOI-01.schema-not-json")
+            .says("The schema command describes the events in words.")
+            .run(SCHEMA)
+            .schema_as(|_| raw("An event has a type and more.\n")),
+        wrong("aoi-01-schema-has-banner", "AOI-01.schema-not-json")
+            .says("A line of greeting stands before the schema.")
+            .run(SCHEMA)
+            .schema_as(|d| raw(format!("mock-aoi 3.7.1\n{d:#}\n"))),
+        wrong("aoi-01-schema-twice", "AOI-01.schema-not-json")
+            .says("The schema is printed twice.")
+            .run(SCHEMA)
+            .schema_as(|d| raw(format!("{d:#}\n{d:#}\n"))),
+        wrong("aoi-01-schema-is-stream", "AOI-01.schema-is-stream")
+            .says("The schema comes as an event stream in place of one object.")
+            .run(SCHEMA)
+            .args(|args| match args.iter().any(|word| is_schema(word)) {
+                true => {
+                    let mut args = without(args, "--output", true);
+                    args.extend(["--output".to_owned(), "jsonl".to_owned()]);
+                    args
+                }
+                false => args,
+            }),
+        wrong("aoi-01-schema-invalid", "AOI-01.schema-invalid")
+            .says("The schema has a type that JSON Schema does not know.")
+            .run(SCHEMA)
+            .schema(sets("type", "objekt")),
+        wrong(
+            "aoi-01-schema-dangling-reference",
+            "AOI-01.schema-reference",
+        )
+        .says("A reference in the schema leads nowhere.")
+        .run(SCHEMA)
+        .schema(sets("not", json!({ "$ref": "#/$defs/absent" }))),
+        wrong(
+            "aoi-01-schema-remote-reference",
+            "AOI-01.schema-remote-reference",
+        )
+        .says("A part of the schema must be fetched from a server.")
+        .run(SCHEMA)
+        .schema(|d| {
+            let remote = "https://schemas.example.com/aoi/hit.json";
+            set(d, "anyOf", json!([{ "$ref": remote }, true]));
         }),
-    )
-    .at(Place::NoNetwork),
-    mutant(
-        "aoi-01-schema-needs-local-service",
-        "AOI-01.schema-network",
-        "The schema comes from a service on the loopback address.",
-        SCHEMA,
-        Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => lacks(&NETWORK, facts, "schema", has_service()),
-            _ => None,
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-needs-daemon",
-        "AOI-01.schema-fails",
-        "The schema comes from a daemon behind a socket in /run.",
-        SCHEMA,
-        Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => {
-                let daemon = UnixStream::connect("/run/mock-aoi/daemon.sock");
-                lacks(&DAEMON, facts, "schema", daemon.is_ok())
-            }
-            _ => None,
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-needs-config",
-        "AOI-01.schema-fails",
-        "The schema needs a configuration file in the working directory.",
-        SCHEMA,
-        Twist::Start(|facts| {
-            let config = std::path::Path::new("mock-aoi.toml");
-            lacks(&CONFIG, facts, "schema", config.exists())
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-needs-query",
-        "AOI-01.schema-fails",
-        "The schema is printed only together with a query.",
-        SCHEMA,
-        Twist::Start(|facts| lacks(&QUERY, facts, "schema", facts.has("--query"))),
-    ),
-    mutant(
-        "aoi-01-schema-crashes",
-        "AOI-01.schema-fails",
-        "The schema command ends with exit code 70.",
-        SCHEMA,
-        Twist::Start(|facts| (facts.command == "schema").then_some(70)),
-    ),
-    mutant(
-        "aoi-01-schema-exits-one",
-        "AOI-01.schema-fails",
-        "The schema is printed, and the exit code is 1.",
-        SCHEMA,
-        Twist::Exit(|facts, code| match facts.command.as_str() {
-            "schema" => 1,
-            _ => code,
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-is-silent",
-        "AOI-01.schema-not-json",
-        "The schema command prints nothing.",
-        SCHEMA,
-        Twist::Document(|facts, document| schema(facts, document, |_| raw(""))),
-    ),
-    mutant(
-        "aoi-01-schema-is-prose",
-        "AOI-01.schema-not-json",
-        "The schema command describes the events in words.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |_| raw("An event has a type and more.\n"))
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-has-banner",
-        "AOI-01.schema-not-json",
-        "A line of greeting stands before the schema.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |d| raw(format!("mock-aoi 3.7.1\n{d:#}\n")))
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-twice",
-        "AOI-01.schema-not-json",
-        "The schema is printed twice.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |d| raw(format!("{d:#}\n{d:#}\n")))
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-is-stream",
-        "AOI-01.schema-is-stream",
-        "The schema comes as an event stream in place of one object.",
-        SCHEMA,
-        Twist::Args(|args| match args.iter().any(|word| is_schema(word)) {
-            true => {
-                let mut args = without(args, "--output", true);
-                args.extend(["--output".to_owned(), "jsonl".to_owned()]);
-                args
-            }
-            false => args,
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-invalid",
-        "AOI-01.schema-invalid",
-        "The schema has a type that JSON Schema does not know.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |mut d| {
-                set(&mut d, "type", "objekt");
-                Frame::Json(d)
+        wrong("aoi-01-schema-file-id", "AOI-01.schema-file-id")
+            .says("The schema is known by a path on one machine.")
+            .run(SCHEMA)
+            .schema(sets("$id", "file:///opt/mock-aoi/share/schema.json")),
+        wrong("aoi-01-schema-coloured", "AOI-01.schema-ansi")
+            .says("The schema is printed in colours.")
+            .run(SCHEMA)
+            .schema_as(
+                |d| raw(format!("{d:#}\n").replace("\"$id\"", "\u{1b}[34m\"$id\"\u{1b}[0m")),
+            ),
+        wrong("aoi-01-schema-hangs", "AOI-01.schema-hangs")
+            .says("The schema command never ends.")
+            .run(SCHEMA)
+            .start(|facts| match facts.command.as_str() {
+                "schema" => hang(),
+                _ => None,
             })
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-dangling-reference",
-        "AOI-01.schema-reference",
-        "A reference in the schema leads nowhere.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |mut d| {
-                set(&mut d, "not", json!({ "$ref": "#/$defs/absent" }));
-                Frame::Json(d)
-            })
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-remote-reference",
-        "AOI-01.schema-remote-reference",
-        "A part of the schema must be fetched from a server.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |mut d| {
-                let remote = "https://schemas.example.com/aoi/hit.json";
-                set(&mut d, "anyOf", json!([{ "$ref": remote }, true]));
-                Frame::Json(d)
-            })
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-file-id",
-        "AOI-01.schema-file-id",
-        "The schema is known by a path on one machine.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |mut d| {
-                set(&mut d, "$id", "file:///opt/mock-aoi/share/schema.json");
-                Frame::Json(d)
-            })
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-coloured",
-        "AOI-01.schema-ansi",
-        "The schema is printed in colours.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |d| {
-                raw(format!("{d:#}\n").replace("\"$id\"", "\u{1b}[34m\"$id\"\u{1b}[0m"))
-            })
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-hangs",
-        "AOI-01.schema-hangs",
-        "The schema command never ends.",
-        SCHEMA,
-        Twist::Start(|facts| match facts.command.as_str() {
-            "schema" => hang(),
-            _ => None,
-        }),
-    )
-    .hangs(),
-    mutant(
-        "aoi-01-schema-depends-on-place",
-        "AOI-01.schema-unstable",
-        "The schema is another one in another directory.",
-        SCHEMA,
-        Twist::Document(|facts, document| {
-            schema(facts, document, |mut d| {
+            .hangs(),
+        wrong("aoi-01-schema-depends-on-place", "AOI-01.schema-unstable")
+            .says("The schema is another one in another directory.")
+            .run(SCHEMA)
+            .schema(|d| {
                 let place = std::env::current_dir().unwrap_or_default();
                 let letters: usize = place
                     .as_os_str()
@@ -281,64 +193,56 @@ pub static MUTANTS: &[Mutant] = &[
                     .iter()
                     .map(|b| usize::from(*b))
                     .sum();
-                set(&mut d, "$comment", format!("made for place {letters}"));
-                Frame::Json(d)
-            })
-        }),
-    ),
-    mutant(
-        "aoi-01-schema-flag-differs",
-        "AOI-01.schema-forms-differ",
-        "The flag `--schema` prints another schema than the command.",
-        &["--schema", "--output", "json"],
-        Twist::Document(|facts, mut document| {
-            if facts.has("--schema") && document.get("$defs").is_some() {
-                remove(&mut document, "allOf");
-            }
-            Frame::Json(document)
-        }),
-    ),
-    mutant(
-        "aoi-01-capabilities-flag-differs",
-        "AOI-01.capabilities-forms-differ",
-        "The flag `--capabilities` forgets a command.",
-        &["--capabilities", "--output", "json"],
-        Twist::Document(|facts, mut document| {
+                set(d, "$comment", format!("made for place {letters}"));
+            }),
+        wrong("aoi-01-schema-flag-differs", "AOI-01.schema-forms-differ")
+            .says("The flag `--schema` prints another schema than the command.")
+            .run(&["--schema", "--output", "json"])
+            .documents(|facts, mut document| {
+                if facts.has("--schema") && document.get("$defs").is_some() {
+                    remove(&mut document, "allOf");
+                }
+                Frame::Json(document)
+            }),
+        wrong(
+            "aoi-01-capabilities-flag-differs",
+            "AOI-01.capabilities-forms-differ",
+        )
+        .says("The flag `--capabilities` forgets a command.")
+        .run(&["--capabilities", "--output", "json"])
+        .documents(|facts, mut document| {
             let commands = document.get_mut("commands").and_then(Value::as_array_mut);
             if let (true, Some(commands)) = (facts.has("--capabilities"), commands) {
                 commands.pop();
             }
             Frame::Json(document)
         }),
-    ),
-    mutant(
-        "aoi-01-capabilities-fail",
-        "AOI-01.capabilities-fails",
-        "The capabilities end with exit code 70.",
-        CAPABILITIES,
-        Twist::Start(|facts| (facts.command == "capabilities").then_some(70)),
-    ),
-    mutant(
-        "aoi-01-capabilities-are-prose",
-        "AOI-01.capabilities-not-json",
-        "The capabilities are a table for people.",
-        CAPABILITIES,
-        Twist::Document(|_, document| match document.get("commands") {
+        wrong("aoi-01-capabilities-fail", "AOI-01.capabilities-fails")
+            .says("The capabilities end with exit code 70.")
+            .run(CAPABILITIES)
+            .start(|facts| (facts.command == "capabilities").then_some(70)),
+        wrong(
+            "aoi-01-capabilities-are-prose",
+            "AOI-01.capabilities-not-json",
+        )
+        .says("The capabilities are a table for people.")
+        .run(CAPABILITIES)
+        .documents(|_, document| match document.get("commands") {
             Some(_) => raw("search  finds\ndelete  removes\n"),
             None => Frame::Json(document),
         }),
-    ),
-    mutant(
-        "aoi-01-capabilities-are-a-list",
-        "AOI-01.capabilities-not-object",
-        "The capabilities are a list in place of one object.",
-        CAPABILITIES,
-        Twist::Document(|_, document| match document.get("commands") {
+        wrong(
+            "aoi-01-capabilities-are-a-list",
+            "AOI-01.capabilities-not-object",
+        )
+        .says("The capabilities are a list in place of one object.")
+        .run(CAPABILITIES)
+        .documents(|_, document| match document.get("commands") {
             Some(commands) => Frame::Json(commands.clone()),
             None => Frame::Json(document),
         }),
-    ),
-];
+    ]
+}
 
 /// The command by any of its names.
 fn is_schema(word: &str) -> bool {
@@ -382,10 +286,23 @@ fn lacks(lack: &Lack, facts: &Facts, command: &str, has_it: bool) -> Option<u8> 
     Some(lack.code)
 }
 
-fn schema(facts: &Facts, document: Value, change: impl FnOnce(Value) -> Frame) -> Frame {
-    match facts.command == "schema" && document.get("$defs").is_some() {
-        true => change(document),
-        false => Frame::Json(document),
+impl Mutant {
+    /// Prints something else in place of the schema.
+    fn schema_as(self, put: impl Fn(Value) -> Frame + Send + Sync + 'static) -> Mutant {
+        self.documents(move |facts, document| {
+            match facts.command == "schema" && document.get("$defs").is_some() {
+                true => put(document),
+                false => Frame::Json(document),
+            }
+        })
+    }
+
+    /// Edits the schema.
+    fn schema(self, edit: impl Edit) -> Mutant {
+        self.schema_as(move |mut schema| {
+            edit(&mut schema);
+            Frame::Json(schema)
+        })
     }
 }
 

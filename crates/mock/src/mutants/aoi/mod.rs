@@ -4,6 +4,7 @@
 
 mod advisory;
 mod bounds;
+mod combine;
 mod discover;
 mod effects;
 mod input;
@@ -17,39 +18,21 @@ mod typed;
 mod usage;
 mod versions;
 
-use crate::aoi::twist::Twist;
+use std::sync::LazyLock;
 
-pub struct Mutant {
-    /// `aoi-NN-…` for check NN, else `aoi-advisory-…`.
-    pub id: &'static str,
-    /// The rule that a judge is expected to name.
-    pub rule: &'static str,
-    pub verdict: Verdict,
-    /// What is wrong, in a sentence.
-    pub wrong: &'static str,
+use crate::aoi::twist::Twist;
+pub use crate::model::Verdict;
+
+/// A tool that breaks a rule; a judge is expected to name it.
+pub struct Broken {
     /// The arguments of a run in which it shows.
     pub shows: &'static [&'static str],
     pub scene: Scene,
-    pub(crate) twists: [Option<Twist>; 2],
+    pub(crate) twists: Vec<Twist>,
 }
 
-/// What a judge is expected to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Fail,
-    Warn,
-    NotVerified,
-}
-
-impl Verdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Fail => "fail",
-            Verdict::Warn => "warn",
-            Verdict::NotVerified => "not_verified",
-        }
-    }
-}
+/// Its id is `aoi-NN-…` for check NN, else `aoi-advisory-…`.
+pub type Mutant = crate::model::Mutant<Broken>;
 
 /// What is around the run.
 #[derive(Clone, Copy, Debug)]
@@ -94,80 +77,32 @@ const PLAIN: Scene = Scene {
     hangs: false,
 };
 
-pub(super) const fn mutant(
-    id: &'static str,
-    rule: &'static str,
-    wrong: &'static str,
-    shows: &'static [&'static str],
-    twist: Twist,
-) -> Mutant {
-    Mutant {
-        id,
-        rule,
-        verdict: Verdict::Fail,
-        wrong,
-        shows,
-        scene: PLAIN,
-        twists: [Some(twist), None],
-    }
-}
-
 impl Mutant {
-    const fn warns(mut self) -> Mutant {
-        self.verdict = Verdict::Warn;
-        self
-    }
-    const fn proves_nothing(mut self) -> Mutant {
-        self.verdict = Verdict::NotVerified;
-        self
-    }
-    const fn input(mut self, input: &'static str) -> Mutant {
-        self.scene.input = Some(input);
-        self
-    }
-    const fn after(mut self, before: &'static [&'static [&'static str]]) -> Mutant {
-        self.scene.before = before;
-        self
-    }
-    const fn env(mut self, name: &'static str, value: &'static str) -> Mutant {
-        self.scene.env = Some((name, value));
-        self
-    }
-    const fn at(mut self, place: Place) -> Mutant {
-        self.scene.place = place;
-        self
-    }
-    const fn hangs(mut self) -> Mutant {
-        self.scene.hangs = true;
-        self
-    }
-    /// Where one place is not enough for one defect.
-    const fn and(mut self, twist: Twist) -> Mutant {
-        self.twists[1] = Some(twist);
-        self
-    }
-
     /// The check of §18.2; none for the statements beyond them.
     pub fn check(&self) -> Option<u8> {
         self.id.strip_prefix("aoi-")?.get(..2)?.parse().ok()
     }
 }
 
-pub fn all() -> impl Iterator<Item = &'static Mutant> {
+static ALL: LazyLock<Vec<Mutant>> = LazyLock::new(|| {
     let groups = [
-        discover::MUTANTS,
-        typed::MUTANTS,
-        summary::MUTANTS,
-        schema::MUTANTS,
-        usage::MUTANTS,
-        safe::MUTANTS,
-        effects::MUTANTS,
-        secrets::MUTANTS,
-        pipes::MUTANTS,
-        bounds::MUTANTS,
-        input::MUTANTS,
-        versions::MUTANTS,
-        advisory::MUTANTS,
+        discover::mutants(),
+        typed::mutants(),
+        summary::mutants(),
+        schema::mutants(),
+        usage::mutants(),
+        safe::mutants(),
+        effects::mutants(),
+        secrets::mutants(),
+        pipes::mutants(),
+        bounds::mutants(),
+        input::mutants(),
+        versions::mutants(),
+        advisory::mutants(),
     ];
-    groups.into_iter().flatten()
+    groups.into_iter().flatten().collect()
+});
+
+pub fn all() -> impl Iterator<Item = &'static Mutant> {
+    ALL.iter()
 }

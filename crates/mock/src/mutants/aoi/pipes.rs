@@ -11,295 +11,216 @@ const INT: Place = Place::Signal(libc::SIGINT);
 const TERM: Place = Place::Signal(libc::SIGTERM);
 const WATCH: &[&str] = &["watch", "--interval-ms", "20"];
 
-pub static MUTANTS: &[Mutant] = &[
-    mutant(
-        "aoi-10-pipe-python-trace",
-        "AOI-10.pipe-trace",
-        "A closed pipe brings a Python trace.",
-        SEARCH,
-        Twist::Pipe(|_| {
-            stderr("Traceback (most recent call last):\n  File \"cli.py\", line 3, in emit\nBrokenPipeError: [Errno 32] Broken pipe\n");
-            1
-        }),
-    )
-    .at(Place::ClosedPipe),
-    mutant(
-        "aoi-10-pipe-rust-panic",
-        "AOI-10.pipe-trace",
-        "A closed pipe brings a panic.",
-        SEARCH,
-        Twist::Pipe(|_| {
-            stderr("thread 'main' panicked at library/std/src/io/stdio.rs:1165:9:\nfailed printing to stdout: Broken pipe (os error 32)\n");
-            101
-        }),
-    )
-    .at(Place::ClosedPipe),
-    mutant(
-        "aoi-10-pipe-node-trace",
-        "AOI-10.pipe-trace",
-        "A closed pipe brings an unhandled error of Node.",
-        SEARCH,
-        Twist::Pipe(|_| {
-            stderr("node:events:497\n      throw er; // Unhandled 'error' event\nError: write EPIPE\n    at WriteWrap.onWriteComplete (node:internal/stream_base_commons:95:16)\n");
-            1
-        }),
-    )
-    .at(Place::ClosedPipe),
-    mutant(
-        "aoi-10-pipe-go-trace",
-        "AOI-10.pipe-trace",
-        "A closed pipe brings a Go trace.",
-        SEARCH,
-        Twist::Pipe(|_| {
-            stderr("panic: write |1: broken pipe\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:14 +0x1d\n");
-            2
-        }),
-    )
-    .at(Place::ClosedPipe),
-    mutant(
-        "aoi-10-pipe-hangs",
-        "AOI-10.pipe-hangs",
-        "After a closed pipe the process never ends.",
-        SEARCH,
-        Twist::Pipe(|_| hang()),
-    )
-    .at(Place::ClosedPipe)
-    .hangs(),
-    mutant(
-        "aoi-10-watch-outlives-reader",
-        "AOI-10.pipe-hangs",
-        "`watch` goes on when its reader has gone.",
-        WATCH,
-        Twist::Quirk(Quirk::WritesIntoClosedPipe),
-    )
-    .at(Place::ClosedPipe)
-    .hangs(),
-    mutant(
-        "aoi-10-pipe-message",
-        "AOI-10.pipe-message",
-        "A closed pipe is told on stderr, with exit code 1.",
-        SEARCH,
-        Twist::Pipe(|_| {
-            stderr("mock-aoi: write error: Broken pipe\n");
-            1
-        }),
-    )
-    .at(Place::ClosedPipe)
-    .warns(),
-    mutant(
-        "aoi-10-closed-stderr-panics",
-        "AOI-10.stderr-closed",
-        "The process dies when nobody reads its remarks.",
-        SEARCH,
-        Twist::Start(|_| {
-            let told = std::io::stderr().write_all(b"mock-aoi: searching\n");
-            told.is_err().then_some(101)
-        }),
-    )
-    .at(Place::ClosedStderr),
-    mutant(
-        "aoi-10-ignores-interrupt",
-        "AOI-10.signal-ignored",
-        "SIGINT is ignored.",
-        SLOW,
-        Twist::Quirk(Quirk::IgnoresInterrupt),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-ignores-terminate",
-        "AOI-10.signal-ignored",
-        "SIGTERM is ignored.",
-        SLOW,
-        Twist::Quirk(Quirk::IgnoresTerminate),
-    )
-    .at(TERM),
-    mutant(
-        "aoi-10-interrupt-exits-zero",
-        "AOI-10.signal-exit-zero",
-        "SIGINT gives exit code 0.",
-        SLOW,
-        Twist::Exit(|facts, code| match facts.signal {
-            Some(libc::SIGINT) => 0,
-            _ => code,
-        }),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-terminate-exits-zero",
-        "AOI-10.signal-exit-zero",
-        "SIGTERM gives exit code 0.",
-        SLOW,
-        Twist::Exit(|facts, code| match facts.signal {
-            Some(libc::SIGTERM) => 0,
-            _ => code,
-        }),
-    )
-    .at(TERM),
-    mutant(
-        "aoi-10-interrupt-exits-one",
-        "AOI-10.signal-exit",
-        "SIGINT gives exit code 1.",
-        SLOW,
-        Twist::Exit(|facts, code| if facts.signal.is_some() { 1 } else { code }),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-interrupted-is-ok",
-        "AOI-10.interrupted-ok-true",
-        "An interrupted run is summed up as a success.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => on("aoi:summary", event, |e| set(e, "ok", true)),
-            None => send(event),
-        }),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-interrupted-without-reason",
-        "AOI-10.interrupted-reason",
-        "The summary of an interrupted run gives no reason.",
-        SLOW,
-        Twist::Event(|_, _, event| on("aoi:summary", event, |e| remove(e, "reason"))),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-interrupted-other-reason",
-        "AOI-10.interrupted-reason",
-        "The reason of an interrupted run is another word.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => on("aoi:summary", event, |e| set(e, "reason", "stopped")),
-            None => send(event),
-        }),
-    )
-    .at(TERM),
-    mutant(
-        "aoi-10-torn-line",
-        "AOI-10.torn-line",
-        "The summary of an interrupted run follows half a line.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => vec![raw("{\"type\":\"hit\",\"ra"), Frame::Json(event)],
-            None => send(event),
-        }),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-torn-end",
-        "AOI-10.torn-line",
-        "An interrupted run ends in half a summary.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => vec![raw("{\"type\":\"aoi:summary\",\"ok\":fal")],
-            None => send(event),
-        }),
-    )
-    .at(TERM),
-    mutant(
-        "aoi-10-interrupted-without-summary",
-        "AOI-10.no-interrupted-summary",
-        "An interrupted run ends without a summary.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => Vec::new(),
-            None => send(event),
-        }),
-    )
-    .at(INT)
-    .warns(),
-    mutant(
-        "aoi-10-dies-by-signal",
-        "AOI-10.no-interrupted-summary",
-        "Signals kill the process, and nothing is said.",
-        SLOW,
-        Twist::Quirk(Quirk::DiesBySignal),
-    )
-    .at(TERM)
-    .warns(),
-    mutant(
-        "aoi-10-interrupted-twice",
-        "AOI-10.interrupted-summary-last",
-        "An interrupted run has two summaries.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => vec![Frame::Json(event.clone()), Frame::Json(event)],
-            None => send(event),
-        }),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-goes-on-after-summary",
-        "AOI-10.interrupted-summary-last",
-        "After the summary of an interrupted run comes a result.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => {
-                let late = json!({ "type": "hit", "rank": 99, "id": "doc-099", "title": "Late", "snippet": "Late", "score": 1 });
-                vec![Frame::Json(event), Frame::Json(late)]
-            }
-            None => send(event),
-        }),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-interrupted-trace",
-        "AOI-10.signal-trace",
-        "SIGINT brings a Python trace.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => {
-                stderr("Traceback (most recent call last):\n  File \"cli.py\", line 9, in main\nKeyboardInterrupt\n");
+const PYTHON: &str = "Traceback (most recent call last):\n  File \"cli.py\", line 3, in emit\nBrokenPipeError: [Errno 32] Broken pipe\n";
+const RUST: &str = "thread 'main' panicked at library/std/src/io/stdio.rs:1165:9:\nfailed printing to stdout: Broken pipe (os error 32)\n";
+const NODE: &str = "node:events:497\n      throw er; // Unhandled 'error' event\nError: write EPIPE\n    at WriteWrap.onWriteComplete (node:internal/stream_base_commons:95:16)\n";
+const GO: &str = "panic: write |1: broken pipe\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:14 +0x1d\n";
+const INTERRUPT: &str =
+    "Traceback (most recent call last):\n  File \"cli.py\", line 9, in main\nKeyboardInterrupt\n";
+
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("aoi-10-pipe-python-trace", "AOI-10.pipe-trace")
+            .says("A closed pipe brings a Python trace.")
+            .pipe(|_| {
+                stderr(PYTHON);
+                1
+            })
+            .at(Place::ClosedPipe),
+        wrong("aoi-10-pipe-rust-panic", "AOI-10.pipe-trace")
+            .says("A closed pipe brings a panic.")
+            .pipe(|_| {
+                stderr(RUST);
+                101
+            })
+            .at(Place::ClosedPipe),
+        wrong("aoi-10-pipe-node-trace", "AOI-10.pipe-trace")
+            .says("A closed pipe brings an unhandled error of Node.")
+            .pipe(|_| {
+                stderr(NODE);
+                1
+            })
+            .at(Place::ClosedPipe),
+        wrong("aoi-10-pipe-go-trace", "AOI-10.pipe-trace")
+            .says("A closed pipe brings a Go trace.")
+            .pipe(|_| {
+                stderr(GO);
+                2
+            })
+            .at(Place::ClosedPipe),
+        wrong("aoi-10-pipe-hangs", "AOI-10.pipe-hangs")
+            .says("After a closed pipe the process never ends.")
+            .pipe(|_| hang())
+            .at(Place::ClosedPipe)
+            .hangs(),
+        wrong("aoi-10-watch-outlives-reader", "AOI-10.pipe-hangs")
+            .says("`watch` goes on when its reader has gone.")
+            .run(WATCH)
+            .quirk(Quirk::WritesIntoClosedPipe)
+            .at(Place::ClosedPipe)
+            .hangs(),
+        wrong("aoi-10-pipe-message", "AOI-10.pipe-message")
+            .says("A closed pipe is told on stderr, with exit code 1.")
+            .pipe(|_| {
+                stderr("mock-aoi: write error: Broken pipe\n");
+                1
+            })
+            .at(Place::ClosedPipe)
+            .warns(),
+        wrong("aoi-10-closed-stderr-panics", "AOI-10.stderr-closed")
+            .says("The process dies when nobody reads its remarks.")
+            .start(|_| {
+                let told = std::io::stderr().write_all(b"mock-aoi: searching\n");
+                told.is_err().then_some(101)
+            })
+            .at(Place::ClosedStderr),
+        wrong("aoi-10-ignores-interrupt", "AOI-10.signal-ignored")
+            .says("SIGINT is ignored.")
+            .run(SLOW)
+            .quirk(Quirk::IgnoresInterrupt)
+            .at(INT),
+        wrong("aoi-10-ignores-terminate", "AOI-10.signal-ignored")
+            .says("SIGTERM is ignored.")
+            .run(SLOW)
+            .quirk(Quirk::IgnoresTerminate)
+            .at(TERM),
+        wrong("aoi-10-interrupt-exits-zero", "AOI-10.signal-exit-zero")
+            .says("SIGINT gives exit code 0.")
+            .run(SLOW)
+            .exit(|facts, code| match facts.signal {
+                Some(libc::SIGINT) => 0,
+                _ => code,
+            })
+            .at(INT),
+        wrong("aoi-10-terminate-exits-zero", "AOI-10.signal-exit-zero")
+            .says("SIGTERM gives exit code 0.")
+            .run(SLOW)
+            .exit(|facts, code| match facts.signal {
+                Some(libc::SIGTERM) => 0,
+                _ => code,
+            })
+            .at(TERM),
+        wrong("aoi-10-interrupt-exits-one", "AOI-10.signal-exit")
+            .says("SIGINT gives exit code 1.")
+            .run(SLOW)
+            .exit(|facts, code| if facts.signal.is_some() { 1 } else { code })
+            .at(INT),
+        wrong("aoi-10-interrupted-is-ok", "AOI-10.interrupted-ok-true")
+            .says("An interrupted run is summed up as a success.")
+            .run(SLOW)
+            .event_if(stopped, "aoi:summary", sets("ok", true))
+            .at(INT),
+        wrong(
+            "aoi-10-interrupted-without-reason",
+            "AOI-10.interrupted-reason",
+        )
+        .says("The summary of an interrupted run gives no reason.")
+        .run(SLOW)
+        .event("aoi:summary", removes("reason"))
+        .at(INT),
+        wrong(
+            "aoi-10-interrupted-other-reason",
+            "AOI-10.interrupted-reason",
+        )
+        .says("The reason of an interrupted run is another word.")
+        .run(SLOW)
+        .event_if(stopped, "aoi:summary", sets("reason", "stopped"))
+        .at(TERM),
+        wrong("aoi-10-torn-line", "AOI-10.torn-line")
+            .says("The summary of an interrupted run follows half a line.")
+            .run(SLOW)
+            .instead_if(stopped, |event| {
+                vec![raw("{\"type\":\"hit\",\"ra"), Frame::Json(event)]
+            })
+            .at(INT),
+        wrong("aoi-10-torn-end", "AOI-10.torn-line")
+            .says("An interrupted run ends in half a summary.")
+            .run(SLOW)
+            .instead_if(stopped, |_| {
+                vec![raw("{\"type\":\"aoi:summary\",\"ok\":fal")]
+            })
+            .at(TERM),
+        wrong(
+            "aoi-10-interrupted-without-summary",
+            "AOI-10.no-interrupted-summary",
+        )
+        .says("An interrupted run ends without a summary.")
+        .run(SLOW)
+        .instead_if(stopped, |_| Vec::new())
+        .at(INT)
+        .warns(),
+        wrong("aoi-10-dies-by-signal", "AOI-10.no-interrupted-summary")
+            .says("Signals kill the process, and nothing is said.")
+            .run(SLOW)
+            .quirk(Quirk::DiesBySignal)
+            .at(TERM)
+            .warns(),
+        wrong(
+            "aoi-10-interrupted-twice",
+            "AOI-10.interrupted-summary-last",
+        )
+        .says("An interrupted run has two summaries.")
+        .run(SLOW)
+        .instead_if(stopped, |event| {
+            vec![Frame::Json(event.clone()), Frame::Json(event)]
+        })
+        .at(INT),
+        wrong(
+            "aoi-10-goes-on-after-summary",
+            "AOI-10.interrupted-summary-last",
+        )
+        .says("After the summary of an interrupted run comes a result.")
+        .run(SLOW)
+        .instead_if(stopped, |event| {
+            let late = json!({
+                "type": "hit", "rank": 99, "id": "doc-099",
+                "title": "Late", "snippet": "Late", "score": 1,
+            });
+            vec![Frame::Json(event), Frame::Json(late)]
+        })
+        .at(INT),
+        wrong("aoi-10-interrupted-trace", "AOI-10.signal-trace")
+            .says("SIGINT brings a Python trace.")
+            .run(SLOW)
+            .instead_if(stopped, |event| {
+                stderr(INTERRUPT);
                 send(event)
-            }
-            None => send(event),
-        }),
-    )
-    .at(INT),
-    mutant(
-        "aoi-10-hangs-after-signal",
-        "AOI-10.signal-hangs",
-        "SIGTERM stops the work, and the process never ends.",
-        SLOW,
-        Twist::Event(|facts, _, event| match facts.signal {
-            Some(_) => hang(),
-            None => send(event),
-        }),
-    )
-    .at(TERM)
-    .hangs(),
-    mutant(
-        "aoi-10-slow-to-stop",
-        "AOI-10.signal-hangs",
-        "After a signal, the process cleans up for eight seconds.",
-        SLOW,
-        Twist::Event(|facts, _, event| {
-            if facts.signal.is_some() {
-                std::thread::sleep(Duration::from_secs(8));
-            }
-            send(event)
-        }),
-    )
-    .at(TERM)
-    .hangs(),
-    mutant(
-        "aoi-10-watch-interrupted-ok",
-        "AOI-10.interrupted-ok-true",
-        "An interrupted `watch` is summed up as a success.",
-        WATCH,
-        Twist::Event(|facts, _, event| match facts.signal.is_some() && facts.command == "watch" {
-            true => on("aoi:summary", event, |e| set(e, "ok", true)),
-            false => send(event),
-        }),
-    )
-    .at(TERM),
-    mutant(
-        "aoi-10-watch-says-nothing",
-        "AOI-10.unbounded-silent",
-        "`watch` has nothing to say.",
-        &["watch", "--count", "2", "--interval-ms", "1"],
-        Twist::Event(|facts, _, event| match facts.command == "watch" && !is(&event, "aoi:summary") {
-            true => Vec::new(),
-            false => send(event),
-        }),
-    ),
-];
+            })
+            .at(INT),
+        wrong("aoi-10-hangs-after-signal", "AOI-10.signal-hangs")
+            .says("SIGTERM stops the work, and the process never ends.")
+            .run(SLOW)
+            .instead_if(stopped, |_| hang())
+            .at(TERM)
+            .hangs(),
+        wrong("aoi-10-slow-to-stop", "AOI-10.signal-hangs")
+            .says("After a signal, the process cleans up for eight seconds.")
+            .run(SLOW)
+            .events(|facts, _, event| {
+                if facts.signal.is_some() {
+                    std::thread::sleep(Duration::from_secs(8));
+                }
+                send(event)
+            })
+            .at(TERM)
+            .hangs(),
+        wrong("aoi-10-watch-interrupted-ok", "AOI-10.interrupted-ok-true")
+            .says("An interrupted `watch` is summed up as a success.")
+            .run(WATCH)
+            .event_if(
+                |facts| facts.signal.is_some() && facts.command == "watch",
+                "aoi:summary",
+                sets("ok", true),
+            )
+            .at(TERM),
+        wrong("aoi-10-watch-says-nothing", "AOI-10.unbounded-silent")
+            .says("`watch` has nothing to say.")
+            .run(&["watch", "--count", "2", "--interval-ms", "1"])
+            .events(|facts, _, event| {
+                match facts.command == "watch" && !is(&event, "aoi:summary") {
+                    true => Vec::new(),
+                    false => send(event),
+                }
+            }),
+    ]
+}

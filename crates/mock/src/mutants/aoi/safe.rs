@@ -8,251 +8,183 @@ const DELETE: &[&str] = &["delete", "item-0001"];
 const DELETE_CONFIRMED: &[&str] = &["delete", "item-0001", "--confirm"];
 const DELETE_DRY: &[&str] = &["delete", "item-0001", "--dry-run"];
 
-pub static MUTANTS: &[Mutant] = &[
-    mutant(
-        "aoi-06-deletes-without-confirm",
-        "AOI-06.refuses",
-        "`delete` needs no confirmation.",
-        DELETE,
-        Twist::Args(|args| with(args, "delete", "--confirm")),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-purges-without-confirm",
-        "AOI-06.refuses",
-        "`purge` needs no confirmation.",
-        &["purge", "--confirm-count", "1"],
-        Twist::Args(|args| with(args, "purge", "--confirm")),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-deletes-then-refuses",
-        "AOI-06.no-effect",
-        "`delete` removes the item and asks for a confirmation afterwards.",
-        DELETE,
-        Twist::Quirk(Quirk::DeletesBeforeRefusal),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-asks-on-stdin",
-        "AOI-06.piped-yes",
-        "A `y` on stdin is as good as a confirmation.",
-        DELETE,
-        Twist::Args(
-            |args| match lacks_confirm(&args) && says_yes(std::io::stdin()) {
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("aoi-06-deletes-without-confirm", "AOI-06.refuses")
+            .says("`delete` needs no confirmation.")
+            .run(DELETE)
+            .args(|args| with(args, "delete", "--confirm"))
+            .after(ONE_ITEM),
+        wrong("aoi-06-purges-without-confirm", "AOI-06.refuses")
+            .says("`purge` needs no confirmation.")
+            .run(&["purge", "--confirm-count", "1"])
+            .args(|args| with(args, "purge", "--confirm"))
+            .after(ONE_ITEM),
+        wrong("aoi-06-deletes-then-refuses", "AOI-06.no-effect")
+            .says("`delete` removes the item and asks for a confirmation afterwards.")
+            .run(DELETE)
+            .quirk(Quirk::DeletesBeforeRefusal)
+            .after(ONE_ITEM),
+        wrong("aoi-06-asks-on-stdin", "AOI-06.piped-yes")
+            .says("A `y` on stdin is as good as a confirmation.")
+            .run(DELETE)
+            .args(
+                |args| match lacks_confirm(&args) && says_yes(std::io::stdin()) {
+                    true => with(args, "delete", "--confirm"),
+                    false => args,
+                },
+            )
+            .input("y\n")
+            .after(ONE_ITEM),
+        wrong("aoi-06-ci-is-yes", "AOI-06.environment")
+            .says("Where `CI` is set, no confirmation is needed.")
+            .run(DELETE)
+            .args(|args| match is_set("CI") {
                 true => with(args, "delete", "--confirm"),
                 false => args,
-            },
-        ),
-    )
-    .input("y\n")
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-ci-is-yes",
-        "AOI-06.environment",
-        "Where `CI` is set, no confirmation is needed.",
-        DELETE,
-        Twist::Args(|args| match is_set("CI") {
-            true => with(args, "delete", "--confirm"),
-            false => args,
-        }),
-    )
-    .env("CI", "1")
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-yes-variable",
-        "AOI-06.environment",
-        "Where `YES` is set, no confirmation is needed.",
-        DELETE,
-        Twist::Args(|args| match is_set("YES") {
-            true => with(args, "delete", "--confirm"),
-            false => args,
-        }),
-    )
-    .env("YES", "1")
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-asks-on-terminal",
-        "AOI-06.prompt",
-        "Where there is a terminal, `delete` asks there and waits.",
-        DELETE,
-        Twist::Args(|args| {
-            let tty = std::fs::OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open("/dev/tty");
-            let Ok(mut tty) = tty else {
-                return args;
-            };
-            if !lacks_confirm(&args) {
-                return args;
-            }
-            let _ = tty.write_all(b"Really? [y/N] ");
-            match says_yes(tty) {
+            })
+            .env("CI", "1")
+            .after(ONE_ITEM),
+        wrong("aoi-06-yes-variable", "AOI-06.environment")
+            .says("Where `YES` is set, no confirmation is needed.")
+            .run(DELETE)
+            .args(|args| match is_set("YES") {
                 true => with(args, "delete", "--confirm"),
                 false => args,
-            }
-        }),
-    )
-    .at(Place::Terminal)
-    .hangs()
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-waits-for-a-person",
-        "AOI-06.prompt",
-        "Without a confirmation, `delete` waits for ever.",
-        DELETE,
-        Twist::Args(|args| match lacks_confirm(&args) {
-            true => hang(),
-            false => args,
-        }),
-    )
-    .hangs()
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-refusal-exits-zero",
-        "AOI-06.refuses",
-        "A refused `delete` has exit code 0.",
-        DELETE,
-        Twist::Exit(
-            |facts, code| match facts.command == "delete" && !facts.has("--confirm") {
-                true => 0,
-                false => code,
-            },
-        ),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-refusal-is-ok",
-        "AOI-06.refuses",
-        "A refused `delete` is summed up as a success.",
-        DELETE,
-        Twist::Event(|facts, _, event| {
-            match facts.command == "delete" && facts.failure == Some("usage") {
-                true => on("aoi:summary", event, |e| set(e, "ok", true)),
-                false => send(event),
-            }
-        }),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-dry-run-deletes",
-        "AOI-06.dry-run-effect",
-        "A dry run of `delete` plans, and deletes.",
-        DELETE_DRY,
-        Twist::Quirk(Quirk::DryRunActs),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-dry-run-creates",
-        "AOI-06.dry-run-effect",
-        "A dry run of `create` creates.",
-        &["create", "a", "--dry-run"],
-        Twist::Args(|args| match args.iter().any(|word| word == "create") {
-            true => without(args, "--dry-run", false),
-            false => args,
-        }),
-    ),
-    mutant(
-        "aoi-06-dry-run-without-plan",
-        "AOI-06.dry-run-plan",
-        "A dry run plans nothing.",
-        DELETE_DRY,
-        Twist::Event(|_, _, event| match is(&event, "aoi:plan") {
-            true => Vec::new(),
-            false => send(event),
-        }),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-dry-run-fails",
-        "AOI-06.dry-run-plan",
-        "A dry run has exit code 1.",
-        DELETE_DRY,
-        Twist::Exit(|facts, code| if facts.has("--dry-run") { 1 } else { code }),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-dry-run-unknown",
-        "AOI-06.dry-run-plan",
-        "`--dry-run` is advertised and unknown.",
-        DELETE_DRY,
-        Twist::Args(|mut args| {
-            let flag = args.iter_mut().find(|word| *word == "--dry-run");
-            if let Some(word) = flag {
-                word.push_str("-please");
-            }
-            args
-        }),
-    )
-    .after(ONE_ITEM),
-    mutant(
-        "aoi-06-confirm-does-nothing",
-        "AOI-06.confirmed",
-        "`delete` says that it deleted, and did not.",
-        DELETE_CONFIRMED,
-        Twist::Quirk(Quirk::ConfirmDoesNothing),
-    )
-    .after(ONE_ITEM)
-    .proves_nothing(),
-    mutant(
-        "aoi-06-login-opens-browser",
-        "AOI-06.browser",
-        "Without credentials, `fetch` opens a browser.",
-        &["fetch"],
-        Twist::Start(|facts| {
-            if facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
-                become_browser();
-            }
-            None
-        }),
-    )
-    .at(Place::Browser),
-    mutant(
-        "aoi-06-login-waits",
-        "AOI-06.prompt",
-        "Without credentials, `fetch` waits for a login.",
-        &["fetch"],
-        Twist::Start(
-            |facts| match facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
-                true => {
-                    stderr("Password: ");
-                    hang()
+            })
+            .env("YES", "1")
+            .after(ONE_ITEM),
+        wrong("aoi-06-asks-on-terminal", "AOI-06.prompt")
+            .says("Where there is a terminal, `delete` asks there and waits.")
+            .run(DELETE)
+            .args(|args| {
+                let tty = std::fs::OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .open("/dev/tty");
+                let Ok(mut tty) = tty else {
+                    return args;
+                };
+                if !lacks_confirm(&args) {
+                    return args;
                 }
-                false => None,
-            },
-        ),
-    )
-    .hangs(),
-    mutant(
-        "aoi-06-login-error-unnamed",
-        "AOI-06.interactive-required",
-        "Without credentials, `fetch` fails without a word about a login.",
-        &["fetch"],
-        Twist::Event(|facts, _, event| match facts.command == "fetch" {
-            true => on("aoi:error", event, |e| {
+                let _ = tty.write_all(b"Really? [y/N] ");
+                match says_yes(tty) {
+                    true => with(args, "delete", "--confirm"),
+                    false => args,
+                }
+            })
+            .at(Place::Terminal)
+            .hangs()
+            .after(ONE_ITEM),
+        wrong("aoi-06-waits-for-a-person", "AOI-06.prompt")
+            .says("Without a confirmation, `delete` waits for ever.")
+            .run(DELETE)
+            .args(|args| match lacks_confirm(&args) {
+                true => hang(),
+                false => args,
+            })
+            .hangs()
+            .after(ONE_ITEM),
+        wrong("aoi-06-refusal-exits-zero", "AOI-06.refuses")
+            .says("A refused `delete` has exit code 0.")
+            .run(DELETE)
+            .exit(
+                |facts, code| match facts.command == "delete" && !facts.has("--confirm") {
+                    true => 0,
+                    false => code,
+                },
+            )
+            .after(ONE_ITEM),
+        wrong("aoi-06-refusal-is-ok", "AOI-06.refuses")
+            .says("A refused `delete` is summed up as a success.")
+            .run(DELETE)
+            .event_if(
+                |facts| facts.command == "delete" && facts.failure == Some("usage"),
+                "aoi:summary",
+                sets("ok", true),
+            )
+            .after(ONE_ITEM),
+        wrong("aoi-06-dry-run-deletes", "AOI-06.dry-run-effect")
+            .says("A dry run of `delete` plans, and deletes.")
+            .run(DELETE_DRY)
+            .quirk(Quirk::DryRunActs)
+            .after(ONE_ITEM),
+        wrong("aoi-06-dry-run-creates", "AOI-06.dry-run-effect")
+            .says("A dry run of `create` creates.")
+            .run(&["create", "a", "--dry-run"])
+            .args(|args| match args.iter().any(|word| word == "create") {
+                true => without(args, "--dry-run", false),
+                false => args,
+            }),
+        wrong("aoi-06-dry-run-without-plan", "AOI-06.dry-run-plan")
+            .says("A dry run plans nothing.")
+            .run(DELETE_DRY)
+            .drops("aoi:plan")
+            .after(ONE_ITEM),
+        wrong("aoi-06-dry-run-fails", "AOI-06.dry-run-plan")
+            .says("A dry run has exit code 1.")
+            .run(DELETE_DRY)
+            .exit(|facts, code| if facts.has("--dry-run") { 1 } else { code })
+            .after(ONE_ITEM),
+        wrong("aoi-06-dry-run-unknown", "AOI-06.dry-run-plan")
+            .says("`--dry-run` is advertised and unknown.")
+            .run(DELETE_DRY)
+            .args(|mut args| {
+                let flag = args.iter_mut().find(|word| *word == "--dry-run");
+                if let Some(word) = flag {
+                    word.push_str("-please");
+                }
+                args
+            })
+            .after(ONE_ITEM),
+        wrong("aoi-06-confirm-does-nothing", "AOI-06.confirmed")
+            .says("`delete` says that it deleted, and did not.")
+            .run(DELETE_CONFIRMED)
+            .quirk(Quirk::ConfirmDoesNothing)
+            .after(ONE_ITEM)
+            .proves_nothing(),
+        wrong("aoi-06-login-opens-browser", "AOI-06.browser")
+            .says("Without credentials, `fetch` opens a browser.")
+            .run(&["fetch"])
+            .start(|facts| {
+                if facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
+                    become_browser();
+                }
+                None
+            })
+            .at(Place::Browser),
+        wrong("aoi-06-login-waits", "AOI-06.prompt")
+            .says("Without credentials, `fetch` waits for a login.")
+            .run(&["fetch"])
+            .start(
+                |facts| match facts.command == "fetch" && !is_set("MOCK_AOI_TOKEN") {
+                    true => {
+                        stderr("Password: ");
+                        hang()
+                    }
+                    false => None,
+                },
+            )
+            .hangs(),
+        wrong("aoi-06-login-error-unnamed", "AOI-06.interactive-required")
+            .says("Without credentials, `fetch` fails without a word about a login.")
+            .run(&["fetch"])
+            .event_if(of("fetch"), "aoi:error", |e| {
                 set(e, "category", "internal");
                 set(e, "code", "FAILED");
                 set(e, "message", "It did not work.");
                 remove(e, "hint");
             }),
-            false => send(event),
-        }),
-    ),
-    mutant(
-        "aoi-06-login-error-of-authz",
-        "AOI-06.auth-category",
-        "That `fetch` lacks a login is told as one that is not enough.",
-        &["fetch"],
-        Twist::Event(|facts, _, event| match facts.command == "fetch" {
-            true => on("aoi:error", event, |e| {
+        wrong("aoi-06-login-error-of-authz", "AOI-06.auth-category")
+            .says("That `fetch` lacks a login is told as one that is not enough.")
+            .run(&["fetch"])
+            .event_if(of("fetch"), "aoi:error", |e| {
                 set(e, "category", "authz");
                 set(e, "code", "INTERACTIVE_REQUIRED");
             }),
-            false => send(event),
-        }),
-    ),
-];
+    ]
+}
 
 fn lacks_confirm(args: &[String]) -> bool {
     let has = |word: &str| args.iter().any(|arg| arg == word);

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::Value;
 
-pub(super) use super::mutant;
+pub(super) use super::combine::*;
 pub use super::{Mutant, Place};
 pub use crate::aoi::twist::{Facts, Frame, Notes, Quirk, Twist};
 

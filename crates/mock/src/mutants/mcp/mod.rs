@@ -8,9 +8,12 @@ mod utilities;
 
 use super::Mutant;
 
-pub static GROUPS: &[&[Mutant]] = &[
-    base::MUTANTS,
-    tools::MUTANTS,
-    client::MUTANTS,
-    utilities::MUTANTS,
-];
+pub fn mutants() -> Vec<Mutant> {
+    let groups = [
+        base::mutants(),
+        tools::mutants(),
+        client::mutants(),
+        utilities::mutants(),
+    ];
+    groups.into_iter().flatten().collect()
+}

@@ -2,175 +2,85 @@
 
 use serde_json::json;
 
+use crate::mutants::Mutant;
+use crate::mutants::combine::*;
 use crate::mutants::tools::*;
-use crate::mutants::{Mutant, Tamper};
 
-pub static MUTANTS: &[Mutant] = &[
-    Mutant {
-        id: "mcp-tools-undeclared",
-        requirement: "MCP-TOOL-01",
-        wrong: "There are tools, but no capability says so.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("initialize"), |m| {
-                remove(m, "/result/capabilities/tools");
-            })
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-no-schema",
-        requirement: "MCP-TOOL-03",
-        wrong: "Tools have no `inputSchema`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, mut message| {
-            each(&mut message, "/result/tools", |tool| {
-                remove(tool, "/inputSchema")
-            });
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-list-schema",
-        requirement: "MCP-TOOL-04",
-        wrong: "The `inputSchema` of a tool describes a list.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, mut message| {
-            each(&mut message, "/result/tools", |tool| {
-                set(tool, "/inputSchema", json!({ "type": "array" }));
-            });
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-same-names",
-        requirement: "MCP-TOOL-07",
-        wrong: "All tools have the same name.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, mut message| {
-            each(&mut message, "/result/tools", |tool| {
-                set(tool, "/name", "start")
-            });
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-odd-names",
-        requirement: "MCP-TOOL-06",
-        wrong: "Names of tools have spaces.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, mut message| {
-            each(&mut message, "/result/tools", |tool| {
-                let name = format!("{} a turn", text(tool, "/name"));
-                set(tool, "/name", name);
-            });
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-unknown-taken",
-        requirement: "MCP-TOOL-12",
-        wrong: "A call of a tool that does not exist succeeds.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let name = text(&message, "/params/name");
-            let known = matches!(name, "start" | "reply" | "");
-            match calls(&message, "tools/call") && !known {
-                true => answer(&message, json!({ "content": [] })),
-                false => pass(message),
-            }
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-no-content",
-        requirement: "MCP-TOOL-08",
-        wrong: "Results have no `content`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("tools/call"), |m| {
-                remove(m, "/result/content");
-            })
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-odd-content",
-        requirement: "MCP-TOOL-09",
-        wrong: "Results are of the type `markdown`.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("tools/call"), |m| {
-                each(m, "/result/content", |block| {
-                    set(block, "/type", "markdown")
-                });
-            })
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-unlike-schema",
-        requirement: "MCP-TOOL-11",
-        wrong: "Structured results lack a required field.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("tools/call"), |m| {
-                remove(m, "/result/structuredContent/text");
-            })
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-no-structure",
-        requirement: "MCP-TOOL-10",
-        wrong: "Results have no `structuredContent`, though the tools promise it.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("tools/call"), |m| {
-                remove(m, "/result/structuredContent");
-            })
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-mistake-hidden",
-        requirement: "MCP-TOOL-14",
-        wrong: "A call with bad arguments looks like a success.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, sent, message| {
-            change(message, sent.answers("tools/call"), |m| {
-                set(m, "/result/isError", false);
-            })
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-no-name",
-        requirement: "MCP-TOOL-02",
-        wrong: "A tool has no name.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, message| {
-            let second = message.pointer("/result/tools/1/name").is_some();
-            change(message, second, |m| remove(m, "/result/tools/1/name"))
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-list-output",
-        requirement: "MCP-TOOL-05",
-        wrong: "The `outputSchema` of a tool describes a list.",
-        scenario: "default",
-        tamper: Tamper::Out(|_, _, mut message| {
-            each(&mut message, "/result/tools", |tool| {
-                set(tool, "/outputSchema", json!({ "type": "array" }));
-            });
-            send(message)
-        }),
-    },
-    Mutant {
-        id: "mcp-tools-nameless-taken",
-        requirement: "MCP-TOOL-13",
-        wrong: "A call that names no tool is the error of a tool.",
-        scenario: "default",
-        tamper: Tamper::In(|_, message| {
-            let nameless = message.pointer("/params/name").is_none();
-            let mistake = json!({ "content": [], "isError": true });
-            match calls(&message, "tools/call") && nameless {
-                true => answer(&message, mistake),
-                false => pass(message),
-            }
-        }),
-    },
-];
+pub fn mutants() -> Vec<Mutant> {
+    vec![
+        wrong("mcp-tools-undeclared", "MCP-TOOL-01")
+            .says("There are tools, but no capability says so.")
+            .out(answers("initialize"), removes("/result/capabilities/tools")),
+        wrong("mcp-tools-no-schema", "MCP-TOOL-03")
+            .says("Tools have no `inputSchema`.")
+            .out(any(), edits_each("/result/tools", removes("/inputSchema"))),
+        wrong("mcp-tools-list-schema", "MCP-TOOL-04")
+            .says("The `inputSchema` of a tool describes a list.")
+            .out(
+                any(),
+                edits_each(
+                    "/result/tools",
+                    sets("/inputSchema", json!({ "type": "array" })),
+                ),
+            ),
+        wrong("mcp-tools-same-names", "MCP-TOOL-07")
+            .says("All tools have the same name.")
+            .out(any(), edits_each("/result/tools", sets("/name", "start"))),
+        wrong("mcp-tools-odd-names", "MCP-TOOL-06")
+            .says("Names of tools have spaces.")
+            .out(
+                any(),
+                edits_each("/result/tools", |tool| {
+                    let name = format!("{} a turn", text(tool, "/name"));
+                    set(tool, "/name", name);
+                }),
+            ),
+        wrong("mcp-tools-unknown-taken", "MCP-TOOL-12")
+            .says("A call of a tool that does not exist succeeds.")
+            .heard_as(
+                both(method("tools/call"), |_, message| {
+                    !matches!(text(message, "/params/name"), "start" | "reply" | "")
+                }),
+                replies(json!({ "content": [] })),
+            ),
+        wrong("mcp-tools-no-content", "MCP-TOOL-08")
+            .says("Results have no `content`.")
+            .out(answers("tools/call"), removes("/result/content")),
+        wrong("mcp-tools-odd-content", "MCP-TOOL-09")
+            .says("Results are of the type `markdown`.")
+            .out(
+                answers("tools/call"),
+                edits_each("/result/content", sets("/type", "markdown")),
+            ),
+        wrong("mcp-tools-unlike-schema", "MCP-TOOL-11")
+            .says("Structured results lack a required field.")
+            .out(
+                answers("tools/call"),
+                removes("/result/structuredContent/text"),
+            ),
+        wrong("mcp-tools-no-structure", "MCP-TOOL-10")
+            .says("Results have no `structuredContent`, though the tools promise it.")
+            .out(answers("tools/call"), removes("/result/structuredContent")),
+        wrong("mcp-tools-mistake-hidden", "MCP-TOOL-14")
+            .says("A call with bad arguments looks like a success.")
+            .out(answers("tools/call"), sets("/result/isError", false)),
+        wrong("mcp-tools-no-name", "MCP-TOOL-02")
+            .says("A tool has no name.")
+            .out(has("/result/tools/1/name"), removes("/result/tools/1/name")),
+        wrong("mcp-tools-list-output", "MCP-TOOL-05")
+            .says("The `outputSchema` of a tool describes a list.")
+            .out(
+                any(),
+                edits_each(
+                    "/result/tools",
+                    sets("/outputSchema", json!({ "type": "array" })),
+                ),
+            ),
+        wrong("mcp-tools-nameless-taken", "MCP-TOOL-13")
+            .says("A call that names no tool is the error of a tool.")
+            .heard_as(
+                both(method("tools/call"), lacks("/params/name")),
+                replies(json!({ "content": [], "isError": true })),
+            ),
+    ]
+}
