@@ -81,9 +81,9 @@ fn every_statement_has_a_mutant() {
     for mutant in &mutants {
         let requirement = suite.requirement(mutant.requirement);
         let requirement = requirement.unwrap_or_else(|| panic!("{}", mutant.id));
-        assert!(matches!(mutant.verdict, Verdict::Fail | Verdict::Warn));
+        assert!(matches!(mutant.verdict.as_str(), "fail" | "warn"));
         if requirement.level != Level::Must {
-            assert_eq!(mutant.verdict, Verdict::Warn, "{}", mutant.id);
+            assert_eq!(mutant.verdict.as_str(), "warn", "{}", mutant.id);
         }
     }
     for requirement in suite.requirements.iter().filter(|r| r.level != Level::May) {
@@ -124,7 +124,7 @@ fn nothing_else_is_blamed() {
         let stage = Stage::open().expect("a stage");
         let trials = chosen
             .iter()
-            .map(|mutant| stage.trial(&mutant.host, &[], 3));
+            .map(|mutant| stage.trial(&mutant.made, &[], 3));
         let reports: Vec<_> = stream::iter(trials).buffered(2).collect().await;
         stage.close().await;
         reports.into_iter().map(|r| r.expect("a report")).collect()

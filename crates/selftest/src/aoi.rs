@@ -11,6 +11,7 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
+use crate::frame::{self, Caught, Spared};
 use agentproto_aoi::LintError;
 use agentproto_aoi::ground::{Ground, Lanes};
 use agentproto_aoi::model::{Check, Finding, Report, Verdict};
@@ -69,44 +70,74 @@ pub struct VariantRow {
     pub blamed: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+impl Caught for MutantRow {
+    fn name(&self) -> &str {
+        &self.mutant
+    }
+    fn wrong(&self) -> &str {
+        &self.wrong
+    }
+    fn is_killed(&self) -> bool {
+        self.killed
+    }
+    fn is_attributed(&self) -> bool {
+        self.attributed
+    }
+    fn missed(&self) -> Option<String> {
+        let how = match self.killed {
+            _ if self.named => return None,
+            true => format!("not as {}, but as {}", self.rule, self.found.join(", ")),
+            false => "SURVIVED".to_owned(),
+        };
+        Some(format!("{}: {how}", self.mutant))
+    }
+}
+
+impl Spared for VariantRow {
+    fn name(&self) -> &str {
+        &self.variant
+    }
+    fn proven(&self) -> usize {
+        self.proven
+    }
+    fn blamed(&self) -> &[String] {
+        &self.blamed
+    }
+    fn complaints(&self) -> Vec<String> {
+        let blamed = self.blamed.iter();
+        blamed
+            .map(|what| format!("{}: {what}", self.variant))
+            .collect()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    pub mutants: Vec<MutantRow>,
-    pub variants: Vec<VariantRow>,
+    pub tried: frame::Outcome<MutantRow, VariantRow>,
     /// Of so many repeats of the checks of signals and pipes…
     pub repeats: usize,
     /// …so many said something else than the first…
     pub flakes: usize,
     /// …namely this.
     pub flaky: Vec<String>,
-    pub wall_ms: f64,
-    pub partial: bool,
 }
 
 impl Outcome {
-    pub fn killed(&self) -> usize {
-        self.mutants.iter().filter(|m| m.killed).count()
-    }
-    pub fn attributed(&self) -> usize {
-        self.mutants.iter().filter(|m| m.attributed).count()
-    }
     pub fn named(&self) -> usize {
-        self.mutants.iter().filter(|m| m.named).count()
+        self.tried.mutants.iter().filter(|m| m.named).count()
     }
-    pub fn false_findings(&self) -> usize {
-        self.variants.iter().map(|v| v.blamed.len()).sum()
-    }
+
     /// Nothing of what was tried went wrong.
     pub fn is_clean(&self) -> bool {
-        self.killed() == self.mutants.len()
-            && self.false_findings() == 0
+        self.tried.killed() == self.tried.mutants.len()
+            && self.tried.false_blames() == 0
             && self.flakes == 0
-            && !self.partial
+            && !self.tried.partial
     }
 
     /// Nothing was tried.
     pub fn is_empty(&self) -> bool {
-        self.mutants.is_empty() && self.variants.is_empty() && self.repeats == 0
+        self.tried.is_empty() && self.repeats == 0
     }
 
     /// Each repeat against the first.
@@ -131,17 +162,14 @@ impl Outcome {
 
     /// Everything killed, nearly all by their own check, nobody blamed, nothing left to chance.
     pub fn is_sound(&self) -> bool {
-        let (all, own) = (self.mutants.len(), self.attributed());
-        !self.partial
+        let (all, own) = (self.tried.mutants.len(), self.tried.attributed());
+        !self.tried.partial
             && all > 0
-            && self.killed() == all
+            && self.tried.killed() == all
             && own * 100 >= all * 98
             && self.repeats > 1
             && self.flakes == 0
-            && self
-                .variants
-                .iter()
-                .all(|v| v.blamed.is_empty() && v.proven > 0)
+            && self.tried.spares_all()
     }
 }
 
@@ -186,8 +214,8 @@ pub fn run(
             mutants.insert(place, row);
         }
     })?;
-    outcome.variants = variants.into_values().collect();
-    outcome.mutants = mutants.into_values().collect();
+    outcome.tried.variants = variants.into_values().collect();
+    outcome.tried.mutants = mutants.into_values().collect();
 
     if wanted(REPEATED) {
         let mut said = BTreeMap::new();
@@ -198,8 +226,8 @@ pub fn run(
         })?;
         outcome.compare(said.into_values());
     }
-    outcome.partial = stop.load(Ordering::Relaxed);
-    outcome.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
+    outcome.tried.partial = stop.load(Ordering::Relaxed);
+    outcome.tried.wall_ms = begun.elapsed().as_secs_f64() * 1000.0;
     Ok(outcome)
 }
 

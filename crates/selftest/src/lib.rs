@@ -3,5 +3,6 @@
 
 pub mod aoi;
 pub mod certify;
+pub mod frame;
 pub mod lifecycle;
 pub mod sessions;

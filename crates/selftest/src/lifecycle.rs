@@ -10,25 +10,11 @@ mod variants;
 pub use made::{Made, trial};
 pub use variants::variants;
 
-use agentproto_harness::model::Verdict;
+use agentproto_mock::model;
 
-pub struct Mutant {
-    pub id: &'static str,
-    /// The statement that it breaks.
-    pub requirement: &'static str,
-    /// What is wrong, in a sentence.
-    pub wrong: &'static str,
-    /// `fail`, or `warn` where the text only advises.
-    pub verdict: Verdict,
-    pub bundle: Made,
-}
-
+pub type Mutant = model::Mutant<Made>;
 /// A bundle that conforms, and does not look like the others.
-pub struct Variant {
-    pub id: &'static str,
-    pub what: &'static str,
-    pub bundle: Made,
-}
+pub type Variant = model::Variant<Made>;
 
 pub fn mutants() -> Vec<Mutant> {
     let mut all = start::mutants();
@@ -38,19 +24,10 @@ pub fn mutants() -> Vec<Mutant> {
 }
 
 fn wrong(id: &'static str, requirement: &'static str, wrong: &'static str, bundle: Made) -> Mutant {
-    Mutant {
-        id,
-        requirement,
-        wrong,
-        verdict: Verdict::Fail,
-        bundle,
-    }
+    Mutant::new(id, requirement, bundle).says(wrong)
 }
 
 /// Something that had better not be.
 fn advice(id: &'static str, requirement: &'static str, what: &'static str, bundle: Made) -> Mutant {
-    Mutant {
-        verdict: Verdict::Warn,
-        ..wrong(id, requirement, what, bundle)
-    }
+    wrong(id, requirement, what, bundle).warns()
 }

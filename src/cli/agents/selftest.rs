@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::agents::certify::Certify;
 use crate::cli::agents::progress;
@@ -14,14 +14,11 @@ use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::Event;
 use agentproto_selftest::certify as selftest;
 use agentproto_selftest::certify::{Depth, Trial};
+use agentproto_selftest::frame::{self, Caught, Spared};
 use agentproto_text::{plain, pretty};
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
-    let output: &str = args.output.into();
-    if !["human", "json", "jsonl"].contains(&output) {
-        let message = format!("--selftest has no output `{output}`");
-        return Err(Failure::new(exit::USAGE, message).hint("--output human, json or jsonl"));
-    }
+    check_output(args.output.into())?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
@@ -42,119 +39,157 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
             progress::shown(global),
         ))
         .map_err(|error| Failure::new(exit::UNAVAILABLE, error.to_string()))?;
-    if outcome.mutants.is_empty() && outcome.variants.is_empty() && !outcome.partial {
+    if outcome.is_empty() && !outcome.partial {
         let message = format!("--only {} selects nothing", args.only.join(","));
         return Err(Failure::new(exit::USAGE, message)
             .hint("`agentproto mock --list` names mutants, their statements, and variants"));
     }
-    // Asked before: a report that tells of the signal is not cut by it.
-    let interrupted = signals::interrupted();
-    print(output, &outcome, out).map_err(io_failure)?;
-    if let Some(code) = interrupted {
-        return Ok(code);
-    }
-    Ok(match outcome.is_sound() {
-        true => exit::CLEAN,
-        false => exit::FINDINGS,
-    })
+    let told = Told {
+        command: "certify",
+        schema: "agentproto.selftest/v1",
+        events: [Event::Mutant, Event::Variant],
+        outcome: &outcome,
+        flaky: None,
+        totals: object(json!({
+            "mutants": outcome.mutants.len(),
+            "killed": outcome.killed(),
+            "attributed": outcome.attributed(),
+            "variants": outcome.variants.len(),
+            "false_failures": outcome.false_blames(),
+            "partial": outcome.partial,
+        })),
+        head: head(&outcome),
+        is_sound: outcome.is_sound(),
+    };
+    told.finish(args.output.into(), outcome.is_sound(), out)
 }
 
-fn totals(outcome: &selftest::Outcome) -> Fields {
-    object(json!({
-        "mutants": outcome.mutants.len(),
-        "killed": outcome.killed(),
-        "attributed": outcome.attributed(),
-        "variants": outcome.variants.len(),
-        "false_failures": outcome.false_failures(),
-        "partial": outcome.partial,
-    }))
-}
-
-fn print(format: &str, outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
-    match format {
-        "json" => {
-            let value = json!({
-                "schema": "agentproto.selftest/v1",
-                "mutants": outcome.mutants,
-                "variants": outcome.variants,
-                "summary": totals(outcome),
-                "wall_ms": outcome.wall_ms,
-            });
-            writeln!(out, "{}", pretty(&value)?)
-        }
-        "jsonl" => {
-            let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
-            emitter.meta("certify")?;
-            for mutant in &outcome.mutants {
-                emitter.event(Event::Mutant, &object(json!(mutant)))?;
-            }
-            for variant in &outcome.variants {
-                emitter.event(Event::Variant, &object(json!(variant)))?;
-            }
-            let took = Duration::from_secs_f64(outcome.wall_ms / 1000.0);
-            emitter.summary(outcome.is_sound(), took, totals(outcome))
-        }
-        _ => people(outcome, out),
-    }
-}
-
-fn people(outcome: &selftest::Outcome, out: &mut dyn Write) -> std::io::Result<()> {
+/// The numbers, a line each.
+fn head(outcome: &selftest::Outcome) -> Vec<String> {
     // What was not tried has no rate.
     let rate = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
-    let all = outcome.mutants.len();
+    let line = |name: &str, all: usize, killed: usize, attributed: usize| {
+        format!(
+            "{name:<10} {all:>4} mutants: {killed} killed ({:.1} %), {attributed} with the right \
+             requirement ({:.1} %)",
+            rate(killed, all),
+            rate(attributed, all),
+        )
+    };
+    let mut lines = Vec::new();
     for mock in ["acp", "acp-v2", "mcp", "lifecycle", "sessions"] {
         let of: Vec<_> = outcome.mutants.iter().filter(|m| m.mock == mock).collect();
-        if of.is_empty() {
-            continue;
-        }
         let killed = of.iter().filter(|m| m.killed).count();
         let attributed = of.iter().filter(|m| m.attributed).count();
-        writeln!(
-            out,
-            "{mock:<10} {:>4} mutants: {killed} killed ({:.1} %), {attributed} with the right requirement ({:.1} %)",
-            of.len(),
-            rate(killed, of.len()),
-            rate(attributed, of.len()),
-        )?;
+        if !of.is_empty() {
+            lines.push(line(mock, of.len(), killed, attributed));
+        }
     }
-    if all > 0 {
-        writeln!(
-            out,
-            "{:<10} {all:>4} mutants: {} killed ({:.1} %), {} with the right requirement ({:.1} %)",
-            "all",
-            outcome.killed(),
-            rate(outcome.killed(), all),
-            outcome.attributed(),
-            rate(outcome.attributed(), all),
-        )?;
+    if !outcome.mutants.is_empty() {
+        let (killed, attributed) = (outcome.killed(), outcome.attributed());
+        lines.push(line("all", outcome.mutants.len(), killed, attributed));
     }
     if !outcome.variants.is_empty() {
-        let (all, failures) = (outcome.variants.len(), outcome.false_failures());
-        writeln!(out, "{all} conforming variants: {failures} false failures")?;
+        let (all, failures) = (outcome.variants.len(), outcome.false_blames());
+        lines.push(format!(
+            "{all} conforming variants: {failures} false failures"
+        ));
     }
-    for mutant in outcome.mutants.iter().filter(|m| !m.attributed) {
-        let how = match (mutant.killed, mutant.also.as_slice()) {
-            (true, also) => format!("caught only as {}", also.join(", ")),
-            (false, _) => "SURVIVED".to_owned(),
+    lines
+}
+
+/// Whether a selftest can be told in this way.
+pub fn check_output(output: &str) -> Result<(), Failure> {
+    match ["human", "json", "jsonl"].contains(&output) {
+        true => Ok(()),
+        false => {
+            let message = format!("--selftest has no output `{output}`");
+            Err(Failure::new(exit::USAGE, message).hint("--output human, json or jsonl"))
+        }
+    }
+}
+
+/// What a selftest tells, whichever judge it was about.
+pub struct Told<'a, M, V> {
+    pub command: &'static str,
+    pub schema: &'static str,
+    /// Of a mutant, and of a variant.
+    pub events: [Event; 2],
+    pub outcome: &'a frame::Outcome<M, V>,
+    /// What was not the same each time, where something was repeated.
+    pub flaky: Option<&'a [String]>,
+    pub totals: Fields,
+    /// For people, a line each.
+    pub head: Vec<String>,
+    pub is_sound: bool,
+}
+
+impl<M: Caught, V: Spared> Told<'_, M, V> {
+    /// Prints it; the exit code.
+    pub fn finish(self, format: &str, is_good: bool, out: &mut dyn Write) -> Outcome {
+        // Asked before: a report that tells of the signal is not cut by it.
+        let interrupted = signals::interrupted();
+        let printed = match format {
+            "json" => self.json(out),
+            "jsonl" => self.jsonl(out),
+            _ => self.people(out),
         };
-        writeln!(
-            out,
-            "  {} ({}): {how}\n    {}",
-            mutant.mutant,
-            mutant.requirement,
-            plain(&mutant.wrong)
-        )?;
+        printed.map_err(io_failure)?;
+        Ok(match interrupted {
+            Some(code) => code,
+            None if is_good => exit::CLEAN,
+            None => exit::FINDINGS,
+        })
     }
-    for variant in &outcome.variants {
-        for blamed in &variant.blamed {
-            writeln!(out, "  variant {}: {}", variant.variant, plain(blamed))?;
+
+    fn json(self, out: &mut dyn Write) -> std::io::Result<()> {
+        let mut value = object(json!({
+            "schema": self.schema,
+            "mutants": self.outcome.mutants,
+            "variants": self.outcome.variants,
+        }));
+        if let Some(flaky) = self.flaky {
+            value.insert("flaky".to_owned(), json!(flaky));
         }
-        if variant.passed == 0 {
-            writeln!(out, "  variant {}: nothing passed", variant.variant)?;
+        value.insert("summary".to_owned(), Value::Object(self.totals));
+        value.insert("wall_ms".to_owned(), json!(self.outcome.wall_ms));
+        writeln!(out, "{}", pretty(&Value::Object(value))?)
+    }
+
+    fn jsonl(self, out: &mut dyn Write) -> std::io::Result<()> {
+        let [of_mutant, of_variant] = self.events;
+        let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
+        emitter.meta(self.command)?;
+        for mutant in &self.outcome.mutants {
+            emitter.event(of_mutant, &object(json!(mutant)))?;
         }
+        for variant in &self.outcome.variants {
+            emitter.event(of_variant, &object(json!(variant)))?;
+        }
+        for flaky in self.flaky.unwrap_or_default() {
+            emitter.warning("FLAKE", flaky, None)?;
+        }
+        let took = Duration::from_secs_f64(self.outcome.wall_ms / 1000.0);
+        emitter.summary(self.is_sound, took, self.totals)
     }
-    if outcome.partial {
-        writeln!(out, "stopped before its end")?;
+
+    fn people(self, out: &mut dyn Write) -> std::io::Result<()> {
+        for line in &self.head {
+            writeln!(out, "{line}")?;
+        }
+        for mutant in &self.outcome.mutants {
+            if let Some(missed) = mutant.missed() {
+                writeln!(out, "  {missed}\n    {}", plain(mutant.wrong()))?;
+            }
+        }
+        let complaints = self.outcome.variants.iter().flat_map(V::complaints);
+        let flaky = self.flaky.unwrap_or_default().iter().cloned();
+        for line in complaints.chain(flaky) {
+            writeln!(out, "  {}", plain(&line))?;
+        }
+        if self.outcome.partial {
+            writeln!(out, "stopped before its end")?;
+        }
+        writeln!(out, "{:.1} s", self.outcome.wall_ms / 1000.0)
     }
-    writeln!(out, "{:.1} s", outcome.wall_ms / 1000.0)
 }

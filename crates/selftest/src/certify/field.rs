@@ -3,188 +3,123 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::Semaphore;
-
-use super::{Base, Count, Depth, JOBS, MutantRow, Outcome, Trial, VariantRow, judge, tally};
+use super::{Base, Depth, JOBS, MutantRow, Trial, VariantRow};
+use crate::frame::Subject;
 use crate::{lifecycle, sessions};
 use agentproto_harness::model::Report;
+use agentproto_mock::model::{Mutant, Variant};
 use agentproto_runtime::context::Sandboxing;
 
-/// What is wrong with one of them: its id, the statement that it breaks, and how.
-type Wrong = (&'static str, &'static str, &'static str);
-/// One that conforms: its id, and what is odd about it.
-type Odd = (&'static str, &'static str);
-
-/// A kind of targets, each found by its place.
-pub trait Field: Send + Sync + 'static {
+/// Where targets of one kind are tried.
+pub trait Ground: Send + Sync + 'static {
+    type Made: Send + Sync + 'static;
     const NAME: &'static str;
     /// Trials side by side.
     const AT_ONCE: usize;
 
-    fn mutants(&self) -> Vec<Wrong>;
-    fn variants(&self) -> Vec<Odd>;
-    fn mutant(
+    /// Their suite over one of them.
+    fn trial(
         &self,
-        at: usize,
+        made: &Self::Made,
         only: &[String],
     ) -> impl Future<Output = Result<Report, String>> + Send;
-    fn variant(&self, at: usize) -> impl Future<Output = Result<Report, String>> + Send;
 }
 
-pub struct Bundles {
-    mutants: Vec<lifecycle::Mutant>,
-    variants: Vec<lifecycle::Variant>,
-}
+pub struct Bundles;
 
-impl Bundles {
-    pub fn new() -> Bundles {
-        Bundles {
-            mutants: lifecycle::mutants(),
-            variants: lifecycle::variants(),
-        }
-    }
-}
-
-impl Field for Bundles {
+impl Ground for Bundles {
+    type Made = lifecycle::Made;
     const NAME: &'static str = "lifecycle";
     const AT_ONCE: usize = JOBS;
 
-    fn mutants(&self) -> Vec<Wrong> {
-        let all = self.mutants.iter();
-        all.map(|m| (m.id, m.requirement, m.wrong)).collect()
-    }
-
-    fn variants(&self) -> Vec<Odd> {
-        self.variants.iter().map(|v| (v.id, v.what)).collect()
-    }
-
-    async fn mutant(&self, at: usize, only: &[String]) -> Result<Report, String> {
-        let mutant = self.mutants.get(at).ok_or("no such mutant")?;
-        lifecycle::trial(&mutant.bundle, only, JOBS, Sandboxing::Auto).await
-    }
-
-    async fn variant(&self, at: usize) -> Result<Report, String> {
-        let variant = self.variants.get(at).ok_or("no such variant")?;
-        lifecycle::trial(&variant.bundle, &[], JOBS, Sandboxing::Auto).await
+    async fn trial(&self, made: &lifecycle::Made, only: &[String]) -> Result<Report, String> {
+        lifecycle::trial(made, only, JOBS, Sandboxing::Auto).await
     }
 }
 
-pub struct Hosts {
-    pub stage: sessions::Stage,
-    mutants: Vec<sessions::Mutant>,
-    variants: Vec<sessions::Variant>,
-}
-
-impl Hosts {
-    pub fn new() -> Result<Hosts, String> {
-        Ok(Hosts {
-            stage: sessions::Stage::open()?,
-            mutants: sessions::mutants(),
-            variants: sessions::variants(),
-        })
-    }
-}
-
-impl Field for Hosts {
+impl Ground for sessions::Stage {
+    type Made = sessions::Made;
     const NAME: &'static str = "sessions";
     /// They are in this process, and mostly wait.
     const AT_ONCE: usize = 6;
 
-    fn mutants(&self) -> Vec<Wrong> {
-        let all = self.mutants.iter();
-        all.map(|m| (m.id, m.requirement, m.wrong)).collect()
-    }
-
-    fn variants(&self) -> Vec<Odd> {
-        self.variants.iter().map(|v| (v.id, v.what)).collect()
-    }
-
-    async fn mutant(&self, at: usize, only: &[String]) -> Result<Report, String> {
-        let mutant = self.mutants.get(at).ok_or("no such mutant")?;
-        self.stage.trial(&mutant.host, only, JOBS).await
-    }
-
-    async fn variant(&self, at: usize) -> Result<Report, String> {
-        let variant = self.variants.get(at).ok_or("no such variant")?;
-        self.stage.trial(&variant.host, &[], JOBS).await
+    async fn trial(&self, made: &sessions::Made, only: &[String]) -> Result<Report, String> {
+        sessions::Stage::trial(self, made, only, JOBS).await
     }
 }
 
-/// Their suite over those that are wrong, and those that are right.
-pub async fn run<F: Field>(
-    field: &Arc<F>,
-    trial: &Trial,
+/// Those that are wrong, those that are right, and where they are tried.
+pub struct Field<G: Ground> {
+    pub ground: G,
+    mutants: Vec<Mutant<G::Made>>,
+    variants: Vec<Variant<G::Made>>,
+    depth: Depth,
     stop: &'static AtomicBool,
-    heard: &Count,
-) -> Outcome {
-    let mut outcome = Outcome::default();
-    let depth = trial.depth;
-    let mutants = field.mutants().into_iter().enumerate();
-    let mutants: Vec<(usize, Wrong)> = mutants
-        .filter(|(_, (id, requirement, _))| trial.has(&[id, requirement, F::NAME]))
-        .collect();
-    let variants = field.variants().into_iter().enumerate();
-    let variants: Vec<(usize, Odd)> = variants
-        .filter(|(_, (id, _))| trial.has(&[id, F::NAME]))
-        .collect();
-    heard.expect(mutants.len() + variants.len());
-    let places = Arc::new(Semaphore::new(F::AT_ONCE));
-    let mut running = tokio::task::JoinSet::new();
-    for (at, (id, what)) in variants {
-        let (places, field) = (Arc::clone(&places), Arc::clone(field));
-        running.spawn(async move {
-            let _place = places.acquire_owned().await;
-            let report = match stop.load(Ordering::Relaxed) {
-                true => Err("stopped".to_owned()),
-                false => field.variant(at).await,
-            };
-            let (passed, blamed) = match report {
-                Ok(report) => tally(&report.results),
-                Err(error) => (0, vec![error]),
-            };
-            VariantRow {
-                mock: F::NAME,
-                variant: id.to_owned(),
-                what: what.to_owned(),
-                passed,
-                blamed,
+}
+
+impl<G: Ground> Field<G> {
+    pub fn new(
+        ground: G,
+        mut mutants: Vec<Mutant<G::Made>>,
+        mut variants: Vec<Variant<G::Made>>,
+        trial: &Trial,
+        stop: &'static AtomicBool,
+    ) -> Arc<Field<G>> {
+        mutants.retain(|m| trial.has(&[m.id, m.requirement, G::NAME]));
+        variants.retain(|v| trial.has(&[v.name, G::NAME]));
+        Arc::new(Field {
+            ground,
+            mutants,
+            variants,
+            depth: trial.depth,
+            stop,
+        })
+    }
+}
+
+impl<G: Ground> Subject for Field<G> {
+    type Mutant = MutantRow;
+    type Variant = VariantRow;
+    const AT_ONCE: usize = G::AT_ONCE;
+
+    fn mutants(&self) -> usize {
+        self.mutants.len()
+    }
+
+    fn variants(&self) -> usize {
+        self.variants.len()
+    }
+
+    async fn variant(&self, at: usize) -> Option<VariantRow> {
+        let variant = self.variants.get(at)?;
+        let report = match self.stop.load(Ordering::Relaxed) {
+            true => Err("stopped".to_owned()),
+            false => self.ground.trial(&variant.made, &[]).await,
+        };
+        let mut row = VariantRow::new(G::NAME, variant.name, variant.what);
+        match report {
+            Ok(report) => row.tally(&report.results),
+            Err(error) => row.blamed.push(error),
+        }
+        Some(row)
+    }
+
+    async fn mutant(&self, at: usize) -> Option<MutantRow> {
+        let mutant = self.mutants.get(at)?;
+        let mut row = MutantRow::new(G::NAME, mutant);
+        let own = [mutant.requirement.to_owned()];
+        let rounds: &[&[String]] = match self.depth {
+            Depth::Quick => &[&own, &[]],
+            Depth::Full => &[&[]],
+        };
+        for only in rounds {
+            if row.attributed || self.stop.load(Ordering::Relaxed) {
+                break;
             }
-        });
-    }
-    while let Some(ended) = running.join_next().await {
-        let Ok(row) = ended else { continue };
-        heard.one(&row.variant);
-        outcome.variants.push(row);
-    }
-    let mut running = tokio::task::JoinSet::new();
-    for (at, (id, requirement, wrong)) in mutants {
-        let (places, field) = (Arc::clone(&places), Arc::clone(field));
-        running.spawn(async move {
-            let _place = places.acquire_owned().await;
-            let mut row = MutantRow::new(F::NAME, id, requirement, wrong);
-            let own = [requirement.to_owned()];
-            let rounds: &[&[String]] = match depth {
-                Depth::Quick => &[&own, &[]],
-                Depth::Full => &[&[]],
-            };
-            for only in rounds {
-                if row.attributed || stop.load(Ordering::Relaxed) {
-                    break;
-                }
-                if let Ok(report) = field.mutant(at, only).await {
-                    judge(&mut row, &Base::default(), &report.results);
-                }
+            if let Ok(report) = self.ground.trial(&mutant.made, only).await {
+                row.judge(&Base::default(), &report.results);
             }
-            row
-        });
+        }
+        Some(row)
     }
-    let mut rows = Vec::new();
-    while let Some(ended) = running.join_next().await {
-        let Ok(row) = ended else { continue };
-        heard.one(&row.mutant);
-        rows.push(row);
-    }
-    rows.sort_by(|a, b| a.mutant.cmp(&b.mutant));
-    outcome.mutants.extend(rows);
-    outcome
 }

@@ -6,7 +6,7 @@ use super::{Made, Variant};
 const SANDBOX: &str = "sandbox: ./SANDBOX.md";
 
 pub fn variants() -> Vec<Variant> {
-    let variant = |id, what, bundle| Variant { id, what, bundle };
+    let variant = |name, what, made| Variant { name, what, made };
     vec![
         variant("mock-acp", "The ACP mock as it is.", acp()),
         variant("mock-mcp", "The MCP mock as it is.", mcp()),

@@ -16,30 +16,16 @@ use std::time::Duration;
 use serde_json::Value;
 
 use agentproto_daemon::Registry;
-use agentproto_harness::model::Verdict;
+use agentproto_mock::model;
 use frames::Frame;
 pub use tamper::Tamper;
 use tamper::{Asked, Memory, Reply, Route};
 pub use trial::Stage;
 pub use variants::variants;
 
-pub struct Mutant {
-    pub id: &'static str,
-    /// The statement that it breaks.
-    pub requirement: &'static str,
-    /// What is wrong, in a sentence.
-    pub wrong: &'static str,
-    /// `fail`, or `warn` where the text only advises.
-    pub verdict: Verdict,
-    pub host: Made,
-}
-
+pub type Mutant = model::Mutant<Made>;
 /// A host that conforms, and does not look like ours.
-pub struct Variant {
-    pub id: &'static str,
-    pub what: &'static str,
-    pub host: Made,
-}
+pub type Variant = model::Variant<Made>;
 
 /// How a host is made out of our daemon.
 pub struct Made {
@@ -76,13 +62,7 @@ fn wrong(
     wrong: &'static str,
     tamper: fn() -> Tamper,
 ) -> Mutant {
-    Mutant {
-        id,
-        requirement,
-        wrong,
-        verdict: Verdict::Fail,
-        host: made(tamper),
-    }
+    Mutant::new(id, requirement, made(tamper)).says(wrong)
 }
 
 /// Against something that the text only advises, or says nothing of.
@@ -92,10 +72,7 @@ fn advice(
     what: &'static str,
     tamper: fn() -> Tamper,
 ) -> Mutant {
-    Mutant {
-        verdict: Verdict::Warn,
-        ..wrong(id, requirement, what, tamper)
-    }
+    wrong(id, requirement, what, tamper).warns()
 }
 
 impl Tamper {

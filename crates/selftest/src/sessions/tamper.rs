@@ -2,7 +2,7 @@
 //! the host as a whole is wrong in exactly that way, or right in an odd one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::frames::{self, Frame};
@@ -190,8 +191,8 @@ impl Host {
         })
     }
 
-    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock()
     }
 
     async fn answer(&self, request: Request) -> Response {
@@ -410,7 +411,7 @@ impl Host {
             let frames = match (&tamper.frame, &frame) {
                 (_, Frame::Comment(_)) if tamper.is_mute => Vec::new(),
                 (Some(change), _) => {
-                    let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut memory = memory.lock();
                     change(frame, &mut memory)
                 }
                 (None, _) => vec![frame],

@@ -254,7 +254,7 @@ fn streams() -> Vec<Mutant> {
             || Tamper::lines(|data| data["stream"] = json!(1)),
         ),
         Mutant {
-            host: super::Made {
+            made: super::Made {
                 patience: Some(Duration::from_secs(32)),
                 ..made(|| Tamper {
                     is_mute: true,

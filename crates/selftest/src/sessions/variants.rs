@@ -28,7 +28,7 @@ fn wired(wire: Wire) -> Tamper {
 }
 
 pub fn variants() -> Vec<Variant> {
-    let variant = |id, what, host| Variant { id, what, host };
+    let variant = |name, what, made| Variant { name, what, made };
     vec![
         variant("se-daemon", "Our daemon as it is.", made(Tamper::default)),
         variant(
