@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use serde_json::json;
 
 use crate::cli::args::Global;
-use crate::cli::selftest::{Told, check_output};
+use crate::cli::selftest::{Shown, check_output};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::object;
@@ -54,7 +54,7 @@ pub fn run(
         return Err(Failure::new(exit::USAGE, message)
             .hint("`agentproto mock --list` names mutants and variants; `repeats` repeats"));
     }
-    let told = Told {
+    let shown = Shown {
         command: args.command,
         schema: "agentproto.aoi-selftest/v1",
         events: [Event::AoiMutant, Event::AoiVariant],
@@ -76,7 +76,7 @@ pub fn run(
     };
     // A selection says nothing of the whole.
     let is_good = outcome.is_sound() || (!args.only.is_empty() && outcome.is_clean());
-    told.finish(args.output, is_good, out)
+    shown.finish(args.output, is_good, out)
 }
 
 /// The numbers, a line each.

@@ -44,7 +44,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         return Err(Failure::new(exit::USAGE, message)
             .hint("`agentproto mock --list` names mutants, their statements, and variants"));
     }
-    let told = Told {
+    let shown = Shown {
         command: "certify",
         schema: "agentproto.selftest/v1",
         events: [Event::Mutant, Event::Variant],
@@ -61,7 +61,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         head: head(&outcome),
         is_sound: outcome.is_sound(),
     };
-    told.finish(args.output.into(), outcome.is_sound(), out)
+    shown.finish(args.output.into(), outcome.is_sound(), out)
 }
 
 /// The numbers, a line each.
@@ -98,7 +98,7 @@ fn head(outcome: &selftest::Outcome) -> Vec<String> {
     lines
 }
 
-/// Whether a selftest can be told in this way.
+/// Whether a self-test has this output.
 pub fn check_output(output: &str) -> Result<(), Failure> {
     match ["human", "json", "jsonl"].contains(&output) {
         true => Ok(()),
@@ -109,8 +109,8 @@ pub fn check_output(output: &str) -> Result<(), Failure> {
     }
 }
 
-/// What a selftest tells, whichever judge it was about.
-pub struct Told<'a, M, V> {
+/// What a self-test shows, whichever judge it was about.
+pub struct Shown<'a, M, V> {
     pub command: &'static str,
     pub schema: &'static str,
     /// Of a mutant, and of a variant.
@@ -124,7 +124,7 @@ pub struct Told<'a, M, V> {
     pub is_sound: bool,
 }
 
-impl<M: Caught, V: Spared> Told<'_, M, V> {
+impl<M: Caught, V: Spared> Shown<'_, M, V> {
     /// Prints it; the exit code.
     pub fn finish(self, format: &str, is_good: bool, out: &mut dyn Write) -> Outcome {
         // Asked before: a report that tells of the signal is not cut by it.
