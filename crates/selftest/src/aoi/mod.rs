@@ -1,8 +1,9 @@
 //! Who judges the judge: every mutant of the mock tool must be caught by its own check, and
 //! nothing may be found on conforming tools, however they look and however often they are tried.
 
+mod trial;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -15,16 +16,14 @@ use crate::frame::{self, Caught, Spared};
 use agentproto_aoi::LintError;
 use agentproto_aoi::ground::{Ground, Lanes};
 use agentproto_aoi::model::{Check, Finding, Report, Verdict};
-use agentproto_aoi::probe::{self, Observe, Probe};
 use agentproto_aoi::rules::{self, Level};
 use agentproto_aoi::session::Options;
 use agentproto_mock::mutants::aoi as mutants;
 use agentproto_mock::mutants::aoi::Mutant;
 use agentproto_mock::variants::aoi as variants;
 use agentproto_mock::variants::aoi::Variant;
+use trial::Trial;
 
-/// What may be done with the mock tool.
-const PROBE: &str = agentproto_mock_agents::AOI_PROBE;
 /// Tools side by side; how many of their runs are is for the lanes to say.
 const TOOLS: usize = 12;
 /// Runs that mostly wait, of all tools together.
@@ -409,139 +408,6 @@ impl Judge {
     }
 }
 
-/// One battery over the mock tool, or a part of one.
-#[derive(Default)]
-struct Trial {
-    /// Words before the tool's own, which make it wrong or odd.
-    words: Vec<String>,
-    /// A mutant or variant that wants to be asked otherwise.
-    name: &'static str,
-    /// Only these; none named means all of them.
-    checks: Vec<Check>,
-    /// Only these commands, and what they need; what is none stands for `search`. None named means
-    /// all of them.
-    commands: Vec<&'static str>,
-    /// Without what would only be more of the same.
-    is_short: bool,
-}
-
-impl Trial {
-    fn variant(name: &'static str, quick: bool) -> Trial {
-        Trial {
-            words: vec!["--variant".to_owned(), name.to_owned()],
-            name,
-            is_short: quick,
-            ..Trial::default()
-        }
-    }
-
-    fn whole(mutant: &'static Mutant) -> Trial {
-        Trial {
-            words: vec!["--mutant".to_owned(), mutant.id.to_owned()],
-            name: mutant.id,
-            ..Trial::default()
-        }
-    }
-
-    fn own(mutant: &'static Mutant, own: Check) -> Trial {
-        Trial {
-            checks: vec![own],
-            ..Trial::whole(mutant)
-        }
-    }
-
-    fn wide(mutant: &'static Mutant) -> Trial {
-        Trial {
-            // Which reads what others wrote, and nothing: some defects show only there.
-            commands: vec![shown(mutant), "rank"],
-            ..Trial::whole(mutant)
-        }
-    }
-
-    fn narrow(mutant: &'static Mutant, own: Check) -> Trial {
-        Trial {
-            commands: vec![shown(mutant)],
-            ..Trial::own(mutant, own)
-        }
-    }
-
-    /// The words of the probe file, with ourselves in front and the defect before the tool's own.
-    fn probe(&self) -> Result<Probe, LintError> {
-        let mut probe = read_probe()?;
-        let own = agentproto_sandbox::helper::own_path().map_err(LintError::Workplace)?;
-        let mut tool = vec![own.to_string_lossy().into_owned()];
-        let said = probe.tool.iter().skip(1).map(String::as_str);
-        for word in said {
-            if word == "--" {
-                tool.extend(self.words.iter().cloned());
-            }
-            tool.push(word.to_owned());
-        }
-        probe.tool = tool;
-        // It lives for milliseconds, thousands of times: large pages would be cleared for nothing.
-        for name in ["MIMALLOC_ALLOW_THP", "MIMALLOC_ARENA_EAGER_COMMIT"] {
-            probe.env.push((name.to_owned(), "0".to_owned()));
-        }
-        self.fit(&mut probe);
-        Ok(probe)
-    }
-
-    /// What the probe file says, as it is true of this tool.
-    fn fit(&self, probe: &mut Probe) {
-        match self.name {
-            "format-flag" => probe.machine_args = vec!["--format".into(), "jsonl".into()],
-            "aoi-advisory-other-flag" => probe.machine_args = vec!["--jsonl".into()],
-            // It has nothing of what is optional.
-            "bare" => {
-                probe.commands.retain(|command| command.name != "purge");
-                for command in &mut probe.commands {
-                    command.limit = None;
-                    command.idempotency = None;
-                    command.dry_run = None;
-                    let names_limit = |line: &Vec<String>| line.iter().any(|w| w == "--limit");
-                    command.malformed.retain(|line| !names_limit(line));
-                }
-                if let Some(Observe::Command { args, .. }) = &mut probe.observe {
-                    args.truncate(1);
-                }
-            }
-            _ => {}
-        }
-        if self.is_short {
-            // `search`, `create` and `delete` do the same in the same way.
-            let mut alike = vec!["list", "get", "update", "purge"];
-            // Changes come one after another, and it sleeps before each.
-            alike.extend((self.name == SLEEPER).then_some("import"));
-            probe.commands.retain(|c| !alike.contains(&c.name.as_str()));
-        }
-        if self.commands.is_empty() {
-            return;
-        }
-        let known = |name: &str| probe.commands.iter().any(|command| command.name == name);
-        let named = self.commands.iter();
-        let named = named.map(|name| if known(name) { *name } else { "search" });
-        let mut kept: Vec<String> = named.map(str::to_owned).collect();
-        let mut at = 0;
-        while let Some(name) = kept.get(at).cloned() {
-            at += 1;
-            let command = probe.commands.iter().find(|command| command.name == name);
-            kept.extend(command.and_then(|command| command.target_from.clone()));
-        }
-        probe
-            .commands
-            .retain(|command| kept.contains(&command.name));
-    }
-}
-
-fn read_probe() -> Result<Probe, LintError> {
-    probe::parse(PROBE, Path::new("/")).map_err(|mistakes| {
-        let first = mistakes
-            .first()
-            .map(|m| format!("{}: {}", m.line, m.message));
-        LintError::NoProgram(first.unwrap_or_default())
-    })
-}
-
 /// Broken rules, whatever their weight.
 fn blamed(report: &Report) -> impl Iterator<Item = &Finding> {
     let is_broken =
@@ -582,11 +448,6 @@ fn row(name: &str, what: &str, report: &Report, allowed: &[&str]) -> VariantRow 
             .map(|f| format!("{} {}: {}", f.rule, f.command, f.message))
             .collect(),
     }
-}
-
-/// The command in which it shows.
-fn shown(mutant: &Mutant) -> &'static str {
-    mutant.shows.first().copied().unwrap_or_default()
 }
 
 /// `aoi-03-…` is of check 3.
