@@ -1,12 +1,11 @@
 //! Secrets that are none: planted where a real one would stand, and looked for afterwards. They
 //! never leave the engine: whatever is shown passes `masked`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use agentproto_text::redact::{Values, replace_strings};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use memchr::memmem::Finder;
 use serde_json::Value;
 
 use crate::model::Finding;
@@ -16,27 +15,14 @@ pub const PREFIX: &str = "aoiCanary";
 
 /// So much of a secret's beginning or end gives it away.
 const TELLING: usize = 8;
-const BEGINNING: &str = "with its beginning";
 
-/// What was planted by this process: what is shown must have nothing of it.
-static PLANTED: Mutex<Planted> = Mutex::new(Planted {
-    all: BTreeMap::new(),
-    ends: BTreeSet::new(),
-});
+const MARK: &str = "[canary]";
 
-struct Planted {
-    /// With what each can be printed as.
-    all: BTreeMap<String, Vec<String>>,
-    /// Their ends, which give them away as well.
-    ends: BTreeSet<String>,
-}
-
-/// The prefix in every writing: whoever finds a canary in one of them finds this in the same.
-static TELLTALES: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
-    let forms = own_forms(PREFIX).into_iter();
-    forms
-        .map(|form| Finder::new(form.as_bytes()).into_owned())
-        .collect()
+/// What was planted by this process, in every writing: what is shown must have nothing of it.
+static PLANTED: LazyLock<Mutex<Values>> = LazyLock::new(|| {
+    let mut planted = Values::default();
+    planted.add(PREFIX.get(..TELLING).unwrap_or(PREFIX).to_owned());
+    Mutex::new(planted)
 });
 
 /// A new one; `number` tells apart what is planted side by side.
@@ -44,11 +30,13 @@ pub fn new(number: u64) -> String {
     let mut bytes = [0_u8; 12];
     // SAFETY: room for what is written. Without randomness the number still tells them apart.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    let random: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let random = agentproto_text::hex(&bytes);
     let canary = format!("{PREFIX}{number:02}x{random}");
     let mut planted = PLANTED.lock().unwrap_or_else(PoisonError::into_inner);
-    planted.ends.extend(end(&canary).map(str::to_owned));
-    planted.all.insert(canary.clone(), own_forms(&canary));
+    for (_, form) in forms(&canary) {
+        planted.add(form);
+    }
+    drop(planted);
     canary
 }
 
@@ -68,7 +56,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 fn forms(canary: &str) -> Vec<(&'static str, String)> {
     let bytes = canary.as_bytes();
     let each = |write: &dyn Fn(u8) -> String| bytes.iter().map(|byte| write(*byte)).collect();
-    let hex: String = each(&|byte| format!("{byte:02x}"));
+    let hex = agentproto_text::hex(bytes);
     let mut forms = vec![
         ("as it is", canary.to_owned()),
         ("in capitals", canary.to_ascii_uppercase()),
@@ -95,7 +83,7 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
         }
     }
     if let Some(begin) = canary.get(..TELLING) {
-        forms.push((BEGINNING, begin.to_owned()));
+        forms.push(("with its beginning", begin.to_owned()));
     }
     if let Some(end) = end(canary) {
         forms.push(("with its end", end.to_owned()));
@@ -103,60 +91,12 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
     forms
 }
 
-/// Those that no other canary has: they all begin alike.
-fn own_forms(canary: &str) -> Vec<String> {
-    let forms = forms(canary).into_iter();
-    let own = forms.filter(|(how, _)| *how != BEGINNING);
-    own.map(|(_, form)| form).collect()
-}
-
 /// A text in which nothing of a canary is left, however it was written.
 pub fn masked(text: &str) -> String {
     let planted = PLANTED.lock().unwrap_or_else(PoisonError::into_inner);
-    // Most texts have nothing of any canary, and only an end of one has nothing of the prefix.
-    let told: Vec<usize> = TELLTALES
-        .iter()
-        .enumerate()
-        .filter(|(_, form)| form.find(text.as_bytes()).is_some())
-        .map(|(at, _)| at)
-        .collect();
-    let begin = PREFIX.get(..TELLING).unwrap_or(PREFIX);
-    let has_end = has_end(text, &planted.ends);
-    if told.is_empty() && !has_end && !text.contains(begin) {
-        return without_rests(text);
-    }
-    let mut text = text.to_owned();
-    for (canary, forms) in &planted.all {
-        let written = told.iter().filter_map(|at| forms.get(*at));
-        let ends = end(canary).filter(|_| has_end);
-        let mut likely = written.map(String::as_str).chain(ends);
-        if !likely.any(|form| contains(text.as_bytes(), form.as_bytes())) {
-            continue;
-        }
-        for form in forms {
-            if text.contains(form.as_str()) {
-                text = text.replace(form.as_str(), "[canary]");
-            }
-        }
-    }
+    let masked = planted.replace(text, MARK);
     drop(planted);
-    without_rests(&text.replace(begin, "[canary]"))
-}
-
-/// Whether a text has the end of a canary in it: the last of its random digits.
-fn has_end(text: &str, ends: &BTreeSet<String>) -> bool {
-    let mut digits = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        digits = match byte {
-            b'0'..=b'9' | b'a'..=b'f' => digits + 1,
-            _ => 0,
-        };
-        let part = || text.get(at + 1 - TELLING..=at);
-        if digits >= TELLING && part().is_some_and(|part| ends.contains(part)) {
-            return true;
-        }
-    }
-    false
+    without_rests(&masked)
 }
 
 fn end(canary: &str) -> Option<&str> {
@@ -167,9 +107,9 @@ fn end(canary: &str) -> Option<&str> {
 fn without_rests(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("[canary]") {
+    while let Some((before, after)) = rest.split_once(MARK) {
         out.push_str(before);
-        out.push_str("[canary]");
+        out.push_str(MARK);
         rest = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     }
     out.push_str(rest);
@@ -188,12 +128,7 @@ pub fn mask(finding: &mut Finding) {
 }
 
 fn mask_value(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = masked(text),
-        Value::Array(items) => items.iter_mut().for_each(mask_value),
-        Value::Object(fields) => fields.values_mut().for_each(mask_value),
-        _ => {}
-    }
+    replace_strings(value, false, &mut |text| Some(masked(text)));
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::model::Session;
-use agentproto_runtime::audit;
+use agentproto_text::time;
 
 /// Clones tell the same time.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl Clock {
     /// RFC 3339 in UTC.
     pub fn now(&self) -> String {
         let since = (self.0)().duration_since(UNIX_EPOCH);
-        audit::rfc3339(since.unwrap_or_default())
+        time::rfc3339(since.unwrap_or_default())
     }
 
     /// Now, or the last time that the session has told: within one session time does not run

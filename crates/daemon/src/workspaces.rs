@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::ApiError;
 use crate::model::{Principal, Warning};
 use agentproto_runtime::home::Home;
-use agentproto_runtime::{Code, Fault, audit};
+use agentproto_runtime::{Code, Fault};
+use agentproto_text::time;
 
 const NAME: &str = "workspaces.json";
 const LOCK: &str = "workspaces";
@@ -122,7 +123,7 @@ impl Workspaces {
             }
             None => self.free_slug(&whole),
         };
-        let now = audit::now();
+        let now = time::now();
         let known = self.workspaces.iter_mut().find(|w| w.slug == slug);
         let added = match known {
             Some(known) => {

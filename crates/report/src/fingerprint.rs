@@ -1,5 +1,6 @@
 //! Stable names for findings: SHA-256 over their parts.
 
+pub use agentproto_text::hex;
 use sha2::{Digest, Sha256};
 
 /// The name of a thing by its parts.
@@ -21,9 +22,4 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
         hash.update(part);
     }
     hash.finalize().into()
-}
-
-/// As hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agentproto_text::plain;
+pub use agentproto_text::time::minute as date;
 
 use crate::Verdict;
 
@@ -77,42 +78,9 @@ pub fn time(ms: f64) -> String {
     }
 }
 
-/// `2026-11-16 13:05 UTC`.
-pub fn date(seconds: u64) -> String {
-    // Civil date from days since 1970 (proleptic Gregorian); years beyond 9999 are not ours.
-    let seconds = seconds.min(253_402_300_799);
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02} UTC",
-        rest / 3600,
-        rest / 60 % 60
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_civil() {
-        assert_eq!(date(0), "1970-01-01 00:00 UTC");
-        assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");
-        assert_eq!(date(1_794_833_100), "2026-11-16 12:45 UTC");
-        assert!(date(u64::MAX).starts_with("9999-12-31"));
-    }
 
     #[test]
     fn times_are_short_and_never_panic() {

@@ -6,14 +6,16 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use agentproto_text::time;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::fault::{Code, Fault};
 use crate::home::{Home, make_dir};
-use crate::mask::Masks;
+use agentproto_text::redact::Masks;
 
 pub const SCHEMA: &str = "agentgovernance/v1";
 /// What stands before the first line.
@@ -45,7 +47,7 @@ type Open = (PathBuf, Weak<Mutex<Option<Log>>>);
 static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 
 fn shared(path: &Path) -> Arc<Mutex<Option<Log>>> {
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = OPEN.lock();
     open.retain(|(_, log)| log.strong_count() > 0);
     let mut known = open.iter().filter(|(known, _)| known == path);
     if let Some(log) = known.find_map(|(_, log)| log.upgrade())
@@ -61,7 +63,7 @@ fn shared(path: &Path) -> Arc<Mutex<Option<Log>>> {
 
 /// Whether the open file is still the one of that path: a log may be moved away.
 fn is_at(log: &Mutex<Option<Log>>, path: &Path) -> bool {
-    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let log = log.lock();
     let Some(log) = &*log else {
         return true;
     };
@@ -135,7 +137,7 @@ impl Audit {
         let mut data = data;
         self.masks.mask_value(&mut data);
         bound(&mut data);
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock();
         let log = match &mut *log {
             Some(log) => log,
             none => none.insert(Log::open(&self.path).map_err(|e| unwritable(&self.path, &e))?),
@@ -160,7 +162,7 @@ impl Audit {
         entry.insert("schema".into(), SCHEMA.into());
         entry.insert("type".into(), "audit-event".into());
         entry.insert("seq".into(), seq.into());
-        entry.insert("ts".into(), now().into());
+        entry.insert("ts".into(), time::now().into());
         entry.insert("actor".into(), self.actor.as_str().into());
         entry.insert("entity".into(), self.masks.mask(&self.entity).into());
         entry.insert("event".into(), event.into());
@@ -344,39 +346,6 @@ fn tip_of(line: &[u8]) -> Option<Tip> {
     })
 }
 
-/// Now, as RFC 3339 in UTC with milliseconds.
-pub fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    rfc3339(since.unwrap_or_default())
-}
-
-/// By the civil-from-days rule: no library for one format.
-pub fn rfc3339(since: std::time::Duration) -> String {
-    let seconds = since.as_secs();
-    let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60,
-        since.subsec_millis()
-    )
-}
-
 /// What a look at a whole log gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
@@ -463,7 +432,6 @@ pub fn verify(path: &Path) -> Result<Verified, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn log() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().expect("a directory");
@@ -550,14 +518,6 @@ mod tests {
         assert_eq!(entries[7]["data"]["args"]["bytes"], (9 << 20) + 11);
         assert_eq!(entries[8]["data"]["ok"], true);
         assert_eq!(entries[9]["data"], small);
-    }
-
-    #[test]
-    fn dates() {
-        let at = |s| rfc3339(Duration::from_millis(s));
-        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(at(951_782_400_123), "2000-02-29T00:00:00.123Z");
-        assert_eq!(at(1_767_225_599_000), "2025-12-31T23:59:59.000Z");
     }
 
     #[test]

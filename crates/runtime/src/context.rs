@@ -11,9 +11,9 @@ use crate::bundle::Bundle;
 use crate::fault::{Code, Fault};
 use crate::home::Home;
 use crate::interact::Interact;
-use crate::mask::Masks;
 use crate::observe::{Observer, Stage};
 use agentproto_sandbox::policy::Surroundings;
+use agentproto_text::redact::Masks;
 
 /// Whether the declared sandbox is enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

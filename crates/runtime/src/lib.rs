@@ -16,7 +16,6 @@ pub mod fault;
 pub mod home;
 pub mod install;
 pub mod interact;
-pub mod mask;
 pub mod observe;
 pub mod secrets;
 pub mod session;

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use futures::Stream;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -18,9 +19,9 @@ use crate::arm::{Arm, Events};
 use crate::context::Context;
 use crate::event::{StopReason, StreamEvent};
 use crate::fault::{Code, Fault};
-use crate::mask::{MaskedStream, Masks};
 use crate::observe::Stage;
 use agentproto_sandbox::spawn::Exit;
+use agentproto_text::redact::{MaskedStream, Masks};
 
 /// Events that wait for a slow reader; beyond it, the agent's output waits in its own buffer.
 const WAITING: usize = 256;
@@ -134,7 +135,7 @@ impl Session {
     /// Begins a turn. One at a time (`session_busy`), no more than `max_turns`.
     pub fn send(&self, message: impl Into<String>) -> Result<Turn, Fault> {
         let inner = &self.inner;
-        let mut stirred = inner.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stirred = inner.stirred.lock();
         if self.is_closed() {
             return Err(Fault::new(Code::SessionClosed, "the session is closed"));
         }
@@ -167,8 +168,7 @@ impl Session {
         let task =
             tokio::spawn(async move { worker.turn(message, sink, cancelled, taken + 1).await });
         let task = task.abort_handle();
-        *inner.working.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Working { task, cancel });
+        *inner.working.lock() = Some(Working { task, cancel });
         Ok(Turn {
             events,
             masked: Masked::new(&inner.context.masks),
@@ -185,7 +185,7 @@ impl Session {
                 .audit
                 .record("turn.cancel", json!({ "session": self.inner.id }))?;
             let working = &self.inner.working;
-            let working = working.lock().unwrap_or_else(PoisonError::into_inner);
+            let working = working.lock();
             if let Some(working) = &*working {
                 working.cancel.send_replace(true);
             }
@@ -223,12 +223,7 @@ impl Session {
 impl Drop for Session {
     /// Without the turn's task nothing holds the agent, and what nothing holds is killed.
     fn drop(&mut self) {
-        let working = self
-            .inner
-            .working
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let working = self.inner.working.lock().take();
         if let Some(working) = working {
             working.task.abort();
         }
@@ -237,7 +232,7 @@ impl Drop for Session {
 
 impl Inner {
     fn stir(&self) {
-        *self.stirred.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.stirred.lock() = Instant::now();
     }
 
     async fn turn(
@@ -352,7 +347,7 @@ impl Inner {
 
     /// When to look again; `None` where the session takes no more turns from now on.
     fn close_if_idle(&self, limit: Duration) -> Option<Instant> {
-        let stirred = self.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let stirred = self.stirred.lock();
         let now = Instant::now();
         let due = *stirred + limit;
         if self.busy.load(Ordering::Acquire) {
@@ -430,7 +425,7 @@ async fn left(session: Weak<Inner>, gone: impl Future<Output = ()>) {
         return;
     };
     let between = {
-        let _held = inner.stirred.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = inner.stirred.lock();
         let between = !inner.busy.load(Ordering::Acquire);
         if between {
             inner.closed.store(true, Ordering::Release);

@@ -1,57 +1,8 @@
 //! What looks like a credential. Rules ask here before they print a value, and where a
 //! manifest must hold none. Nothing here ever returns the text itself.
 
-/// Marks at the start of well-known tokens, with the least length of the whole token, so
-/// that a word that merely begins like one is spared.
-const TOKEN_STARTS: [(&str, usize); 29] = [
-    ("AIza", 35),
-    ("AKIA", 20),
-    ("ASIA", 20),
-    ("Bearer ", 20),
-    ("SG.", 40),
-    ("dop_v1_", 40),
-    ("e2b_", 24),
-    ("eyJ", 60),
-    ("gho_", 30),
-    ("ghp_", 30),
-    ("ghr_", 30),
-    ("ghs_", 30),
-    ("ghu_", 30),
-    ("github_pat_", 30),
-    ("glpat-", 20),
-    ("gsk_", 30),
-    ("hf_", 30),
-    ("npm_", 30),
-    ("pypi-", 40),
-    ("rk_live_", 20),
-    ("sk-", 20),
-    ("sk_live_", 20),
-    ("sk_test_", 20),
-    ("whsec_", 24),
-    ("xapp-", 20),
-    ("xoxa-", 20),
-    ("xoxb-", 20),
-    ("xoxp-", 20),
-    ("ya29.", 30),
-];
-
-/// Words that end the name of a field that holds a secret.
-const SECRET_ENDS: [&str; 14] = [
-    "access_key",
-    "accesskey",
-    "api_key",
-    "apikey",
-    "auth_key",
-    "credential",
-    "credentials",
-    "passphrase",
-    "passwd",
-    "password",
-    "private_key",
-    "privatekey",
-    "secret",
-    "token",
-];
+use crate::redact::is_known_token;
+pub use crate::redact::is_secret_name;
 
 /// Whether a text is, or holds, a token of a well-known service, a private key, a password
 /// in a URL or a signed link.
@@ -68,12 +19,11 @@ pub fn is_token(text: &str) -> bool {
 }
 
 fn starts_like_token(text: &str) -> bool {
-    TOKEN_STARTS.iter().any(|(start, least)| {
-        text.len() >= *least
-            && text
-                .strip_prefix(start)
-                .is_some_and(|rest| !rest.contains(char::is_whitespace))
-    })
+    let bearer = |text: &str| {
+        let rest = text.strip_prefix("Bearer ").filter(|_| text.len() >= 20);
+        rest.is_some_and(|rest| !rest.contains(char::is_whitespace))
+    };
+    is_known_token(text) || bearer(text)
 }
 
 /// A JSON web token: three parts, the first of which begins with `{"` in Base64.
@@ -95,28 +45,6 @@ fn has_password(text: &str) -> bool {
     };
     user.split_once(':')
         .is_some_and(|(_, password)| !password.is_empty() && !is_placeholder(password))
-}
-
-/// Whether a field of this name holds a secret. `api_key_ref` names a slot, so it does not.
-pub fn is_secret_name(key: &str) -> bool {
-    let key = key.as_bytes();
-    SECRET_ENDS.iter().any(|end| {
-        let Some((before, tail)) = key
-            .len()
-            .checked_sub(end.len())
-            .and_then(|at| key.split_at_checked(at))
-        else {
-            return false;
-        };
-        let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
-        let starts_word = match before.last() {
-            None | Some(b'_' | b'-' | b'.') => true,
-            Some(last) => {
-                last.is_ascii_lowercase() && tail.first().is_some_and(u8::is_ascii_uppercase)
-            }
-        };
-        starts_word && tail.iter().zip(end.bytes()).all(same)
-    })
 }
 
 /// `${X}`, `$X`, `{{x}}`, `<your key>`: a place for a value, not a value.
@@ -150,29 +78,6 @@ mod tests {
             "",
         ] {
             assert!(!is_token(fine), "{fine}");
-        }
-    }
-
-    #[test]
-    fn names_tell_secrets_from_pointers_to_them() {
-        for secret in [
-            "api_key",
-            "API_KEY",
-            "apiKey",
-            "e2b-api-key",
-            "token",
-            "db_password",
-        ] {
-            assert!(is_secret_name(secret), "{secret}");
-        }
-        for fine in [
-            "api_key_ref",
-            "token_count",
-            "secret_slug",
-            "keyboard",
-            "mytoken_id",
-        ] {
-            assert!(!is_secret_name(fine), "{fine}");
         }
     }
 }

@@ -50,6 +50,11 @@ pub fn base_name(program: &str) -> &str {
     program.rsplit(['/', '\\']).next().unwrap_or(program)
 }
 
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Shortens text for a message; never cuts inside a character.
 pub fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {

@@ -68,7 +68,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let name = std::ffi::OsString::from_vec(b"home-\xff".to_vec());
         let home = Home::new(dir.path().join(name));
-        audit::Audit::open(&home, "x", agentproto_runtime::mask::Masks::default())
+        audit::Audit::open(&home, "x", agentproto_text::redact::Masks::default())
             .and_then(|log| log.record("x", json!({})))
             .expect("written");
         let path = audit::default_path(&home);

@@ -24,7 +24,6 @@ use agentproto_lint::render::Meta;
 use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::Event;
 use agentproto_runtime::home::Home;
-use agentproto_runtime::mask::Masks;
 use agentproto_runtime::secrets::random;
 use agentproto_sandbox::backend;
 use agentproto_sandbox::confined::{self, Confined, Prepared, StartError};
@@ -35,6 +34,7 @@ use agentproto_sandbox::policy::{self, Policy, Refusal, Surroundings, Target};
 use agentproto_sandbox::spawn::{Exit, Lines, Options, Piece, Stdio};
 use agentproto_sandbox::{Assessment, Backend, Standing};
 use agentproto_text::plain;
+use agentproto_text::redact::Masks;
 
 /// Names of the file in a bundle that declares its sandbox, the first that is there.
 const BUNDLE_FILES: [&str; 3] = ["AGENT-CLI.md", "CLI.md", "SANDBOX.md"];

@@ -2,29 +2,15 @@
 
 use std::borrow::Cow;
 
-/// Names of options, headers and parameters that hold secrets contain one of these (AOI-CLI §11).
-const NAMES: [&str; 13] = [
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "key",
-    "credential",
-    "cookie",
-    "authorization",
-    "auth",
-    "bearer",
-    "private",
-    "signature",
-    "header",
-];
-/// Parameters of URLs that do not.
+use agentproto_text::redact::{Values, may_name_secret};
+
+/// Parameters of URLs that hold secrets, though their names have nothing of the kind.
 const PARAMETERS: [&str; 5] = ["sig", "code", "sas", "pwd", "pass"];
 const MASK: &str = "[redacted]";
 
-/// What must not be repeated, the longest first.
+/// What must not be repeated.
 #[derive(Clone, Debug, Default)]
-pub struct Secrets(Vec<String>);
+pub struct Secrets(Values);
 
 impl Secrets {
     /// Of the words up to `--`; what follows is not ours.
@@ -41,21 +27,15 @@ impl Secrets {
             if let Some(name) = word.strip_prefix('-')
                 && !word.contains('=')
             {
-                awaits = name == "H" || is_telling(name);
+                awaits = name == "H" || may_name_secret(name);
             }
         }
-        found
-            .0
-            .sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        found.0.dedup();
         found
     }
 
     fn add(&mut self, secret: &str) {
         let secret = secret.trim();
-        if !secret.is_empty() {
-            self.0.push(secret.to_owned());
-        }
+        self.hide(secret);
         // Of a header the last word is the secret itself.
         if let Some((_, last)) = secret.rsplit_once([' ', ':', '=']) {
             self.add(last);
@@ -71,7 +51,7 @@ impl Secrets {
             }
         }
         if let Some((name, value)) = word.split_once(['=', ':'])
-            && is_telling(name)
+            && may_name_secret(name)
         {
             self.add(value);
         }
@@ -82,42 +62,36 @@ impl Secrets {
         let authority = place.split('/').next().unwrap_or_default();
         if let Some((user, _)) = authority.rsplit_once('@') {
             let (name, password) = user.split_once(':').unwrap_or(("", user));
-            self.0.extend([user, name, password].map(str::to_owned));
-            self.0.retain(|part| !part.is_empty());
+            for part in [user, name, password] {
+                self.hide(part);
+            }
         }
         for pair in query.split(['&', '#', '?', ';']) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let is_known = PARAMETERS
                 .iter()
                 .any(|known| name.eq_ignore_ascii_case(known));
-            if !value.is_empty() && (is_known || is_telling(name)) {
-                self.0.push(value.to_owned());
+            if !value.is_empty() && (is_known || may_name_secret(name)) {
+                self.hide(value);
             }
+        }
+    }
+
+    fn hide(&mut self, secret: &str) {
+        match secret.len() {
+            0 => {}
+            // A short word is everywhere; as a value it stands in quotes.
+            ..4 => {
+                self.0.add(format!("'{secret}'"));
+                self.0.add(format!("`{secret}`"));
+            }
+            _ => self.0.add(secret.to_owned()),
         }
     }
 
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut text = Cow::Borrowed(text);
-        for secret in &self.0 {
-            // A short word is everywhere; as a value it stands in quotes.
-            let quoted = [format!("'{secret}'"), format!("`{secret}`")];
-            let forms = match secret.len() {
-                ..4 => &quoted[..],
-                _ => std::slice::from_ref(secret),
-            };
-            for form in forms.iter().filter(|form| !form.is_empty()) {
-                if text.contains(form.as_str()) {
-                    text = Cow::Owned(text.replace(form.as_str(), MASK));
-                }
-            }
-        }
-        text
+        self.0.replace(text, MASK)
     }
-}
-
-fn is_telling(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    NAMES.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! One session: its record, its output, its agent.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -12,13 +13,13 @@ use crate::clock::Clock;
 use crate::error::ApiError;
 use crate::model::{Session, Status};
 use crate::project::{Line, Projector, Stream};
-use crate::redact;
 use crate::ring::{Channel, Kind};
 use crate::store::{Log, SessionsFile};
 use agentproto_runtime as runtime;
 use agentproto_runtime::arm::desk::Answer;
 use agentproto_runtime::observe::{Observer, Stage};
 use agentproto_sandbox::spawn::Exit;
+use agentproto_text::redact;
 
 /// Warnings that a record keeps.
 const MOST_WARNINGS: usize = 20;
@@ -76,11 +77,11 @@ impl Entry {
     }
 
     fn record(&self) -> MutexGuard<'_, Session> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+        self.record.lock()
     }
 
     fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock()
     }
 
     pub fn snapshot(&self) -> Session {
@@ -364,10 +365,7 @@ impl Entry {
         if is_busy {
             // Its turn has no end of its own any more.
             let mut lines = Vec::new();
-            self.projector
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .flush(&mut lines);
+            self.projector.lock().flush(&mut lines);
             lines.push(crate::project::turn_end("cancelled"));
             if self.is_alive() {
                 self.lines(&lines);
@@ -426,11 +424,7 @@ impl Observer for Ear {
         let Some(entry) = self.0.upgrade() else {
             return;
         };
-        let text = entry
-            .stderr
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .line(line);
+        let text = entry.stderr.lock().line(line);
         if !text.is_empty() || line.is_empty() {
             entry.lines(&[Line {
                 text,

@@ -8,10 +8,11 @@ mod turn;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -198,11 +199,7 @@ impl Registry {
 
     /// Newest last.
     pub fn list(&self, only_alive: bool) -> Vec<Session> {
-        let sessions = self
-            .shared
-            .sessions
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.shared.sessions.read();
         let records = sessions.order.iter().map(|entry| entry.snapshot());
         records
             .filter(|s| !only_alive || s.status.is_alive())
@@ -219,11 +216,7 @@ impl Registry {
     }
 
     fn entry(&self, id: &str) -> Result<Arc<Entry>, ApiError> {
-        let sessions = self
-            .shared
-            .sessions
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.shared.sessions.read();
         let found = sessions.by_id.get(id).cloned();
         found.ok_or_else(|| ApiError::unknown_session(id))
     }
@@ -242,11 +235,7 @@ impl Registry {
     }
 
     fn insert(&self, entry: Arc<Entry>) {
-        let mut sessions = self
-            .shared
-            .sessions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.shared.sessions.write();
         sessions.by_id.insert(entry.id.clone(), Arc::clone(&entry));
         sessions.order.push(entry);
     }
@@ -254,11 +243,7 @@ impl Registry {
     /// Makes room among the ended ones.
     fn trim(&self) {
         let most = self.shared.config.most_ended;
-        let mut sessions = self
-            .shared
-            .sessions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.shared.sessions.write();
         let ended = sessions.order.iter().filter(|e| !e.is_alive()).count();
         let mut over = ended.saturating_sub(most);
         if over == 0 {
@@ -305,11 +290,7 @@ impl Registry {
     pub async fn forget(&self, id: &str) -> Result<bool, ApiError> {
         let entry = self.entry(id)?;
         entry.kill("killed by a client", POLITE).await;
-        let mut sessions = self
-            .shared
-            .sessions
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.shared.sessions.write();
         let known = sessions.by_id.remove(id).is_some();
         sessions.order.retain(|other| !Arc::ptr_eq(other, &entry));
         drop(sessions);
@@ -370,11 +351,7 @@ impl Registry {
     pub async fn shutdown(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         let alive: Vec<Arc<Entry>> = {
-            let sessions = self
-                .shared
-                .sessions
-                .read()
-                .unwrap_or_else(PoisonError::into_inner);
+            let sessions = self.shared.sessions.read();
             let alive = sessions.order.iter().filter(|entry| entry.is_alive());
             alive.cloned().collect()
         };
@@ -390,7 +367,7 @@ impl Registry {
 
     fn new_id() -> Result<String, Fault> {
         let bytes: [u8; 12] = random::bytes()?;
-        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let hex = agentproto_text::hex(&bytes);
         Ok(format!("ses_{hex}"))
     }
 }

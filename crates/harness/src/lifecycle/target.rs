@@ -18,9 +18,9 @@ use agentproto_runtime::context::{Context, Sandboxing, Setting};
 use agentproto_runtime::fault::{Code, Fault};
 use agentproto_runtime::home::{Home, make_dir};
 use agentproto_runtime::interact::Headless;
-use agentproto_runtime::mask::Masks;
 use agentproto_runtime::observe::{Observer, Silent};
 use agentproto_sandbox::spawn::Options;
+use agentproto_text::redact::Masks;
 
 /// What a caller says of a bundle beside its name.
 pub struct Choices {

@@ -12,8 +12,8 @@ use super::process::Launcher;
 use crate::lifecycle::BundleTarget;
 use crate::model::Target;
 use crate::suite;
-use agentproto_runtime::mask::Masks;
 use agentproto_text::credentials::is_secret_name;
+use agentproto_text::redact::Masks;
 use agentproto_wire::{Line, Transcript};
 
 /// A shorter value (`1`, `debug`, `en_US`) is a setting: blanked out wherever it stands, it

@@ -4,7 +4,6 @@
 mod follow;
 mod gates;
 mod http;
-mod iso;
 mod life;
 mod mcp;
 mod record;

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 pub use agentproto_text::strict_json::type_name as kind;
+use agentproto_text::time;
 use serde_json::Value;
-
-use super::iso;
 
 /// What is wrong with a member: against the text, or only odd.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +100,7 @@ pub fn flaw(name: &str, record: &Value, known: &Known<'_>) -> Option<Flaw> {
 }
 
 fn started(text: &str, known: &Known<'_>) -> Option<Flaw> {
-    let Some(at) = iso::seconds(text) else {
+    let Some(at) = time::seconds(text) else {
         return Some(Flaw::Wrong(format!(
             "`startedAt` is `{text}`, which is not ISO-8601"
         )));
@@ -152,14 +151,14 @@ fn time(name: &str, value: &Value, record: &Value, status: &str) -> Option<Flaw>
     let Some(text) = value.as_str() else {
         return wrong(format!("`{name}` is {}, not a string", kind(value)));
     };
-    let Some(at) = iso::seconds(text) else {
+    let Some(at) = time::seconds(text) else {
         return wrong(format!("`{name}` is `{text}`, which is not ISO-8601"));
     };
     if name == "endedAt" && is_alive(status) {
         return wrong(format!("`endedAt` stands in a session that is `{status}`"));
     }
     let started = record["startedAt"].as_str();
-    match started.and_then(iso::seconds) {
+    match started.and_then(time::seconds) {
         // Clocks of whole seconds round as they like.
         Some(started) if at + 1.0 < started => {
             wrong(format!("`{name}` is `{text}`, which is before `startedAt`"))

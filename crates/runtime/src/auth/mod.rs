@@ -2,7 +2,6 @@
 //! a child by its environment alone (A45-AUTH-03).
 
 pub mod callback;
-pub mod duration;
 mod login;
 pub mod state;
 
@@ -129,7 +128,7 @@ fn cadence(ctx: &Context, auth: Auth<'_>) -> Result<Option<Duration>, Fault> {
     let Some((refresh, every)) = auth.refresh().and_then(|r| Some((r, r.every()?))) else {
         return Ok(None);
     };
-    match duration::parse(every) {
+    match agentproto_text::time::duration(every) {
         Some(every) => Ok(Some(every)),
         None => {
             let what =

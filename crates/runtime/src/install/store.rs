@@ -110,7 +110,7 @@ impl Store {
             Fault::new(Code::StateUnwritable, what)
         };
         let name = fresh.dir.file_name().unwrap_or_default().to_owned();
-        let record = json!({ "from": method.identity(), "at": crate::audit::now() });
+        let record = json!({ "from": method.identity(), "at": agentproto_text::time::now() });
         home::write_private(&fresh.dir.join(RECORD), record.to_string().as_bytes())
             .map_err(unwritable)?;
         home::make_dir(&fresh.dir.join("bin")).map_err(unwritable)?;

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use zeroize::Zeroizing;
 
@@ -42,12 +43,12 @@ type Key = Zeroizing<[u8; 32]>;
 static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Key>>> = LazyLock::new(Mutex::default);
 
 pub(super) fn known(home: &Home) -> Option<Key> {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = KNOWN.lock();
     known.get(home.root()).cloned()
 }
 
 fn learn(home: &Home, key: Key) {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     known.insert(home.root().to_owned(), key);
 }
 
@@ -92,7 +93,7 @@ async fn begin(ctx: &Context) -> Result<(), Fault> {
     }
     let name = random::token()?;
     let key: Key = Zeroizing::new(random::bytes()?);
-    let text = Zeroizing::new(random::hex(&key[..]));
+    let text = Zeroizing::new(agentproto_text::hex(&key[..]));
     let label = "--label=agentproto secret store";
     let stored = call(ctx, &["store", label], &name, &text).await;
     let back = match stored {

@@ -26,11 +26,7 @@ pub fn bytes<const N: usize>() -> Result<[u8; N], Fault> {
 /// 256 random bits, as a path or a query takes them.
 pub fn token() -> Result<String, Fault> {
     let bytes: [u8; 32] = bytes()?;
-    Ok(hex(&bytes))
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    Ok(agentproto_text::hex(&bytes))
 }
 
 #[cfg(test)]

@@ -62,7 +62,8 @@ impl Scope {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// An AIP-19 slug.
     Slug,
@@ -72,10 +73,7 @@ pub enum Kind {
 
 impl Kind {
     fn as_str(self) -> &'static str {
-        match self {
-            Kind::Slug => "slug",
-            Kind::Variable => "variable",
-        }
+        self.into()
     }
 }
 

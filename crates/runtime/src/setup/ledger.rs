@@ -6,10 +6,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::audit;
 use crate::context::Context;
 use crate::fault::{Code, Fault};
 use crate::home::Home;
+use agentproto_text::time;
 
 const SCHEMA: &str = "agentproto.setup/v1";
 
@@ -116,7 +116,7 @@ impl Ledger {
     pub fn mark(&mut self, id: &str, definition: &str, how: &str) {
         let done = Done {
             definition: definition.to_owned(),
-            at: audit::now(),
+            at: time::now(),
             how: how.to_owned(),
         };
         self.steps.insert(id.to_owned(), done);

@@ -8,9 +8,8 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 /// How the client asked.
@@ -88,14 +87,14 @@ impl AuditSink for JsonLines {
     fn record(&self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
-        let mut file = self.file.lock().unwrap_or_else(|e| e.into_inner());
+        let mut file = self.file.lock();
         // One write per line: lines of several sessions never mix.
         file.write_all(&line)
     }
 }
 
 /// Keeps entries in memory, for tests and for callers that show them at the end.
-impl AuditSink for Mutex<Vec<Entry>> {
+impl AuditSink for std::sync::Mutex<Vec<Entry>> {
     fn record(&self, entry: &Entry) -> io::Result<()> {
         self.lock()
             .unwrap_or_else(|e| e.into_inner())
@@ -104,45 +103,9 @@ impl AuditSink for Mutex<Vec<Entry>> {
     }
 }
 
-/// The time of an entry.
-pub fn now() -> String {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    rfc3339(since.as_secs(), since.subsec_millis())
-}
-
-fn rfc3339(seconds: u64, millis: u32) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March end with the leap day; eras of 400 years are all alike.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times() {
-        assert_eq!(rfc3339(0, 0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(rfc3339(951_782_400, 7), "2000-02-29T00:00:00.007Z");
-        assert_eq!(rfc3339(1_735_689_599, 999), "2024-12-31T23:59:59.999Z");
-        assert_eq!(rfc3339(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
-    }
 
     #[test]
     fn lines_of_json_for_the_owner_only() {
@@ -150,7 +113,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("dir");
         let path = dir.path().join("audit.jsonl");
         let entry = Entry {
-            time: now(),
+            time: agentproto_text::time::now(),
             connection: 1,
             event: Event::Closed,
             via: Via::Connect,

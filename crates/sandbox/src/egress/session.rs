@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::audit::{self, AuditSink, Entry, Event, Via};
+use super::audit::{AuditSink, Entry, Event, Via};
 use super::hosts::{Host, HostRules};
 use super::proxy::Limits;
 use super::resolve::{self, Resolve, Unreached};
+use agentproto_text::time;
 
 /// What all connections of a proxy have in common.
 pub struct Shared {
@@ -180,7 +181,7 @@ impl Asker {
 
     fn entry(&self, event: Event, via: Via, host: String, port: u16) -> Entry {
         Entry {
-            time: audit::now(),
+            time: time::now(),
             connection: self.connection,
             event,
             via,
@@ -238,7 +239,7 @@ impl Drop for Session {
         counters.up.fetch_add(up, Relaxed);
         counters.down.fetch_add(down, Relaxed);
         self.entry.event = Event::Closed;
-        self.entry.time = audit::now();
+        self.entry.time = time::now();
         self.entry.up = Some(up);
         self.entry.down = Some(down);
         self.asker.record(&self.entry);

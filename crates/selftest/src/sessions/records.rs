@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::tamper::{Reply, Route};
 use super::{Mutant, Tamper, each_record, remove, wrong};
-use agentproto_runtime::audit;
+use agentproto_text::time;
 
 pub fn mutants() -> Vec<Mutant> {
     let mut all = members();
@@ -66,7 +66,7 @@ fn members() -> Vec<Mutant> {
             || {
                 Tamper::after(|asked, reply, memory| {
                     let minutes = memory.count("answer", "") % 60;
-                    let year = audit::now().chars().take(4).collect::<String>();
+                    let year = time::now().chars().take(4).collect::<String>();
                     let moved = json!(format!("{year}-01-01T00:{minutes:02}:00Z"));
                     each_record(asked, reply, &|s| s["startedAt"] = moved.clone());
                 })

@@ -48,7 +48,7 @@ pub(super) fn refresh<'d>(ctx: &Context<'d>, auth: &'d Node) {
     let Some(text) = every.as_str() else {
         return;
     };
-    if let Some(fault) = duration::fault(text) {
+    if let Some(fault) = agentproto_text::time::duration_fault(text) {
         let help = match duration::suggestion(text) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "write a duration such as `PT24H`, `P7D` or `P1W`".to_owned(),

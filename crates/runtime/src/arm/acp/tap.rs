@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::channel::mpsc;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::AsyncWriteExt;
@@ -20,9 +21,9 @@ use super::updates::{Chunk, Params, Tools};
 use crate::arm::Events;
 use crate::event::StreamEvent;
 use crate::fault::{Code, Fault};
-use crate::mask::Masks;
 use crate::observe::Observer;
 use agentproto_sandbox::spawn::{Lines, Piece};
+use agentproto_text::redact::Masks;
 
 /// So much of an odd line is quoted.
 const QUOTED: usize = 200;
@@ -116,18 +117,12 @@ impl Shared {
 
     /// What a tool call was announced as.
     pub fn announced(&self, id: &str) -> Option<Announced> {
-        let known = self
-            .announced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let known = self.announced.lock();
         known.get(id).cloned()
     }
 
     fn announce(&self, id: &str, name: &str, kind: Option<&str>) {
-        let mut known = self
-            .announced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.announced.lock();
         if known.len() >= MOST_ANNOUNCED {
             known.clear();
         }
@@ -137,14 +132,11 @@ impl Shared {
 
     /// The first line that was no message: often the reason for silence.
     pub fn first_odd(&self) -> Option<String> {
-        self.first_odd
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.first_odd.lock().clone()
     }
 
-    fn turn(&self) -> std::sync::MutexGuard<'_, Option<Arc<(String, Events)>>> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turn(&self) -> parking_lot::MutexGuard<'_, Option<Arc<(String, Events)>>> {
+        self.turn.lock()
     }
 }
 
@@ -294,11 +286,7 @@ impl Reader {
         }
         // Half a secret would not be known as one: masked first, cut afterwards.
         let cut = cut(&self.shared.masks.mask(what));
-        let mut first = self
-            .shared
-            .first_odd
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut first = self.shared.first_odd.lock();
         first.get_or_insert_with(|| cut.clone());
         drop(first);
         self.shared.observer.warning(
@@ -372,14 +360,14 @@ mod tests {
         fn stage(&self, _: Stage, _: &str) {}
         fn progress(&self, _: Stage, _: &str) {}
         fn warning(&self, code: &str, message: &str) {
-            let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut heard = self.0.lock();
             heard.push((code.to_owned(), message.to_owned()));
         }
     }
 
     impl Heard {
         fn of(&self, code: &str) -> Vec<String> {
-            let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let heard = self.0.lock();
             let fitting = heard.iter().filter(|(known, _)| known == code);
             fitting.map(|(_, message)| message.clone()).collect()
         }

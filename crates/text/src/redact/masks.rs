@@ -1,9 +1,12 @@
-//! Resolved secrets, taken out of everything that leaves the runner.
+//! Resolved secrets of a run, taken out of everything that leaves it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use serde_json::Value;
+
+use super::values::Values;
 
 /// What stands in a secret's place.
 pub const MASK: &str = "[secret]";
@@ -15,14 +18,14 @@ const CUT: &str = "…";
 /// All secrets of a run. Clones share them.
 #[derive(Clone, Default)]
 pub struct Masks {
-    values: Arc<RwLock<Vec<String>>>,
+    values: Arc<RwLock<Values>>,
 }
 
 impl Masks {
     /// As it is, without the spaces around it, and as both stand in JSON: errors quote lines
     /// as they came, and quote the quotes. As a name it may stand in a JSON Pointer.
     pub fn add(&self, secret: &str) {
-        let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        let mut values = self.values.write();
         for form in [secret, secret.trim()] {
             let json = in_json(form);
             let pointer = form.replace('~', "~0").replace('/', "~1");
@@ -34,31 +37,19 @@ impl Masks {
                 pointer,
             ];
             for form in forms {
-                if form.len() >= SHORTEST && !values.contains(&form) {
-                    values.push(form);
+                if form.len() >= SHORTEST {
+                    values.add(form);
                 }
             }
         }
-        // A secret that holds another one goes first, whole.
-        values.sort_by_key(|v| std::cmp::Reverse(v.len()));
     }
 
     pub fn is_empty(&self) -> bool {
-        self.values
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
+        self.values.read().is_empty()
     }
 
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
-        let mut out = Cow::Borrowed(text);
-        for value in values.iter() {
-            if out.contains(value.as_str()) {
-                out = Cow::Owned(out.replace(value.as_str(), MASK));
-            }
-        }
-        out
+        self.values.read().replace(text, MASK)
     }
 
     /// In bytes that may be anything: a secret is text, so it stands within a piece of text. The
@@ -120,25 +111,10 @@ impl Masks {
         if self.is_empty() {
             return;
         }
-        match value {
-            Value::String(text) => {
-                if let Cow::Owned(masked) = self.mask(text) {
-                    *text = masked;
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.mask_value(item)),
-            Value::Object(map) => {
-                let hidden = |key: &String| matches!(self.mask(key), Cow::Owned(_));
-                if map.keys().any(hidden) {
-                    let old = std::mem::take(map);
-                    for (key, value) in old {
-                        map.insert(self.mask(&key).into_owned(), value);
-                    }
-                }
-                map.values_mut().for_each(|value| self.mask_value(value));
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        super::replace_strings(value, true, &mut |text| match self.mask(text) {
+            Cow::Owned(masked) => Some(masked),
+            Cow::Borrowed(_) => None,
+        });
     }
 
     /// For a text that comes in pieces: a secret may be cut anywhere.
@@ -151,19 +127,7 @@ impl Masks {
 
     /// How many bytes at the end of a text may be the beginning of a secret.
     fn unsettled(&self, text: &str) -> usize {
-        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
-        let longest = values.iter().map(String::len).max().unwrap_or(0);
-        let from = text.len().saturating_sub(longest.saturating_sub(1));
-        let starts = (from..text.len()).filter(|&at| text.is_char_boundary(at));
-        let begins = |at: &usize| {
-            let rest = text.get(*at..).unwrap_or_default();
-            values.iter().any(|v| v.starts_with(rest))
-        };
-        starts
-            .filter(begins)
-            .map(|at| text.len() - at)
-            .next()
-            .unwrap_or(0)
+        self.values.read().unsettled(text)
     }
 }
 

@@ -1,0 +1,333 @@
+//! Known forms of secrets: what an agent found somewhere and prints is not known by its value.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use serde_json::Value;
+
+use super::MASK;
+
+/// How the tokens of well-known services begin, and how long they are at least: as the value of
+/// a field, and as a word of any text, where names in programs begin like some of them.
+const FORMS: [(&str, usize, usize); 28] = [
+    ("AIza", 35, 39),
+    ("AKIA", 20, 20),
+    ("ASIA", 20, 20),
+    ("SG.", 40, 40),
+    ("dop_v1_", 40, 40),
+    ("e2b_", 24, 44),
+    ("eyJ", 60, 60),
+    ("gho_", 30, 40),
+    ("ghp_", 30, 40),
+    ("ghr_", 30, 40),
+    ("ghs_", 30, 40),
+    ("ghu_", 30, 40),
+    ("github_pat_", 30, 40),
+    ("glpat-", 20, 26),
+    ("gsk_", 30, 50),
+    ("hf_", 30, 34),
+    ("npm_", 30, 40),
+    ("pypi-", 40, 40),
+    ("rk_live_", 20, 30),
+    ("sk-", 20, 23),
+    ("sk_live_", 20, 30),
+    ("sk_test_", 20, 30),
+    ("whsec_", 24, 36),
+    ("xapp-", 20, 24),
+    ("xoxa-", 20, 24),
+    ("xoxb-", 20, 24),
+    ("xoxp-", 20, 24),
+    ("ya29.", 30, 40),
+];
+const KEY_BEGINS: &str = "-----BEGIN ";
+const KEY_KIND: &str = "PRIVATE KEY-----";
+const KEY_ENDS: &str = "-----END ";
+/// What may yet become a secret is held back so far.
+const MOST_HELD: usize = 4096;
+
+/// Most texts have none of these.
+static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let starts = FORMS.iter().map(|(start, _, _)| *start);
+    AhoCorasick::new(starts.chain([KEY_BEGINS])).ok()
+});
+
+/// Whether the value of a field is a token of a well-known service.
+pub fn is_known_token(text: &str) -> bool {
+    FORMS.iter().any(|(start, least, _)| {
+        text.len() >= *least
+            && text
+                .strip_prefix(start)
+                .is_some_and(|rest| !rest.contains(char::is_whitespace))
+    })
+}
+
+fn is_part(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+fn is_secret(word: &str) -> bool {
+    // A token of three parts, not just any text in base64.
+    let fits = |start: &str| start != "eyJ" || word.matches('.').count() == 2;
+    FORMS
+        .iter()
+        .any(|(start, _, least)| word.len() >= *least && word.starts_with(start) && fits(start))
+}
+
+/// Whether more text could make a secret of it.
+fn may_become(word: &str) -> bool {
+    let begins = |form: &str| word.starts_with(form) || form.starts_with(word);
+    !word.is_empty()
+        && (begins(KEY_BEGINS.trim_end()) || FORMS.iter().any(|(form, _, _)| begins(form)))
+}
+
+/// Text that comes in pieces: a secret may be cut in two.
+#[derive(Default)]
+pub struct Stream {
+    held: String,
+    /// Between the first and the last line of a private key.
+    in_key: bool,
+    /// Within a secret that is longer than what is held.
+    in_word: bool,
+}
+
+impl Stream {
+    /// The next piece; what may be shown now.
+    pub fn take(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        let text = std::mem::take(&mut self.held);
+        self.go(&text, false)
+    }
+
+    /// The end of the text.
+    pub fn finish(&mut self) -> String {
+        let text = std::mem::take(&mut self.held);
+        let rest = self.go(&text, true);
+        self.in_word = false;
+        rest
+    }
+
+    /// One line of many: a key goes on in the next.
+    pub fn line(&mut self, line: &str) -> String {
+        let text = self.go(line, true);
+        self.in_word = false;
+        text
+    }
+
+    fn go(&mut self, text: &str, is_end: bool) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            if self.in_key {
+                rest = self.skip_key(rest, is_end);
+                continue;
+            }
+            let length = rest.bytes().take_while(|b| is_part(*b)).count();
+            let (word, after) = rest.split_at(length);
+            if self.in_word {
+                self.in_word = after.is_empty();
+                rest = after;
+                continue;
+            }
+            if word.starts_with(KEY_BEGINS.trim_end()) {
+                match key_head(rest) {
+                    Head::Key(end) => {
+                        out.push_str(MASK);
+                        self.in_key = true;
+                        rest = rest.get(end..).unwrap_or_default();
+                        continue;
+                    }
+                    Head::Open if !is_end && rest.len() < 128 => {
+                        rest.clone_into(&mut self.held);
+                        return out;
+                    }
+                    Head::Open | Head::Other => {}
+                }
+            }
+            if after.is_empty() && !is_end && may_become(word) {
+                if word.len() <= MOST_HELD {
+                    word.clone_into(&mut self.held);
+                    return out;
+                }
+                self.in_word = is_secret(word);
+            }
+            out.push_str(if is_secret(word) { MASK } else { word });
+            // Up to the next word.
+            let gap = after.bytes().take_while(|b| !is_part(*b)).count();
+            let (gap, next) = after.split_at(gap);
+            out.push_str(gap);
+            rest = next;
+        }
+        out
+    }
+
+    /// Drops what belongs to a key; what comes after it.
+    fn skip_key<'t>(&mut self, text: &'t str, is_end: bool) -> &'t str {
+        let Some(at) = text.find(KEY_ENDS) else {
+            // The mark may be cut in two.
+            let cut = (1..KEY_ENDS.len()).rev().find(|n| {
+                let head = KEY_ENDS.get(..*n).unwrap_or_default();
+                text.ends_with(head)
+            });
+            if !is_end && let Some(cut) = cut {
+                text.get(text.len() - cut..)
+                    .unwrap_or_default()
+                    .clone_into(&mut self.held);
+            }
+            return "";
+        };
+        let mark = text.get(at + KEY_ENDS.len()..).unwrap_or_default();
+        match mark.find("-----") {
+            Some(end) => {
+                self.in_key = false;
+                mark.get(end + 5..).unwrap_or_default()
+            }
+            None => {
+                if !is_end && mark.len() < 128 {
+                    text.get(at..)
+                        .unwrap_or_default()
+                        .clone_into(&mut self.held);
+                } else {
+                    self.in_key = false;
+                }
+                ""
+            }
+        }
+    }
+}
+
+enum Head {
+    /// The head of a private key, up to here.
+    Key(usize),
+    /// Not whole yet.
+    Open,
+    Other,
+}
+
+fn key_head(text: &str) -> Head {
+    let line = text.lines().next().unwrap_or(text);
+    match line.find(KEY_KIND) {
+        Some(at) if line.starts_with(KEY_BEGINS) => Head::Key(at + KEY_KIND.len()),
+        _ if line.len() == text.len() => Head::Open,
+        _ => Head::Other,
+    }
+}
+
+/// A whole text.
+pub fn text(text: &str) -> Cow<'_, str> {
+    let suspicious = STARTS.as_ref().is_none_or(|starts| starts.is_match(text));
+    if !suspicious {
+        return Cow::Borrowed(text);
+    }
+    let mut stream = Stream::default();
+    Cow::Owned(stream.go(text, true))
+}
+
+/// Every string of a value; whether something was taken out.
+pub fn value(value: &mut Value) -> bool {
+    super::replace_strings(value, false, &mut |found| match text(found) {
+        Cow::Owned(clean) if clean != *found => Some(clean),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made here, so that no scanner takes this file for a leak.
+    fn secrets() -> Vec<String> {
+        let of = |prefix: &str, n: usize| format!("{prefix}{}", "aB3".repeat(n / 3 + 1));
+        vec![
+            of("sk-", 30),
+            of("sk-ant-api03-", 60),
+            of("ghp_", 36),
+            of("github_pat_", 60),
+            of("glpat-", 20),
+            of("xoxb-", 30),
+            of("AIza", 35),
+            of("npm_", 36),
+            of("gsk_", 52),
+            of("ya29.", 40),
+            format!("{}{}", "AKIA", "ABCDEFGHIJKLMNOP"),
+            format!("{}.{}.{}", of("eyJ", 30), of("eyJ", 40), of("x", 30)),
+        ]
+    }
+
+    #[test]
+    fn known_forms_are_taken_out_and_others_stay() {
+        for secret in secrets() {
+            for around in ["", " ", "\"", "=", "\n"] {
+                let found = text(&format!("a{around} {secret}{around}b")).into_owned();
+                if around.is_empty() {
+                    assert!(!found.contains(&secret[..20]), "{found}");
+                } else {
+                    assert_eq!(found, format!("a{around} {MASK}{around}b"));
+                }
+            }
+        }
+        for plain in [
+            "sk-learn and task-runner",
+            "the AKIA prefix",
+            "eyJ",
+            "ghp_short",
+            "gsk_gl_shader_node_get_n_children",
+            "risk-averse-people-who-read-long-words",
+            "grüße … 日本",
+            "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
+        ] {
+            assert_eq!(text(plain), plain);
+        }
+    }
+
+    #[test]
+    fn a_secret_in_pieces_of_any_size() {
+        let key = format!(
+            "{}RSA {KEY_KIND}\nMIIEabc\n+/x=\n{}RSA {KEY_KIND}",
+            KEY_BEGINS, KEY_ENDS
+        );
+        let said: Vec<String> = secrets().into_iter().chain([key]).collect();
+        let whole = format!("begin {} end; ghp_ no; sk", said.join(" x "));
+        let wanted = format!(
+            "begin {} end; ghp_ no; sk",
+            vec![MASK; said.len()].join(" x ")
+        );
+        assert_eq!(text(&whole), wanted);
+        let letters: Vec<char> = whole.chars().collect();
+        for size in [1, 2, 3, 7, 20, 64, 1000] {
+            let mut stream = Stream::default();
+            let mut got = String::new();
+            for piece in letters.chunks(size) {
+                got.push_str(&stream.take(&piece.iter().collect::<String>()));
+            }
+            got.push_str(&stream.finish());
+            assert_eq!(got, wanted, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_long_one_does_not_pile_up() {
+        let mut stream = Stream::default();
+        let mut got = stream.take("sk-");
+        for _ in 0..5000 {
+            got.push_str(&stream.take("abcdef"));
+            assert!(stream.held.len() <= MOST_HELD + 16);
+        }
+        got.push_str(&stream.take(" after"));
+        got.push_str(&stream.finish());
+        assert_eq!(got, format!("{MASK} after"));
+    }
+
+    #[test]
+    fn a_key_over_several_lines_of_standard_error() {
+        let mut stream = Stream::default();
+        let lines = [
+            format!("found {KEY_BEGINS}{KEY_KIND}"),
+            "MIIEabc".to_owned(),
+            format!("{KEY_ENDS}{KEY_KIND}"),
+            "after".to_owned(),
+        ];
+        let shown: Vec<String> = lines.iter().map(|line| stream.line(line)).collect();
+        assert_eq!(shown, ["found [secret]", "", "", "after"]);
+    }
+}

@@ -1,0 +1,47 @@
+//! Secrets, taken out of what is shown: known values (`Values`, `Masks`), known forms (`Stream`,
+//! `text`), and names that tell that a value is one.
+
+mod forms;
+mod masks;
+mod names;
+mod values;
+
+use serde_json::Value;
+
+pub use forms::{Stream, is_known_token, text, value};
+pub use masks::{MASK, MaskedStream, Masks};
+pub use names::{is_secret_name, may_name_secret};
+pub use values::Values;
+
+/// Replaces strings of a JSON value, keys included if asked for; whether there was one to replace.
+pub fn replace_strings(
+    value: &mut Value,
+    keys: bool,
+    replace: &mut dyn FnMut(&str) -> Option<String>,
+) -> bool {
+    match value {
+        Value::String(text) => match replace(text) {
+            Some(clean) => {
+                *text = clean;
+                true
+            }
+            None => false,
+        },
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| {
+            replace_strings(item, keys, replace) | any
+        }),
+        Value::Object(map) => {
+            let mut any = false;
+            if keys && map.keys().any(|key| replace(key).is_some()) {
+                any = true;
+                for (key, value) in std::mem::take(map) {
+                    let key = replace(&key).unwrap_or(key);
+                    map.insert(key, value);
+                }
+            }
+            map.values_mut()
+                .fold(any, |any, item| replace_strings(item, keys, replace) | any)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
