@@ -11,7 +11,6 @@ pub mod project;
 pub mod redact;
 pub mod registry;
 pub mod ring;
-mod slim;
 pub mod store;
 pub mod workspaces;
 

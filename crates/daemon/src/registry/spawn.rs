@@ -126,11 +126,7 @@ impl Registry {
             return Err(stopping());
         }
         let most = self.shared.config.most_alive;
-        let sessions = self
-            .shared
-            .sessions
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let sessions = self.shared.sessions.read();
         let alive = sessions
             .order
             .iter()
@@ -149,11 +145,7 @@ impl Registry {
 
     /// A loop gone wild starts processes no faster than this, over whichever door.
     fn may_start(&self, principal: Principal) -> Result<(), ApiError> {
-        let mut starts = self
-            .shared
-            .starts
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut starts = self.shared.starts.lock();
         let bucket = match principal {
             Principal::Local => &mut starts.near,
             Principal::Remote => &mut starts.far,
@@ -246,11 +238,7 @@ impl Registry {
 
     /// The same manifest is held once, however many sessions it has; another text is another one.
     fn shared(&self, mut bundle: Bundle) -> Bundle {
-        let mut known = self
-            .shared
-            .manifests
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.shared.manifests.lock();
         known.retain(|manifest| manifest.strong_count() > 0);
         let mut alive = known.iter().filter_map(std::sync::Weak::upgrade);
         let is_same = |other: &Arc<Document>| {
@@ -338,7 +326,6 @@ async fn start(entry: Arc<Entry>, agent: Agent, ready: Ready, former: Option<Str
     };
     let ended = session.ended();
     entry.ready(Arc::clone(&session));
-    crate::slim::soon();
     if doomed.borrow().is_some() {
         // It was doomed between two looks.
         let why = doomed.borrow().clone().unwrap_or_default();
