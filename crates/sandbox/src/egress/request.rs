@@ -1,5 +1,7 @@
 //! The head of a request to an HTTP proxy: what it asks for, and what is passed on.
 
+use httparse::Header;
+
 use super::body::Framing;
 
 /// What a client asks an HTTP proxy for.
@@ -45,22 +47,27 @@ pub fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Reads a whole head, from the request line to the empty line.
+/// Reads a whole head, from the request line to the empty line. Readers differ about folded lines
+/// and a space before the colon: both are refused.
 pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
-    let mut lines = lines(head)?.into_iter();
-    let first = lines.next().ok_or(BadHead::RequestLine)?;
-    let mut words = first.split(|b| *b == b' ');
-    let (Some(method), Some(target), Some(version), None) =
-        (words.next(), words.next(), words.next(), words.next())
+    let mut headers = strict_lines(head)?;
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(head) {
+        Ok(httparse::Status::Complete(length)) if length == head.len() => {}
+        Ok(httparse::Status::Complete(_)) => return Err(BadHead::Header),
+        Ok(httparse::Status::Partial) => return Err(BadHead::RequestLine),
+        Err(httparse::Error::HeaderName | httparse::Error::HeaderValue) => {
+            return Err(BadHead::Header);
+        }
+        Err(_) => return Err(BadHead::RequestLine),
+    }
+    let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
     else {
         return Err(BadHead::RequestLine);
     };
-    let known = version == b"HTTP/1.1" || version == b"HTTP/1.0";
-    let visible = target.iter().all(|b| *b > b' ' && *b != 0x7f);
-    if !known || !is_token(method) || target.is_empty() || !visible {
-        return Err(BadHead::RequestLine);
-    }
-    let headers = lines.map(header).collect::<Result<Vec<_>, _>>()?;
+    let (method, target) = (method.as_bytes(), target.as_bytes());
+    let version = if minor == 0 { b"HTTP/1.0" } else { b"HTTP/1.1" };
+    let headers = &*parsed.headers;
     if method == b"CONNECT" {
         let (host, port) = authority(target)?;
         return Ok(Request {
@@ -71,7 +78,7 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
     }
     let url = Url::parse(target)?;
     let (host, port) = authority(url.authority)?;
-    let framing = framing(&headers)?;
+    let framing = framing(headers)?;
     let mut sent = Vec::with_capacity(head.len() + 64);
     for part in [
         method,
@@ -85,9 +92,9 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
     }
     sent.extend_from_slice(url.authority);
     sent.extend_from_slice(b"\r\n");
-    let dropped = Dropped::by(&headers);
-    for Header { name, value } in headers.iter().filter(|h| !dropped.takes(h.name)) {
-        for part in [*name, b": ", *value, b"\r\n"] {
+    let dropped = Dropped::by(headers);
+    for header in headers.iter().filter(|h| !dropped.takes(h.name)) {
+        for part in [header.name.as_bytes(), b": ", header.value, b"\r\n"] {
             sent.extend_from_slice(part);
         }
     }
@@ -102,39 +109,22 @@ pub fn parse(head: &[u8]) -> Result<Request, BadHead> {
     })
 }
 
-/// Lines without their ends. A lone return or newline is refused: others may read it as an end.
-fn lines(head: &[u8]) -> Result<Vec<&[u8]>, BadHead> {
-    let head = head.strip_suffix(b"\r\n\r\n").ok_or(BadHead::RequestLine)?;
-    let mut lines = Vec::new();
-    let mut from = 0;
-    for at in memchr::memmem::find_iter(head, b"\r\n") {
-        lines.extend(head.get(from..at));
-        from = at + 2;
+/// Room for the headers of a head. What `httparse` lets pass is refused here: empty lines before
+/// the request, and a lone return or newline, since others may read it as an end.
+fn strict_lines(head: &[u8]) -> Result<Vec<Header<'_>>, BadHead> {
+    if head.starts_with(b"\r\n") || !head.ends_with(b"\r\n\r\n") {
+        return Err(BadHead::RequestLine);
     }
-    lines.extend(head.get(from..));
-    match lines
-        .iter()
-        .any(|l| memchr::memchr3(b'\r', b'\n', 0, l).is_some())
-    {
-        true => Err(BadHead::Header),
-        false => Ok(lines),
+    let mut marks = memchr::memchr3_iter(b'\r', b'\n', 0, head);
+    let mut count = 0;
+    while let Some(at) = marks.next() {
+        if !head.get(at..).is_some_and(|rest| rest.starts_with(b"\r\n")) {
+            return Err(BadHead::Header);
+        }
+        marks.next();
+        count += 1;
     }
-}
-
-struct Header<'a> {
-    name: &'a [u8],
-    value: &'a [u8],
-}
-
-/// A folded line or a space before the colon is refused: readers differ about them.
-fn header(line: &[u8]) -> Result<Header<'_>, BadHead> {
-    let colon = memchr::memchr(b':', line).ok_or(BadHead::Header)?;
-    let (name, value) = line.split_at_checked(colon).ok_or(BadHead::Header)?;
-    let value = value.strip_prefix(b":").unwrap_or(value).trim_ascii();
-    match is_token(name) {
-        true => Ok(Header { name, value }),
-        false => Err(BadHead::Header),
-    }
+    Ok(vec![httparse::EMPTY_HEADER; count])
 }
 
 fn is_token(text: &[u8]) -> bool {
@@ -207,12 +197,12 @@ fn authority(text: &[u8]) -> Result<(&[u8], Option<u16>), BadHead> {
 
 /// Two readers of a head must never disagree about where the body ends.
 fn framing(headers: &[Header]) -> Result<Framing, BadHead> {
-    let values = |name: &[u8]| -> Vec<&[u8]> {
+    let values = |name: &str| -> Vec<&[u8]> {
         let named = headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name));
         named.map(|h| h.value).collect()
     };
-    let lengths = values(b"content-length");
-    let codings = values(b"transfer-encoding");
+    let lengths = values("content-length");
+    let codings = values("transfer-encoding");
     match (lengths.as_slice(), codings.as_slice()) {
         ([], []) => Ok(Framing::Length(0)),
         ([], [coding]) if coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
@@ -236,7 +226,7 @@ impl<'a> Dropped<'a> {
     fn by(headers: &[Header<'a>]) -> Self {
         let connection = headers
             .iter()
-            .filter(|h| h.name.eq_ignore_ascii_case(b"connection"));
+            .filter(|h| h.name.eq_ignore_ascii_case("connection"));
         let named = connection
             .flat_map(|h| h.value.split(|b| *b == b','))
             .map(<[u8]>::trim_ascii)
@@ -244,7 +234,8 @@ impl<'a> Dropped<'a> {
         Self { named }
     }
 
-    fn takes(&self, name: &[u8]) -> bool {
+    fn takes(&self, name: &str) -> bool {
+        let name = name.as_bytes();
         let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
         if is(b"content-length") || is(b"transfer-encoding") {
             return false;
@@ -334,6 +325,30 @@ mod tests {
         let get = |headers: &str| format!("GET http://a.example/ HTTP/1.1\r\n{headers}\r\n\r\n");
         for (text, fault) in [
             ("\r\n\r\n".to_owned(), BadHead::RequestLine),
+            (
+                "\r\nGET http://a/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::RequestLine,
+            ),
+            (
+                "\nGET http://a/ HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::Header,
+            ),
+            (
+                "GET http://a/ HTTP/1.1\r\n\r\nA: b\r\n\r\n".to_owned(),
+                BadHead::Header,
+            ),
+            (
+                "GET http://a/ HTTP/1.1\r\nA: b\r\n".to_owned(),
+                BadHead::RequestLine,
+            ),
+            (
+                "GET http://a/ HTTP/1.1 \r\n\r\n".to_owned(),
+                BadHead::RequestLine,
+            ),
+            (
+                "GET http://a/\u{7f} HTTP/1.1\r\n\r\n".to_owned(),
+                BadHead::RequestLine,
+            ),
             ("GET /\r\n\r\n".to_owned(), BadHead::RequestLine),
             (
                 "GET  http://a/ HTTP/1.1\r\n\r\n".to_owned(),
