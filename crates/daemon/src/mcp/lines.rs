@@ -6,10 +6,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use agentproto_sandbox::spawn::{Bounds, Piece, Splitter};
+use parking_lot::Mutex;
 use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -20,6 +22,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// As large as a body over HTTP.
 const LONGEST: usize = super::LARGEST_BODY;
+/// What is read at a time.
+const CHUNK: usize = 8 << 10;
 /// Messages that wait on either side.
 const WAITING: usize = 64;
 /// Requests that are not answered yet; a client that asks on and does not read waits then.
@@ -41,13 +45,13 @@ struct Open(Arc<Mutex<HashMap<RequestId, OwnedSemaphorePermit>>>);
 
 impl Open {
     fn add(&self, id: RequestId, permit: OwnedSemaphorePermit) {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         open.insert(id, permit);
     }
 
     /// Answered, or cancelled and never answered.
     fn close(&self, id: &RequestId) {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.lock();
         open.remove(id);
     }
 }
@@ -77,7 +81,7 @@ impl Lines {
         };
         std::thread::Builder::new()
             .name("mcp-in".to_owned())
-            .spawn(move || reader.read(BufReader::new(input)))?;
+            .spawn(move || reader.read(input))?;
         Ok(Lines {
             messages: Arc::new(tokio::sync::Mutex::new(messages)),
             out,
@@ -182,24 +186,35 @@ struct Reader {
 
 impl Reader {
     /// Until the client closes its side, or nobody listens any more.
-    fn read(self, mut input: impl BufRead) {
-        let mut line = Vec::new();
+    fn read(self, mut input: impl Read) {
+        let mut splitter = splitter();
+        let mut buffer = vec![0; CHUNK];
+        let mut pieces = Vec::new();
         loop {
-            line.clear();
-            let goes_on = match next_line(&mut input, &mut line) {
-                Ok(Next::Line) => self.line(&line),
-                Ok(Next::TooLong) => self.refuse(
-                    "null",
-                    -32600,
-                    &format!("a message is longer than {} MiB", LONGEST >> 20),
-                    "put what is large into a file of the workspace, and name it in the prompt",
-                ),
-                // What has no line feed is no message.
-                Ok(Next::End) | Err(_) => return,
+            let read = match input.read(&mut buffer) {
+                // What has no line feed is not a message.
+                Ok(0) => return,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return,
             };
-            if !goes_on {
+            let bytes = buffer.get(..read).unwrap_or_default();
+            splitter.take(bytes, |piece| pieces.push(piece));
+            if !pieces.drain(..).all(|piece| self.piece(&piece)) {
                 return;
             }
+        }
+    }
+
+    fn piece(&self, piece: &Piece) -> bool {
+        match piece {
+            Piece::Line { bytes, .. } => self.line(bytes),
+            Piece::TooLong { .. } | Piece::Gap { .. } => self.refuse(
+                "null",
+                -32600,
+                &format!("a message is longer than {} MiB", LONGEST >> 20),
+                "put what is large into a file of the workspace, and name it in the prompt",
+            ),
         }
     }
 
@@ -271,40 +286,12 @@ impl Reader {
     }
 }
 
-enum Next {
-    Line,
-    TooLong,
-    End,
-}
-
-/// One line without its end; of one that is too long, nothing is kept.
-fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Next> {
-    let mut is_too_long = false;
-    loop {
-        let available = match input.fill_buf() {
-            Ok([]) => return Ok(Next::End),
-            Ok(available) => available,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let end = memchr::memchr(b'\n', available);
-        let part = available.get(..end.unwrap_or(available.len()));
-        let part = part.unwrap_or_default();
-        is_too_long = is_too_long || line.len() + part.len() > LONGEST;
-        match is_too_long {
-            true => line.clear(),
-            false => line.extend_from_slice(part),
-        }
-        let taken = part.len() + usize::from(end.is_some());
-        input.consume(taken);
-        if end.is_some() {
-            return Ok(if is_too_long {
-                Next::TooLong
-            } else {
-                Next::Line
-            });
-        }
-    }
+/// Only lines up to the bound are messages.
+fn splitter() -> Splitter {
+    Splitter::new(Bounds {
+        line: LONGEST,
+        ..Bounds::default()
+    })
 }
 
 #[cfg(test)]
@@ -312,16 +299,16 @@ mod tests {
     use super::*;
 
     fn all(text: &[u8]) -> Vec<String> {
-        let mut input = BufReader::with_capacity(7, text);
-        let (mut line, mut seen) = (Vec::new(), Vec::new());
-        loop {
-            line.clear();
-            match next_line(&mut input, &mut line).expect("readable") {
-                Next::Line => seen.push(String::from_utf8_lossy(&line).into_owned()),
-                Next::TooLong => seen.push("too long".to_owned()),
-                Next::End => return seen,
-            }
+        let (mut splitter, mut seen) = (splitter(), Vec::new());
+        for bytes in text.chunks(7) {
+            splitter.take(bytes, |piece| {
+                seen.push(match piece {
+                    Piece::Line { bytes, .. } => String::from_utf8_lossy(&bytes).into_owned(),
+                    _ => "too long".to_owned(),
+                });
+            });
         }
+        seen
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub use child::{
     set_nonblocking, spawn,
 };
 pub use launch::Streams;
-pub use output::{Bounds, Lines, Piece, Tail};
+pub use output::{Bounds, Lines, Piece, Splitter, Tail};
 pub use terminal::Terminal;
 
 /// A descriptor that tasks can wait for.

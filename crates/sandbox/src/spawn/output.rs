@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
@@ -82,7 +83,7 @@ struct Shared {
 
 impl Shared {
     fn with<T>(&self, work: impl FnOnce(&mut Queue) -> T) -> T {
-        work(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.queue.lock())
     }
 
     /// All lines of one read at once: locks and wakes are what small lines cost most.
@@ -180,14 +181,14 @@ fn receiver(pipe: OwnedFd) -> std::io::Result<pipe::Receiver> {
 }
 
 /// Bytes into lines.
-struct Splitter {
+pub struct Splitter {
     bounds: Bounds,
     line: Vec<u8>,
     length: u64,
 }
 
 impl Splitter {
-    fn new(bounds: Bounds) -> Self {
+    pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
             line: Vec::new(),
@@ -195,7 +196,8 @@ impl Splitter {
         }
     }
 
-    fn take(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Piece)) {
+    /// The next bytes; `emit` gets each line that they complete.
+    pub fn take(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Piece)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (head, rest) = bytes.split_at(end);
             self.add(head);
@@ -259,7 +261,7 @@ impl Tail {
                 }
                 let bytes = buffer.get(..read).unwrap_or_default();
                 also(bytes);
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = kept.lock();
                 kept.extend(bytes);
                 let over = kept.len().saturating_sub(TAIL);
                 kept.drain(..over);
@@ -282,7 +284,7 @@ impl Tail {
 
     /// What is there now, as text.
     pub fn text(&self) -> String {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let (a, b) = kept.as_slices();
         String::from_utf8_lossy(&[a, b].concat()).into_owned()
     }

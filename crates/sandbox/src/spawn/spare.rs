@@ -3,7 +3,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{control, launch};
 use crate::helper::spare::{self, Request};
@@ -21,7 +22,7 @@ static STATE: Mutex<State> = Mutex::new(State::Without(0));
 
 /// A helper with these descriptors; `None` where the caller has to start one.
 pub fn ask(what: Request, with: &[RawFd]) -> Option<libc::pid_t> {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = STATE.lock();
     if let State::Waiting(requests, spare) = &*state {
         match request(requests, what, with) {
             Ok(pid) => return Some(pid),
