@@ -6,8 +6,20 @@ use serde::{Deserialize, Serialize};
 use agentproto_runtime::Choice;
 
 /// Lifecycle phase (A46-STATUS-01 to 09).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     Starting,
     Running,
@@ -17,22 +29,8 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: [Status; 5] = [
-        Status::Starting,
-        Status::Running,
-        Status::Exited,
-        Status::Killed,
-        Status::Error,
-    ];
-
     pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Starting => "starting",
-            Status::Running => "running",
-            Status::Exited => "exited",
-            Status::Killed => "killed",
-            Status::Error => "error",
-        }
+        self.into()
     }
 
     pub fn is_alive(self) -> bool {
@@ -171,17 +169,18 @@ pub enum Principal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strum::VariantArray;
 
     #[test]
     fn ends_are_final_and_there_are_no_other_edges() {
-        for from in Status::ALL {
-            for to in Status::ALL {
+        for from in Status::VARIANTS {
+            for to in Status::VARIANTS {
                 let wanted = matches!(
                     (from.as_str(), to.as_str()),
                     ("starting", "running" | "killed" | "error")
                         | ("running", "exited" | "killed" | "error")
                 );
-                assert_eq!(from.can_become(to), wanted, "{from:?} to {to:?}");
+                assert_eq!(from.can_become(*to), wanted, "{from:?} to {to:?}");
             }
         }
     }

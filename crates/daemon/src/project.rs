@@ -6,7 +6,8 @@ use agentproto_runtime::StreamEvent;
 /// A longer line is cut in two: no reader has to hold one without end.
 const LONGEST: usize = 64 << 10;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Stream {
     Stdout,
     Stderr,
@@ -14,10 +15,7 @@ pub enum Stream {
 
 impl Stream {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        }
+        self.into()
     }
 }
 

@@ -3,9 +3,10 @@
 //! log, or is told of the gap. Nobody waits for a reader.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -20,7 +21,8 @@ const BATCH: usize = 256;
 pub const PAGE_BYTES: usize = 1 << 20;
 
 /// What an item is, as the `event` field of SSE names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// A line of output, as the seed has it.
     Line,
@@ -35,26 +37,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [
-        Kind::Line,
-        Kind::Status,
-        Kind::Event,
-        Kind::Permission,
-        Kind::Prompt,
-    ];
-
     pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Line => "line",
-            Kind::Status => "status",
-            Kind::Event => "event",
-            Kind::Permission => "permission",
-            Kind::Prompt => "prompt",
-        }
+        self.into()
     }
 
     pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.as_str() == name)
+        name.parse().ok()
     }
 }
 
@@ -168,7 +156,7 @@ impl Channel {
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.lock()
     }
 
     /// Writes one item for all readers, and into the log.

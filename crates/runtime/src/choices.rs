@@ -101,7 +101,8 @@ impl Wanted {
 }
 
 /// How prior turns reach the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
     None,
     PinnedSession,
@@ -110,20 +111,8 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    pub const ALL: [Strategy; 4] = [
-        Strategy::None,
-        Strategy::PinnedSession,
-        Strategy::Transcript,
-        Strategy::NativeResume,
-    ];
-
     pub fn as_str(self) -> &'static str {
-        match self {
-            Strategy::None => "none",
-            Strategy::PinnedSession => "pinned-session",
-            Strategy::Transcript => "transcript",
-            Strategy::NativeResume => "native-resume",
-        }
+        self.into()
     }
 }
 
@@ -314,8 +303,7 @@ fn strategy(bundle: &Bundle, agent: AgentCli, wanted: Option<&str>) -> Result<St
             ),
         ));
     }
-    let known = Strategy::ALL.into_iter().find(|s| s.as_str() == id);
-    let Some(strategy) = known else {
+    let Ok(strategy) = id.parse::<Strategy>() else {
         return Err(Fault::new(
             Code::ContinuationUnsupported,
             format!("the continuation `{id}` is unknown to this runner"),

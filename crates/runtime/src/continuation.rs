@@ -1,7 +1,9 @@
 //! How prior turns reach an agent: the four strategies of AIP-45 behind one call.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::agent::Agent;
 use crate::choices::Strategy;
@@ -111,18 +113,7 @@ impl Pins {
         let patch = agent.chosen.patch();
         let turnstile = self.turnstile(&key);
         let _alone = turnstile.lock().await;
-        let known = self.locked(|pins| {
-            pins.retain(|_, pin| !pin.session.is_closed());
-            let why = match pins.get(&key)? {
-                pin if pin.patch != patch => "mode or options have changed",
-                pin if pin.session.is_spent() => {
-                    "the session has had its turns (`session.max_turns`)"
-                }
-                pin => return Some(Ok(Arc::clone(&pin.session))),
-            };
-            pins.remove(&key).map(|pin| Err((pin.session, why)))
-        });
-        let session = match known {
+        let session = match self.known(&key, &patch) {
             Some(Ok(session)) => session,
             other => {
                 if let Some(Err((old, why))) = other {
@@ -137,7 +128,7 @@ impl Pins {
                     session: Arc::clone(&session),
                     patch,
                 };
-                self.locked(|pins| pins.insert(key, pin));
+                self.pins.lock().insert(key, pin);
                 session
             }
         };
@@ -148,9 +139,25 @@ impl Pins {
         })
     }
 
+    /// The session of a key, or the one that no longer fits, taken out, and why it does not.
+    fn known(
+        &self,
+        key: &str,
+        patch: &str,
+    ) -> Option<Result<Arc<Session>, (Arc<Session>, &'static str)>> {
+        let mut pins = self.pins.lock();
+        pins.retain(|_, pin| !pin.session.is_closed());
+        let why = match pins.get(key)? {
+            pin if pin.patch != patch => "mode or options have changed",
+            pin if pin.session.is_spent() => "the session has had its turns (`session.max_turns`)",
+            pin => return Some(Ok(Arc::clone(&pin.session))),
+        };
+        pins.remove(key).map(|pin| Err((pin.session, why)))
+    }
+
     /// Ends every pinned process.
     pub async fn close(&self) -> Result<(), Fault> {
-        let all = self.locked(std::mem::take);
+        let all = std::mem::take(&mut *self.pins.lock());
         for pin in all.into_values() {
             pin.session.close().await?;
         }
@@ -159,7 +166,8 @@ impl Pins {
 
     /// Pinned processes that are alive.
     pub fn len(&self) -> usize {
-        self.locked(|pins| pins.values().filter(|pin| !pin.session.is_closed()).count())
+        let pins = self.pins.lock();
+        pins.values().filter(|pin| !pin.session.is_closed()).count()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -168,13 +176,9 @@ impl Pins {
 
     /// The lock of a key; those that nobody holds are forgotten.
     fn turnstile(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut starting = self.starting.lock();
         starting.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(starting.entry(key.to_owned()).or_default())
-    }
-
-    fn locked<T>(&self, work: impl FnOnce(&mut HashMap<String, Pin>) -> T) -> T {
-        work(&mut self.pins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -5,68 +5,69 @@ use serde_json::Value;
 
 use agentproto_sandbox::policy;
 
-macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Code { $($(#[$doc])* $name,)* }
-
-        impl Code {
-            pub const ALL: &[Code] = &[$(Code::$name,)*];
-
-            /// Lower snake case; AOI events have it in upper case.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Code::$name => $text,)* }
-            }
-        }
-    };
-}
-
-codes! {
+/// Its text is in lower snake case; AOI events have it in upper case.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Code {
     /// A45-PROTO-04.
-    ProtocolUnknown = "protocol_unknown";
-    InstallFailed = "install_failed";
-    Sha256Mismatch = "sha256_mismatch";
-    VersionMismatch = "version_mismatch";
-    SetupRequired = "setup_required";
-    SetupFailed = "setup_failed";
-    AuthRequired = "auth_required";
-    ModeUnknown = "mode_unknown";
-    OptionUnknown = "option_unknown";
-    OptionInvalid = "option_invalid";
-    ContinuationUnsupported = "continuation_unsupported";
-    CapabilityMismatch = "capability_mismatch";
-    SandboxUnenforceable = "sandbox_unenforceable";
-    SandboxUnsupportedProvider = "sandbox_unsupported_provider";
-    SandboxReadOnly = "sandbox_read_only";
-    SandboxRefUnresolvable = "sandbox_ref_unresolvable";
-    HandshakeTimeout = "handshake_timeout";
-    AgentExited = "agent_exited";
-    TurnTimeout = "turn_timeout";
+    ProtocolUnknown,
+    InstallFailed,
+    Sha256Mismatch,
+    VersionMismatch,
+    SetupRequired,
+    SetupFailed,
+    AuthRequired,
+    ModeUnknown,
+    OptionUnknown,
+    OptionInvalid,
+    ContinuationUnsupported,
+    CapabilityMismatch,
+    SandboxUnenforceable,
+    SandboxUnsupportedProvider,
+    SandboxReadOnly,
+    SandboxRefUnresolvable,
+    HandshakeTimeout,
+    AgentExited,
+    TurnTimeout,
     /// No manifest behind a name.
-    TargetUnknown = "target_unknown";
-    ManifestUnreadable = "manifest_unreadable";
-    ManifestInvalid = "manifest_invalid";
-    ProgramNotFound = "program_not_found";
-    SpawnFailed = "spawn_failed";
+    TargetUnknown,
+    ManifestUnreadable,
+    ManifestInvalid,
+    ProgramNotFound,
+    SpawnFailed,
     /// The agent broke its protocol in a way that leaves nothing to go on with.
-    ProtocolViolation = "protocol_violation";
+    ProtocolViolation,
     /// The agent answered a turn with an error.
-    TurnFailed = "turn_failed";
+    TurnFailed,
     /// `session.max_turns` is reached.
-    TurnsSpent = "turns_spent";
-    SessionUnknown = "session_unknown";
-    SessionClosed = "session_closed";
-    SessionBusy = "session_busy";
+    TurnsSpent,
+    SessionUnknown,
+    SessionClosed,
+    SessionBusy,
     /// What hosts the adapter of a proprietary protocol is missing.
-    AdapterUnavailable = "adapter_unavailable";
-    SecretUnavailable = "secret_unavailable";
-    StateUnwritable = "state_unwritable";
-    AuditBroken = "audit_broken";
+    AdapterUnavailable,
+    SecretUnavailable,
+    StateUnwritable,
+    AuditBroken,
     /// The caller declined what was asked.
-    Declined = "declined";
+    Declined,
 }
 
 impl Code {
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
     /// The caller asked for something that the manifest does not offer.
     pub fn is_choice(self) -> bool {
         matches!(
@@ -116,9 +117,9 @@ impl Fault {
 impl From<policy::Refusal> for Fault {
     fn from(refusal: policy::Refusal) -> Self {
         let code = refusal.code();
-        let known = Code::ALL.iter().find(|c| c.as_str() == code);
+        let known = code.parse::<Code>();
         // A tool that widens and a program that cannot be read have no code of their own here.
-        let code = known.copied().unwrap_or(match refusal {
+        let code = known.unwrap_or(match refusal {
             policy::Refusal::Widens { .. } => Code::ManifestInvalid,
             _ => Code::SpawnFailed,
         });
@@ -129,18 +130,15 @@ impl From<policy::Refusal> for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use strum::VariantArray;
 
     #[test]
-    fn codes_are_distinct_and_lower_snake_case() {
-        let mut seen = Vec::new();
-        for code in Code::ALL {
-            let text = code.as_str();
-            assert!(
-                text.bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-            );
-            assert!(!seen.contains(&text), "{text} twice");
-            seen.push(text);
+    fn codes_are_read_as_they_are_written() {
+        for code in Code::VARIANTS {
+            assert_eq!(code.as_str().parse(), Ok(*code));
         }
+        assert_eq!(Code::Sha256Mismatch.as_str(), "sha256_mismatch");
+        assert_eq!(Code::ProtocolUnknown.as_str(), "protocol_unknown");
+        assert!("PROTOCOL_UNKNOWN".parse::<Code>().is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! Who watches a run: each stage of the lifecycle is told as it begins.
 
 /// The lifecycle in its order (A45-SETUP-05).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Stage {
     Discover,
     Install,
@@ -18,19 +19,7 @@ pub enum Stage {
 
 impl Stage {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Stage::Discover => "discover",
-            Stage::Install => "install",
-            Stage::VersionCheck => "version_check",
-            Stage::Setup => "setup",
-            Stage::Auth => "auth",
-            Stage::Spawn => "spawn",
-            Stage::Handshake => "handshake",
-            Stage::Session => "session",
-            Stage::Turn => "turn",
-            Stage::Close => "close",
-            Stage::Teardown => "teardown",
-        }
+        self.into()
     }
 }
 

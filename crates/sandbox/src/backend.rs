@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Backend {
     Native,
     Bubblewrap,
@@ -11,10 +12,7 @@ pub enum Backend {
 
 impl Backend {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Bubblewrap => "bubblewrap",
-        }
+        self.into()
     }
 }
 

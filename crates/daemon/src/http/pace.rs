@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::pace::{Bucket, Rate};
 
@@ -72,7 +73,7 @@ fn draw(
     rate: Rate,
     now: Instant,
 ) -> Result<(), Duration> {
-    let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut buckets = buckets.lock();
     if !buckets.0.contains_key(&address) && buckets.0.len() >= MOST {
         buckets.0.retain(|_, bucket| !bucket.is_full(rate, now));
         if buckets.0.len() >= MOST {

@@ -3,9 +3,9 @@
 //! --open` prints. Neither is worth anything afterwards, wherever its URL was written down.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::error::ApiError;
@@ -37,7 +37,7 @@ pub struct Tickets {
 impl Tickets {
     pub fn issue(&self, purpose: Purpose, life: Duration) -> Result<String, ApiError> {
         let ticket = random::token().map_err(|fault: Fault| ApiError::from(fault))?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let now = Instant::now();
         if open.len() >= MOST {
             open.retain(|_, (_, until)| *until > now);
@@ -54,7 +54,7 @@ impl Tickets {
 
     /// Takes it; true if it was good for this, here and now.
     pub fn redeem(&self, ticket: &str, purpose: &Purpose) -> bool {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let found = open.remove(&hash(ticket));
         found.is_some_and(|(kind, until)| kind == *purpose && until > Instant::now())
     }

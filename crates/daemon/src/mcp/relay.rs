@@ -1,9 +1,10 @@
 //! The tools of a daemon that runs already, from another process: each call is one request to
 //! its `/mcp`, so that there is one registry, however many clients there are (A46-MCP-07).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, ErrorCode, ErrorData, ProtocolVersion};
 use serde_json::{Value, json};
 
@@ -69,14 +70,14 @@ impl Relay {
     }
 
     fn daemon(&self) -> Daemon {
-        let daemon = self.daemon.lock().unwrap_or_else(PoisonError::into_inner);
+        let daemon = self.daemon.lock();
         daemon.clone()
     }
 
     /// Another daemon than the one that was asked, in the meantime.
     fn another(&self, than: &Daemon) -> Option<Daemon> {
         let now = (self.look)().filter(|now| now != than)?;
-        let mut daemon = self.daemon.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut daemon = self.daemon.lock();
         *daemon = now.clone();
         Some(now)
     }

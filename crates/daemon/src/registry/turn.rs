@@ -1,6 +1,6 @@
 //! One turn, from its first event to its end.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -52,10 +52,7 @@ pub async fn pump(entry: Arc<Entry>, session: Arc<Session>, mut turn: Turn) {
 }
 
 fn project(entry: &Entry, event: &StreamEvent) -> Vec<Line> {
-    let mut projector = entry
-        .projector
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut projector = entry.projector.lock();
     projector.event(event)
 }
 

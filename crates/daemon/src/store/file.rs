@@ -1,8 +1,9 @@
 //! `sessions.json` (A46-REF-02): written whole, a little after the last change.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -122,16 +123,12 @@ impl SessionsFile {
             .unwrap_or_default();
         bytes.push(b'\n');
         let written = self.shared.home.write(NAME, &bytes);
-        let mut is_told = self
-            .shared
-            .is_told
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut is_told = self.shared.is_told.lock();
         match written {
             Ok(()) => *is_told = false,
             Err(fault) if !*is_told => {
                 *is_told = true;
-                eprintln!("agentproto: {}; sessions go on", fault.message);
+                tracing::error!("{}; sessions go on", fault.message);
             }
             Err(_) => {}
         }

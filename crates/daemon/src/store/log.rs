@@ -3,10 +3,11 @@
 //! journal. A disk that is full costs history, never a session.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tokio::sync::oneshot;
 
@@ -91,11 +92,7 @@ struct Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         put(&self.queue, Order::Stop);
-        let writer = self
-            .writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let writer = self.writer.lock().take();
         if let Some(writer) = writer {
             let _ = writer.join();
         }
@@ -182,7 +179,7 @@ impl Log {
 
     /// From here on everything before it outlives this process, or the disk has refused it.
     pub async fn flush(&self) {
-        let saved = locked(&self.shared.queue.0).journal.save();
+        let saved = self.shared.queue.0.lock().journal.save();
         if saved.is_err() {
             self.settle().await;
         }
@@ -261,7 +258,7 @@ impl Log {
         self.settle().await;
         let reader = Arc::clone(&self.shared.reader);
         let done = tokio::task::spawn_blocking(move || {
-            let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            let reader = reader.lock();
             work(reader.as_ref()?).ok()
         });
         done.await.ok().flatten()
@@ -269,11 +266,7 @@ impl Log {
 
     /// Every session that the log knows, oldest first. Records that cannot be read are left out.
     pub fn stored(&self) -> Vec<Stored> {
-        let reader = self
-            .shared
-            .reader
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let reader = self.shared.reader.lock();
         let Some(reader) = reader.as_ref() else {
             return Vec::new();
         };
@@ -388,12 +381,8 @@ struct Writer {
     told: Option<Instant>,
 }
 
-fn locked(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn put(queue: &(Mutex<Queue>, Condvar), order: Order) {
-    let mut waits = locked(&queue.0);
+    let mut waits = queue.0.lock();
     waits.last += 1;
     let (n, committed) = (waits.last, waits.committed);
     waits.journal.hold(n, &order, committed);
@@ -425,7 +414,7 @@ impl Writer {
         loop {
             let (batch, through) = next(queue);
             let (is_kept, is_last) = self.bring(batch, through);
-            let mut waits = locked(&queue.0);
+            let mut waits = queue.0.lock();
             waits.committed = through;
             if waits.journal.length() > LONG_JOURNAL && !waits.orders.is_empty() {
                 // Everybody waits this once.
@@ -479,15 +468,16 @@ impl Writer {
             Ok(()) => {
                 self.told = None;
                 if self.broken.swap(false, Ordering::AcqRel) {
-                    eprintln!("agentproto: the session log can be written again");
+                    // As loud as its loss was.
+                    tracing::error!("the session log can be written again");
                 }
                 true
             }
             Err(error) => {
                 self.told = Some(Instant::now());
                 if !self.broken.swap(true, Ordering::AcqRel) {
-                    eprintln!(
-                        "agentproto: the session log cannot be written: {error}; sessions go on, and their history has a gap"
+                    tracing::error!(
+                        "the session log cannot be written: {error}; sessions go on, and their history has a gap"
                     );
                 }
                 false
@@ -532,14 +522,12 @@ impl Writer {
 
 /// Waits for orders, and a moment for more; all of them, and the number of the last.
 fn next(queue: &(Mutex<Queue>, Condvar)) -> (Vec<Order>, u64) {
-    let mut waits = locked(&queue.0);
+    let mut waits = queue.0.lock();
     while waits.orders.is_empty() {
-        let woken = queue.1.wait(waits);
-        waits = woken.unwrap_or_else(PoisonError::into_inner);
+        queue.1.wait(&mut waits);
     }
     let is_early = |waits: &mut Queue| !waits.is_urgent && waits.orders.len() < ENOUGH;
-    let woken = queue.1.wait_timeout_while(waits, LINGER, is_early);
-    let (mut waits, _) = woken.unwrap_or_else(PoisonError::into_inner);
+    queue.1.wait_while_for(&mut waits, is_early, LINGER);
     waits.is_urgent = false;
     (std::mem::take(&mut waits.orders), waits.last)
 }
@@ -611,6 +599,6 @@ mod tests {
         let log = open(dir.path());
         assert!(seqs(&log, "a").await.is_empty());
         assert_eq!(seqs(&log, "b").await, [0, 7]);
-        assert!(locked(&log.shared.queue.0).last > 900, "numbers go on");
+        assert!(log.shared.queue.0.lock().last > 900, "numbers go on");
     }
 }

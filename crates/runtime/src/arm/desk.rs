@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::str::Chars;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -106,18 +107,18 @@ impl Desk {
 
     /// The caller's answer; false where nothing of that id is open.
     pub fn answer(&self, id: &str, answer: Answer) -> bool {
-        let sender = self.locked(|pending| pending.remove(id));
+        let sender = self.pending.lock().remove(id);
         sender.is_some_and(|sender| sender.send(answer).is_ok())
     }
 
     /// Whether a question waits for the caller.
     pub fn is_open(&self, id: &str) -> bool {
-        self.locked(|pending| pending.contains_key(id))
+        self.pending.lock().contains_key(id)
     }
 
     /// Answers everything that is open with `Cancelled`.
     pub fn cancel_all(&self) {
-        let all = self.locked(std::mem::take);
+        let all = std::mem::take(&mut *self.pending.lock());
         for sender in all.into_values() {
             let _ = sender.send(Answer::Cancelled);
         }
@@ -143,15 +144,8 @@ impl Desk {
 
     fn wait_for(&self, id: &str) -> oneshot::Receiver<Answer> {
         let (sender, receiver) = oneshot::channel();
-        self.locked(|pending| pending.insert(id.to_owned(), sender));
+        self.pending.lock().insert(id.to_owned(), sender);
         receiver
-    }
-
-    fn locked<T>(
-        &self,
-        work: impl FnOnce(&mut HashMap<String, oneshot::Sender<Answer>>) -> T,
-    ) -> T {
-        work(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,11 +1,14 @@
 //! The turn that is going on, between the task that reads the agent and the call that waits
 //! for the end of the turn.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::input::Input;
 use super::{Events, LAST_WORD, closed_input};
 use crate::event::{StopReason, StreamEvent};
 use crate::fault::Fault;
@@ -75,7 +78,7 @@ impl Slot {
             end: watch::Sender::new(None),
             over: watch::Sender::new(false),
         });
-        let mut held = self.locked();
+        let mut held = self.going.lock();
         if *self.lost.borrow() {
             going.finish(End::Lost);
         }
@@ -89,12 +92,12 @@ impl Slot {
 
     /// The turn that is going on.
     pub fn going(&self) -> Option<Arc<Going>> {
-        self.locked().clone()
+        self.going.lock().clone()
     }
 
     /// The agent's output has ended: so has this turn, and every later one.
     pub fn lose(&self) {
-        let held = self.locked();
+        let held = self.going.lock();
         self.lost.send_replace(true);
         if let Some(going) = &*held {
             going.finish(End::Lost);
@@ -107,18 +110,15 @@ impl Slot {
         let _ = lost.wait_for(|lost| *lost).await;
     }
 
-    /// The agent did not take what it was told: the turn ends with it, or at once.
-    pub async fn deaf(&self) {
-        if timeout(LAST_WORD, self.lost()).await.is_ok() {
+    /// After each write: where the agent did not take it, and its input was not closed from here,
+    /// the turn ends with the agent, or at once.
+    pub async fn wrote(&self, input: &Input, written: &io::Result<()>) {
+        if written.is_ok() || input.is_closed() || timeout(LAST_WORD, self.lost()).await.is_ok() {
             return;
         }
         if let Some(going) = self.going() {
             going.finish(End::Fault(closed_input()));
         }
-    }
-
-    fn locked(&self) -> std::sync::MutexGuard<'_, Option<Arc<Going>>> {
-        self.going.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -190,7 +190,7 @@ pub struct Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.going.over.send_replace(true);
-        let mut held = self.slot.locked();
+        let mut held = self.slot.going.lock();
         if let Some(going) = &*held
             && Arc::ptr_eq(going, &self.going)
         {

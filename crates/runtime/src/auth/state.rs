@@ -16,8 +16,11 @@ use crate::setup::ledger::{text, user};
 const SCHEMA: &str = "agentproto.auth/v1";
 
 /// A29-LOGIN-01.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     #[default]
     Unknown,
@@ -27,11 +30,7 @@ pub enum State {
 
 impl State {
     pub fn as_str(self) -> &'static str {
-        match self {
-            State::Unknown => "unknown",
-            State::Unauthed => "unauthed",
-            State::Authed => "authed",
-        }
+        self.into()
     }
 }
 

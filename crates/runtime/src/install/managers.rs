@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The package managers of AIP-29.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Manager {
     Brew,
     Apt,
@@ -27,36 +30,12 @@ pub struct Step {
 }
 
 impl Manager {
-    pub const ALL: [Manager; 10] = [
-        Manager::Brew,
-        Manager::Apt,
-        Manager::Dnf,
-        Manager::Pacman,
-        Manager::Choco,
-        Manager::Scoop,
-        Manager::Npm,
-        Manager::Pip,
-        Manager::Cargo,
-        Manager::Go,
-    ];
-
     pub fn named(name: &str) -> Option<Manager> {
-        Manager::ALL.into_iter().find(|m| m.name() == name)
+        name.parse().ok()
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Manager::Brew => "brew",
-            Manager::Apt => "apt",
-            Manager::Dnf => "dnf",
-            Manager::Pacman => "pacman",
-            Manager::Choco => "choco",
-            Manager::Scoop => "scoop",
-            Manager::Npm => "npm",
-            Manager::Pip => "pip",
-            Manager::Cargo => "cargo",
-            Manager::Go => "go",
-        }
+        self.into()
     }
 
     /// The program that has to be on PATH.
@@ -383,7 +362,7 @@ mod tests {
                 "example.com/...",
             ],
         );
-        for manager in Manager::ALL {
+        for &manager in <Manager as strum::VariantArray>::VARIANTS {
             let long = "a".repeat(300);
             takes(
                 manager,

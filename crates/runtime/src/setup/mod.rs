@@ -61,22 +61,20 @@ pub struct Report {
     pub steps: Vec<(String, Outcome)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Outcome {
     Done,
     /// Its `skip_if` says that it is done.
     Skipped,
     /// The ledger says that it is done.
+    #[strum(serialize = "done before")]
     Before,
 }
 
 impl Outcome {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Done => "done",
-            Outcome::Skipped => "skipped",
-            Outcome::Before => "done before",
-        }
+        self.into()
     }
 }
 

@@ -74,11 +74,8 @@ impl Face for Machine<'_> {
             ..
         } = event
         {
-            let known = Code::ALL.iter().find(|c| c.as_str() == code);
-            let failure = Failure::new(
-                known.map_or(exit::FINDINGS, |code| exit_codes::of(*code)),
-                "",
-            );
+            let known = code.parse::<Code>().ok();
+            let failure = Failure::new(known.map_or(exit::FINDINGS, exit_codes::of), "");
             let category = Failure {
                 slug: known.map(|c| c.as_str()),
                 ..failure

@@ -321,8 +321,8 @@ async fn turn(
                 match &event {
                     StreamEvent::TurnEnd { reason } => ended.reason = Some(*reason),
                     StreamEvent::Error { code, .. } => {
-                        let known = Code::ALL.iter().find(|c| c.as_str() == code);
-                        ended.told = Some(known.map_or(exit::FINDINGS, |code| exit_codes::of(*code)));
+                        let known = code.parse::<Code>();
+                        ended.told = Some(known.map_or(exit::FINDINGS, exit_codes::of));
                     }
                     _ => {}
                 }

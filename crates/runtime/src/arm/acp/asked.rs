@@ -2,10 +2,10 @@
 //! its answer comes straight from there. Every turn waits for these two, and nothing else does.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -42,8 +42,8 @@ struct Response<'l> {
 }
 
 impl Asked {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.0.lock()
     }
 
     /// The line to send, and where its answer will come.

@@ -1,7 +1,7 @@
 //! A connected agent: requests, answers, and its end.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::v1::ConnectionTo;
@@ -12,12 +12,12 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Agent, Error};
 use futures::channel::mpsc::UnboundedSender;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::super::LAST_WORD;
-use super::locked;
 use super::services::Services;
 use super::tap::{Over, Shared};
 use crate::arm::Open;
@@ -144,7 +144,9 @@ impl Live {
             };
         };
         let doing = "when a session was taken up again";
-        let capabilities = locked(&self.initialized)
+        let capabilities = self
+            .initialized
+            .lock()
             .as_ref()
             .map(|i| i.agent_capabilities.clone());
         let capabilities = capabilities.unwrap_or_default();
@@ -181,7 +183,9 @@ impl Live {
     /// The agent's own methods in the order that it lists them; never one that wants a
     /// terminal.
     pub async fn authenticate(&self, context: &Context) -> Result<(), Fault> {
-        let methods = locked(&self.initialized)
+        let methods = self
+            .initialized
+            .lock()
             .as_ref()
             .map(|i| i.auth_methods.clone());
         let mut last = None;
@@ -236,7 +240,7 @@ impl Live {
             )
         })?;
         let mut answer = Box::pin(answer);
-        let wire = locked(&self.wire).clone();
+        let wire = self.wire.lock().clone();
         if wire.is_none_or(|wire| wire.unbounded_send(line).is_err()) {
             return Err(self.deaf().await);
         }
@@ -251,7 +255,7 @@ impl Live {
             biased;
             answered = &mut answer => answered,
             () = cancelled => {
-                *locked(&self.stale) = Some(tokio::spawn(async move {
+                *self.stale.lock() = Some(tokio::spawn(async move {
                     let _ = answer.await;
                 }));
                 return Ok(StopReason::Cancelled);

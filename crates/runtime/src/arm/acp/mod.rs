@@ -9,7 +9,7 @@ mod terminals;
 mod updates;
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
@@ -21,6 +21,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, Client, Lines as LineTransport};
 use futures::SinkExt;
 use futures::channel::mpsc;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -66,7 +67,7 @@ impl Acp {
     }
 
     fn live(&self) -> Result<Arc<Live>, Fault> {
-        let live = locked(&self.live).clone();
+        let live = self.live.lock().clone();
         live.ok_or_else(|| Fault::new(Code::SessionClosed, "the agent is not running"))
     }
 
@@ -139,7 +140,7 @@ impl Acp {
             hang_up: Mutex::new(Some(hang_up)),
             tasks: Mutex::new(vec![connection, writing, reading]),
         });
-        *locked(&self.live) = Some(Arc::clone(&live));
+        *self.live.lock() = Some(Arc::clone(&live));
         Ok(live)
     }
 
@@ -174,7 +175,7 @@ impl Acp {
                 capabilities.prompt_capabilities.image || capabilities.prompt_capabilities.audio,
             ),
         };
-        *locked(&live.initialized) = Some(answer);
+        *live.initialized.lock() = Some(answer);
         Ok(negotiated)
     }
 
@@ -197,7 +198,7 @@ impl Acp {
             Err(Refused::Fault(fault)) => return Err(fault),
             Err(Refused::Authenticate) => return Err(live.auth_required(&self.context, None)),
         };
-        *locked(&live.session) = Some(opened.id.clone());
+        *live.session.lock() = Some(opened.id.clone());
         self.choose(&live, &opened).await?;
         Ok(opened.id)
     }
@@ -245,10 +246,12 @@ impl Acp {
 
     async fn turn(&self, message: &str, events: Events) -> Result<StopReason, Fault> {
         let live = self.live()?;
-        let session = locked(&live.session).clone();
+        let session = live.session.lock().clone();
         let session =
             session.ok_or_else(|| Fault::new(Code::SessionClosed, "there is no open session"))?;
-        if locked(&live.stale)
+        if live
+            .stale
+            .lock()
             .as_ref()
             .is_some_and(|task| !task.is_finished())
         {
@@ -268,8 +271,10 @@ impl Acp {
 
     async fn close(&self) -> Result<(), Fault> {
         let live = self.live()?;
-        let session = locked(&live.session).take();
-        let offered = locked(&live.initialized)
+        let session = live.session.lock().take();
+        let offered = live
+            .initialized
+            .lock()
             .as_ref()
             .is_some_and(|i| i.agent_capabilities.session_capabilities.close.is_some());
         if let (Some(session), true) = (session, offered) {
@@ -280,15 +285,15 @@ impl Acp {
     }
 
     async fn stop(&self) -> Option<Exit> {
-        let live = locked(&self.live).take()?;
+        let live = self.live.lock().take()?;
         self.desk.cancel_all();
         live.services.close().await;
-        if let Some(hang_up) = locked(&live.hang_up).take() {
+        if let Some(hang_up) = live.hang_up.lock().take() {
             let _ = hang_up.send(());
         }
         // The library lets go of the agent's input, as we do; then it ends.
-        *locked(&live.wire) = None;
-        let tasks = std::mem::take(&mut *locked(&live.tasks));
+        *live.wire.lock() = None;
+        let tasks = std::mem::take(&mut *live.tasks.lock());
         let mut tasks = tasks.into_iter();
         for task in tasks.by_ref().take(2) {
             let abort = task.abort_handle();
@@ -300,10 +305,6 @@ impl Acp {
         tasks.for_each(|task| task.abort());
         Some(exit)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Arm for Acp {
@@ -362,7 +363,9 @@ impl Arm for Acp {
     fn list(&self) -> Doing<'_, Value> {
         Box::pin(async {
             let live = self.live()?;
-            let offered = locked(&live.initialized)
+            let offered = live
+                .initialized
+                .lock()
                 .as_ref()
                 .is_some_and(|i| i.agent_capabilities.session_capabilities.list.is_some());
             if !offered {

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_client_protocol::v1::schema::CreateTerminalRequest;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
 use crate::context::Context;
@@ -116,10 +117,7 @@ impl Terminals {
                 waiting: 4 * KEPT,
             },
             stderr: Box::new(move |bytes| {
-                errors
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(bytes);
+                errors.lock().push(bytes);
             }),
             ..Options::default()
         };
@@ -137,7 +135,7 @@ impl Terminals {
             let reading = tokio::spawn(async move {
                 let Some(mut lines) = lines else { return };
                 while let Some(piece) = lines.next().await {
-                    let mut into = into.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut into = into.lock();
                     match piece {
                         Piece::Line { bytes, ended } => {
                             into.push(&bytes);
@@ -166,7 +164,7 @@ impl Terminals {
             kill,
             _slot: Arc::new(slot),
         };
-        self.locked(|open| open.insert(id.clone(), terminal));
+        self.open.lock().insert(id.clone(), terminal);
         Ok(id)
     }
 
@@ -174,10 +172,7 @@ impl Terminals {
     pub fn output(&self, id: &str) -> Option<(String, bool, Option<Ended>)> {
         let terminal = self.get(id)?;
         let ended = *terminal.ended.borrow();
-        let output = terminal
-            .output
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let output = terminal.output.lock();
         Some((
             String::from_utf8_lossy(&output.text).into_owned(),
             output.truncated,
@@ -204,23 +199,19 @@ impl Terminals {
     /// Ends the command, and forgets the terminal.
     pub async fn release(&self, id: &str) -> bool {
         let known = self.kill(id).await;
-        self.locked(|open| open.remove(id));
+        self.open.lock().remove(id);
         known
     }
 
     pub async fn close(&self) {
-        let ids = self.locked(|open| open.keys().cloned().collect::<Vec<_>>());
+        let ids = self.open.lock().keys().cloned().collect::<Vec<_>>();
         for id in ids {
             self.release(&id).await;
         }
     }
 
     fn get(&self, id: &str) -> Option<Terminal> {
-        self.locked(|open| open.get(id).cloned())
-    }
-
-    fn locked<T>(&self, work: impl FnOnce(&mut HashMap<String, Terminal>) -> T) -> T {
-        work(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
+        self.open.lock().get(id).cloned()
     }
 }
 

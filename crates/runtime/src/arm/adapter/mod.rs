@@ -8,9 +8,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
@@ -201,10 +202,8 @@ impl Executable {
 
     async fn tell(&self, order: &Order<'_>) {
         if let (Ok(line), Some(started)) = (serde_json::to_vec(order), self.started.get()) {
-            let told = started.input.line(line).await;
-            if told.is_err() && !started.input.is_closed() {
-                self.shared.slot.deaf().await;
-            }
+            let written = started.input.line(line).await;
+            self.shared.slot.wrote(&started.input, &written).await;
         }
     }
 
@@ -329,10 +328,8 @@ pub fn from_manifest(bundle: &Bundle) -> Result<Option<Vec<OsString>>, Fault> {
 
 /// A fault of the adapter, in its own words.
 fn reported(message: String, code: Option<String>, details: Value) -> Fault {
-    let known = Code::ALL
-        .iter()
-        .find(|c| Some(c.as_str()) == code.as_deref());
-    let fault = Fault::new(known.copied().unwrap_or(Code::TurnFailed), message);
+    let known = code.as_deref().and_then(|code| code.parse().ok());
+    let fault = Fault::new(known.unwrap_or(Code::TurnFailed), message);
     match (code, details) {
         (None, details) => fault.details(details),
         (Some(code), Value::Null) => fault.details(json!({ "code": code })),
@@ -352,5 +349,5 @@ fn not_connected(mut fault: Fault) -> Fault {
 type Shelf<T> = Mutex<Option<T>>;
 
 fn take<T>(shelf: &Shelf<T>) -> Option<T> {
-    shelf.lock().unwrap_or_else(PoisonError::into_inner).take()
+    shelf.lock().take()
 }

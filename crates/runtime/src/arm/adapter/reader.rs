@@ -1,8 +1,9 @@
 //! Reads what an adapter says, and holds it to the letter.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::super::desk::{Asked, Desk};
@@ -59,12 +60,12 @@ impl Shared {
     }
 
     pub fn session_id(&self) -> Option<String> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = self.session.lock();
         session.clone()
     }
 
     pub fn set_turn(&self, id: &str) {
-        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = id.to_owned();
+        *self.turn.lock() = id.to_owned();
     }
 
     /// The turn was left before the adapter ended it.
@@ -87,7 +88,7 @@ impl Shared {
     }
 
     fn is_of_this_turn(&self, id: &str) -> bool {
-        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) == id
+        *self.turn.lock() == id
     }
 
     /// Ends the turn; where there is none, the next one begins with it.
@@ -96,10 +97,7 @@ impl Shared {
             .hint("an adapter writes nothing but events of the taxonomy, one JSON object per line (AIP-45, Normalized stream events)");
         let going = self.slot.going();
         if !going.is_some_and(|going| going.finish(End::Fault(fault.clone()))) {
-            let mut complaint = self
-                .complaint
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut complaint = self.complaint.lock();
             complaint.get_or_insert(fault);
         }
     }
@@ -279,10 +277,8 @@ async fn ask(
                     answer: Given::from(&answer),
                 };
                 if let Ok(line) = serde_json::to_vec(&order) {
-                    let told = input.line(line).await;
-                    if told.is_err() && !input.is_closed() {
-                        shared.slot.deaf().await;
-                    }
+                    let written = input.line(line).await;
+                    shared.slot.wrote(&input, &written).await;
                 }
             }
             Err(fault) => {
@@ -296,9 +292,6 @@ async fn ask(
 
 fn remember(shared: &Shared, session: Option<String>) {
     if session.is_some() {
-        *shared
-            .session
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = session;
+        *shared.session.lock() = session;
     }
 }

@@ -6,11 +6,12 @@ mod gemini;
 
 use std::ffi::OsString;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agentproto_text::strict_json::read_repaired;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -143,12 +144,14 @@ impl Print {
     /// The session of a turn that was cancelled may never have been written down: where the
     /// agent does not know it, a new one begins.
     async fn play(&self, message: &str, events: &Events) -> Result<StopReason, Fault> {
-        let unsure = locked(&self.session)
+        let unsure = self
+            .session
+            .lock()
             .as_ref()
             .is_some_and(|known| !known.sure);
         match self.attempt(message, events).await {
             Attempt::Unheard(fault) if unsure => {
-                locked(&self.session).take();
+                self.session.lock().take();
                 let what = format!(
                     "the session of the cancelled turn is gone, and a new one begins: {fault}"
                 );
@@ -175,7 +178,7 @@ impl Print {
             Err(fault) => return Attempt::Ended(Err(fault)),
         };
         let process = Arc::new(process);
-        *locked(&self.current) = Some(Arc::clone(&process));
+        *self.current.lock() = Some(Arc::clone(&process));
         let input = Input::new(wire.stdin);
         let (feed, prompt) = (input.clone(), message.as_bytes().to_vec());
         // A program that answers before it has read everything must not be waited for.
@@ -193,7 +196,7 @@ impl Print {
         input.close().await;
         match heard {
             Some(Ended::Lost { heard }) => {
-                locked(&self.current).take();
+                self.current.lock().take();
                 let fault = process.lost("in the turn").await;
                 match heard {
                     true => Attempt::Ended(Err(fault)),
@@ -284,7 +287,7 @@ impl Print {
             Some(ending) => ending.await.ok(),
             None => None,
         };
-        let left = locked(&self.current).take();
+        let left = self.current.lock().take();
         match left {
             Some(process) => Some(process.stop().await),
             None => ended,
@@ -293,7 +296,7 @@ impl Print {
 
     async fn end_later(&self, end: impl Future<Output = Exit> + Send + 'static) {
         let mut ending = self.ending.lock().await;
-        locked(&self.current).take();
+        self.current.lock().take();
         *ending = Some(tokio::spawn(end));
     }
 
@@ -301,7 +304,7 @@ impl Print {
         if !is_id(&id) {
             return self.odd(id.as_bytes());
         }
-        let mut session = locked(&self.session);
+        let mut session = self.session.lock();
         let known = session
             .as_ref()
             .is_some_and(|known| known.sure && known.id == id);
@@ -361,10 +364,6 @@ fn violation(what: String) -> Ended {
 fn is_id(id: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('-') && id.bytes().all(fits)
-}
-
-fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Print {
@@ -430,13 +429,13 @@ impl Arm for Print {
 
     fn last_words(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(async move {
-            let process = locked(&self.current).clone()?;
+            let process = self.current.lock().clone()?;
             super::words(&process).await
         })
     }
 
     fn session_id(&self) -> Option<String> {
-        locked(&self.session).as_ref().map(|known| known.id.clone())
+        self.session.lock().as_ref().map(|known| known.id.clone())
     }
 }
 

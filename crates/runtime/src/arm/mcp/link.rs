@@ -4,9 +4,10 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use agentproto_text::strict_json::replace_lone_surrogates;
+use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::GetMeta;
 use rmcp::model::{ClientRequest, JsonRpcMessage, NumberOrString, ProgressToken, RequestId};
@@ -72,23 +73,23 @@ impl Shared {
 
     /// The session's id, where an event told it.
     pub fn session(&self) -> Option<String> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = self.session.lock();
         session.clone()
     }
 
     pub fn last_answer(&self) -> String {
-        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = self.answer.lock();
         answer.clone()
     }
 
     pub fn forget_session(&self) {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.session.lock();
         *session = None;
     }
 
     /// What still comes for the calls so far is too late.
     pub fn turn_over(&self) {
-        let (call, token) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (call, token) = *self.last.lock();
         self.past_call.store(call, Ordering::Relaxed);
         self.past_token.store(token, Ordering::Relaxed);
     }
@@ -99,7 +100,7 @@ impl Shared {
             NumberOrString::String(_) => i64::MIN,
         };
         let token = token.map_or(i64::MIN, |token| number(&token.0));
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (number(call), token);
+        *self.last.lock() = (number(call), token);
     }
 
     /// One warning, however much the agent prints.
@@ -171,9 +172,7 @@ impl Transport<RoleClient> for Link {
             if answer {
                 shared.room.add_permits(1);
             }
-            if written.is_err() && !input.is_closed() {
-                shared.slot.deaf().await;
-            }
+            shared.slot.wrote(&input, &written).await;
             written
         }
     }
@@ -249,11 +248,7 @@ impl Reader {
                     JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
                 ) {
                     let quoted = self.shared.quote(line);
-                    *self
-                        .shared
-                        .answer
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner) = quoted;
+                    *self.shared.answer.lock() = quoted;
                 }
                 // Nobody receives any more when the client was closed.
                 let _ = self.to.send(message).await;
@@ -318,11 +313,7 @@ impl Reader {
             Kind::Log => self.translator.log(params),
             Kind::Event => {
                 if let Some(id) = session_in(params) {
-                    *self
-                        .shared
-                        .session
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner) = Some(id);
+                    *self.shared.session.lock() = Some(id);
                 }
                 self.translator.event(params)
             }

@@ -8,8 +8,9 @@ mod turn;
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ErrorCode, PaginatedRequestParams, ProtocolVersion, Tool,
 };
@@ -212,7 +213,7 @@ impl Mcp {
     ) -> Result<StopReason, Fault> {
         let raw = serde_json::to_value(&result).unwrap_or(Value::Null);
         if let Some(id) = calls.session_of(&raw) {
-            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+            *self.session.lock() = Some(id);
         }
         let texts = result.content.iter().filter_map(|block| block.as_text());
         if result.is_error == Some(true) {
@@ -249,7 +250,7 @@ impl Mcp {
 
     /// As a result told it, or the caller.
     fn confirmed(&self) -> Option<String> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = self.session.lock();
         session.clone()
     }
 
@@ -352,7 +353,7 @@ impl Arm for Mcp {
                     "name `session_id_arg` (and `reply_tool`) under `metadata.agentproto.mcp_turn`",
                 ));
             }
-            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+            *self.session.lock() = Some(id.clone());
             Ok(id.clone())
         })
     }
