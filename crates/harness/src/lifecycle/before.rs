@@ -53,7 +53,7 @@ pub async fn install(stand: &mut Stand<'_>) -> Result<(), Blocked> {
         .iter()
         .find(|s| !matches!(s.action, Action::Skip { .. }));
     let fitting = match (&plan.blocked, fitting) {
-        (Some(why), _) => Err(why.clone()),
+        (Some(missed), _) => Err(missed.to_string()),
         (None, None) => Err("no declared method fits this machine".to_owned()),
         (None, Some(step)) => Ok(step),
     };
