@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::{DirEntry, WalkBuilder, WalkState};
+use parking_lot::Mutex;
 
 use crate::Target;
 use agentproto_manifest::{Doctype, normalize};
@@ -130,7 +130,7 @@ fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) 
             WalkState::Continue
         })
     });
-    out.append(&mut all.into_inner().unwrap_or_else(PoisonError::into_inner));
+    out.append(&mut all.into_inner());
 }
 
 /// What one thread of the walk found; handed over when the thread is done.
@@ -141,10 +141,7 @@ struct Own<'w> {
 
 impl Drop for Own<'_> {
     fn drop(&mut self) {
-        self.all
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .append(&mut self.found);
+        self.all.lock().append(&mut self.found);
     }
 }
 

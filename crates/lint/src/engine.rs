@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use crate::context::{Context, Draft, Place, conclude};
@@ -113,9 +114,7 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
                 pass.file(from + i, target, &workspace, options.rules, &linted);
             }
         }
-        if let Ok(mut shared) = shared.lock() {
-            shared.absorb(pass);
-        }
+        shared.lock().absorb(pass);
     };
     let threads = options
         .threads
@@ -129,9 +128,7 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
             }
         });
     }
-    let mut pass = shared
-        .into_inner()
-        .unwrap_or_else(|poison| poison.into_inner());
+    let mut pass = shared.into_inner();
     pass.cards.sort_by_key(|(i, _)| *i);
     pass.deferred.sort();
     pass.files.sort();

@@ -16,7 +16,8 @@ pub struct Related {
     pub message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Safety {
     Safe,
     Unsafe,
@@ -24,10 +25,7 @@ pub enum Safety {
 
 impl Safety {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Safety::Safe => "safe",
-            Safety::Unsafe => "unsafe",
-        }
+        self.into()
     }
 }
 

@@ -6,7 +6,8 @@ use crate::page;
 use crate::shape::Violation;
 use agentproto_manifest::Doctype;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     Info,
     Warning,
@@ -15,40 +16,36 @@ pub enum Severity {
 
 impl Severity {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
+        self.into()
     }
 }
 
 /// How binding the statement is that a rule decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 pub enum Level {
     /// MUST, REQUIRED, a conformance item, or the published JSON Schema.
+    #[strum(serialize = "MUST")]
     Must,
     /// SHOULD or RECOMMENDED.
+    #[strum(serialize = "SHOULD")]
     Should,
     /// MAY, or a definition that a manifest can miss without breaking anything.
+    #[strum(serialize = "MAY")]
     May,
     /// Engineering judgement; no spec says it. Off in profile `spec`.
+    #[strum(serialize = "derived")]
     Derived,
 }
 
 impl Level {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Must => "MUST",
-            Level::Should => "SHOULD",
-            Level::May => "MAY",
-            Level::Derived => "derived",
-        }
+        self.into()
     }
 }
 
 /// How far a rule has to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Scope {
     Field,
     CrossField,
@@ -60,18 +57,13 @@ pub enum Scope {
 
 impl Scope {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::Field => "field",
-            Scope::CrossField => "cross-field",
-            Scope::CrossFile => "cross-file",
-            Scope::Registry => "registry",
-            Scope::Host => "host",
-        }
+        self.into()
     }
 }
 
 /// Whether a rule can mend what it finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FixKind {
     None,
     /// A hint in words only.
@@ -84,12 +76,7 @@ pub enum FixKind {
 
 impl FixKind {
     pub fn as_str(self) -> &'static str {
-        match self {
-            FixKind::None => "none",
-            FixKind::Suggest => "suggest",
-            FixKind::Safe => "safe",
-            FixKind::Unsafe => "unsafe",
-        }
+        self.into()
     }
 }
 
@@ -110,7 +97,8 @@ impl Source {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Profile {
     Default,
     /// The text of the specs and nothing else.
@@ -121,11 +109,7 @@ pub enum Profile {
 
 impl Profile {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Profile::Default => "default",
-            Profile::Spec => "spec",
-            Profile::Reference => "reference",
-        }
+        self.into()
     }
 }
 
