@@ -34,6 +34,8 @@ pub enum Fault {
     Case {
         right: String,
     },
+    /// As the JSON Schema validator says.
+    Schema(String),
 }
 
 impl Defect {
@@ -85,6 +87,7 @@ impl Defect {
             Fault::Case { right } => {
                 format!("{at} is spelled in another case; the protocol says `{right}`")
             }
+            Fault::Schema(why) => format!("{at}: {why}"),
         }
     }
 }

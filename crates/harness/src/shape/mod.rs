@@ -7,10 +7,11 @@
 //! that applies to a value is collected first, through `$ref`, `allOf` and the variant that a
 //! tag means: derived schemas leave objects open, so a key is unknown only if no part of the
 //! schema has it, and it may be a known one in another case or one of a draft. Unions have no
-//! mark and are decided by trial. The common part would be the reading of `$ref` and `type`;
-//! an evaluator with both orders is longer than the two.
+//! mark and are decided by their tags, or by trial. The common part would be the reading of
+//! `$ref` and `type`; an evaluator with both orders is longer than the two.
 //!
-//! The `jsonschema` crate is the oracle of the tests: whatever is sound here is sound there.
+//! The walk passes over some keywords (the one value of `requestedSchema.type`, for example);
+//! for those the `jsonschema` crate is asked where the walk finds nothing wrong.
 
 mod defect;
 mod methods;
@@ -27,18 +28,32 @@ pub use methods::{Side, is_draft, side};
 /// What one method says, as a JSON Schema.
 pub struct Shape {
     schema: Value,
+    /// The second opinion: where the walk finds nothing wrong and this does.
+    validator: Option<jsonschema::Validator>,
 }
 
 impl Shape {
     fn new(schema: Value) -> Shape {
-        Shape {
-            schema: tighten::tighten(schema),
-        }
+        let schema = tighten::tighten(schema);
+        let validator = jsonschema::validator_for(&schema).ok();
+        Shape { schema, validator }
     }
 
     /// Everything that is wrong with a value; unknown keys are among it.
     pub fn judge(&self, value: &Value) -> Vec<Defect> {
-        walk::walk(&self.schema, value)
+        let mut defects = walk::walk(&self.schema, value);
+        let sound = defects.iter().all(Defect::is_about_a_name);
+        if sound
+            && let Some(validator) = &self.validator
+            && !validator.is_valid(value)
+            && let Some(error) = validator.iter_errors(value).next()
+        {
+            defects.push(Defect {
+                at: error.instance_path().as_str().to_owned(),
+                fault: Fault::Schema(error.to_string()),
+            });
+        }
+        defects
     }
 }
 
