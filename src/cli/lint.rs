@@ -474,8 +474,7 @@ mod tests {
 
     use clap::Parser;
 
-    use crate::cli::Cli;
-    use crate::cli::agents::run;
+    use crate::cli::{Cli, run};
     use crate::exit;
     use agentproto_lint::rules::faulty::{self, TRIGGER};
 

@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::json;
 
+use crate::cli::agents::selftest::{Shown, check_output};
 use crate::cli::args::Global;
-use crate::cli::selftest::{Shown, check_output};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::object;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::{Depth, JOBS, MutantRow, Trial, VariantRow, is_blame};
 use crate::frame::Subject;
 use agentproto_harness::model::Target;
-use agentproto_harness::run::process::{Launcher, StartError};
+use agentproto_harness::run::process::{Launcher, Program, StartError};
 use agentproto_harness::run::{
     self, Login, Options, Patience, Ran, Secrets, Setting, Workspace, prompts,
 };
@@ -116,11 +116,11 @@ impl Bench {
             keep_transcripts: false,
             only,
         };
-        let ready = Launcher::new(argv, env)
+        let ready = Program::new(argv, env)
             .map_err(|error| error.to_string())
-            .and_then(|launcher| {
+            .and_then(|program| {
                 Ok((
-                    launcher,
+                    Launcher::Program(program),
                     Workspace::new("certify").map_err(|e| e.to_string())?,
                 ))
             });
