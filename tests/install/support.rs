@@ -245,7 +245,7 @@ fn script(path: &Path, text: &str) {
 }
 
 pub fn sha256(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
+    agentproto_text::hex(&Sha256::digest(bytes))
 }
 
 /// What the server says to a path.

@@ -34,7 +34,7 @@ fn ask(address: &str) {
 
 #[test]
 fn in_machine_mode_its_lines_have_types_and_a_signal_closes_them() {
-    let mut child = mock(&["llm", "--log", "--output", "jsonl"])
+    let mut child = mock(&["llm", "--log-requests", "--output", "jsonl"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("started");
@@ -60,7 +60,7 @@ fn in_machine_mode_its_lines_have_types_and_a_signal_closes_them() {
 
 #[test]
 fn it_says_where_it_is_and_what_it_was_asked() {
-    let mut child = mock(&["llm", "--port", "0", "--log"])
+    let mut child = mock(&["llm", "--port", "0", "--log-requests"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("started");

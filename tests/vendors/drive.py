@@ -56,7 +56,7 @@ class Model:
 
     def __init__(self, binary, verbose):
         self.verbose = verbose
-        self.process = subprocess.Popen([binary, "mock", "llm", "--log"], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([binary, "mock", "llm", "--log-requests"], stdout=subprocess.PIPE,
                                         stdin=subprocess.DEVNULL, text=True)
         self.lines = Lines(self.process.stdout)
         first = self.lines.next(20)

@@ -260,7 +260,7 @@ fn flatten(value: &mut Value, levels: usize) {
 /// What is left of a value that is not kept.
 fn digest(value: &Value) -> Value {
     let text = value.to_string();
-    let hash = format!("{:x}", Sha256::digest(text.as_bytes()));
+    let hash = agentproto_text::hex(&Sha256::digest(text.as_bytes()));
     json!({ "bytes": text.len(), "sha256": hash })
 }
 
@@ -270,7 +270,7 @@ fn hash_of(entry: &Map<String, Value>) -> String {
     let mut text = String::with_capacity(512);
     canonical_object(entry, &mut text);
     hasher.update(text);
-    format!("sha256:{:x}", hasher.finalize())
+    format!("sha256:{}", agentproto_text::hex(&hasher.finalize()))
 }
 
 fn canonical(value: &Value, text: &mut String) {

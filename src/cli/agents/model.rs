@@ -24,7 +24,7 @@ pub struct Model {
     pub script: Option<PathBuf>,
     /// Print what the mock model was asked, one JSON object per line, when each answer is over
     #[arg(long)]
-    pub log: bool,
+    pub log_requests: bool,
 }
 
 impl Model {
@@ -32,7 +32,8 @@ impl Model {
     pub fn given(&self) -> Option<&'static str> {
         let port = self.port.is_some().then_some("--port");
         let script = self.script.is_some().then_some("--script");
-        port.or(script).or(self.log.then_some("--log"))
+        port.or(script)
+            .or(self.log_requests.then_some("--log-requests"))
     }
 }
 
@@ -119,7 +120,7 @@ async fn serve(script: Script, model: &Model, mut voice: Voice<'_>) -> Outcome {
             _ = changes.changed() => {}
             stopped = voice.stopped() => return Err(stopped),
         }
-        if !model.log {
+        if !model.log_requests {
             continue;
         }
         let all = server.log().all();

@@ -56,7 +56,7 @@ fn key(ctx: &Context) -> Result<String, Fault> {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
-    let hash = format!("{:x}", hasher.finalize());
+    let hash = agentproto_text::hex(&hasher.finalize());
     Ok(hash.get(..32).unwrap_or(&hash).to_owned())
 }
 

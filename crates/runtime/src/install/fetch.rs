@@ -263,7 +263,7 @@ impl Job<'_> {
             )));
         }
         let _ = self.say.send((read, total));
-        let found = format!("{:x}", hasher.finalize());
+        let found = agentproto_text::hex(&hasher.finalize());
         match &self.wanted.sha256 {
             Some(wanted) if *wanted != found => Err(FetchError::Digest {
                 url: self.wanted.url.clone(),

@@ -132,14 +132,15 @@ impl Store {
             return Err(self.broken("its key is gone"));
         };
         let sealed = bytes.strip_prefix(HEADER);
-        let Some((nonce, sealed)) = sealed.and_then(|rest| rest.split_at_checked(NONCE)) else {
+        let Some((nonce, sealed)) = sealed.and_then(|rest| rest.split_first_chunk::<NONCE>())
+        else {
             return Err(self.broken("it does not begin as one"));
         };
         let payload = Payload {
             msg: sealed,
             aad: HEADER,
         };
-        let plain = cipher(&key).decrypt(XNonce::from_slice(nonce), payload);
+        let plain = cipher(&key).decrypt(&XNonce::from(*nonce), payload);
         let plain = plain.map_err(|_| self.broken("it was changed, or sealed with another key"))?;
         let plain = Zeroizing::new(plain);
         serde_json::from_slice(&plain).map_err(|_| self.broken("it holds something else"))
@@ -157,7 +158,7 @@ impl Store {
             msg: &plain,
             aad: HEADER,
         };
-        let sealed = cipher(&key).encrypt(XNonce::from_slice(&nonce), payload);
+        let sealed = cipher(&key).encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| self.broken("it cannot be sealed"))?;
         self.home.write(FILE, &[HEADER, &nonce, &sealed].concat())
     }
@@ -205,5 +206,5 @@ impl Store {
 }
 
 fn cipher(key: &[u8; 32]) -> XChaCha20Poly1305 {
-    XChaCha20Poly1305::new(Key::from_slice(key))
+    XChaCha20Poly1305::new(&Key::from(*key))
 }

@@ -54,7 +54,7 @@ impl Triple {
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
-        let hash = format!("{:x}", hasher.finalize());
+        let hash = agentproto_text::hex(&hasher.finalize());
         hash.get(..32).unwrap_or(&hash).to_owned()
     }
 }

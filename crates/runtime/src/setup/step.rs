@@ -265,5 +265,5 @@ fn definition(node: &Node) -> String {
         map.remove("description");
         map.sort_keys();
     }
-    format!("{:x}", Sha256::digest(json.to_string()))
+    agentproto_text::hex(&Sha256::digest(json.to_string()))
 }
