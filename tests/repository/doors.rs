@@ -205,3 +205,33 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
         }
     }
 }
+
+/// `rust-version` is what users read; a dependency that needs a newer one makes it a lie.
+#[test]
+fn the_declared_rust_version_is_enough_for_every_dependency() {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let shown = Command::new(cargo)
+        .args(["metadata", "--offline", "--locked", "--format-version", "1"])
+        .current_dir(repository())
+        .output()
+        .expect("cargo metadata");
+    let metadata: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let version = |package: &serde_json::Value| -> Vec<u64> {
+        let text = package["rust_version"].as_str().unwrap_or("0");
+        let mut parts: Vec<u64> = text.split('.').filter_map(|n| n.parse().ok()).collect();
+        parts.resize(3, 0);
+        parts
+    };
+    let own = packages
+        .iter()
+        .find(|package| package["name"] == "agentproto");
+    let own = version(own.expect("the root package"));
+    assert!(own > vec![1, 80, 0], "a version is declared: {own:?}");
+    let newer: Vec<&serde_json::Value> = packages
+        .iter()
+        .filter(|package| version(package) > own)
+        .map(|package| &package["name"])
+        .collect();
+    assert!(newer.is_empty(), "need more than {own:?}: {newer:?}");
+}

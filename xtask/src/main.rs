@@ -124,20 +124,29 @@ fn test(names: &[&str]) -> Outcome {
 
 /// Tests that compare a reference with the code write it when `UPDATE_DOCS` is set.
 fn docs() -> Outcome {
-    let mut command = cargo();
-    command.args([
-        "test",
-        "--package",
-        "agentproto",
-        "--test",
-        "repository",
-        "--test",
-        "judges",
-    ]);
-    run(command.env("UPDATE_DOCS", "1"))?;
-    run(Command::new("git")
-        .args(["diff", "--stat", "--", "docs"])
-        .current_dir(root()))
+    let targets: [&[&str]; 2] = [
+        &[
+            "--package",
+            "agentproto-lint",
+            "--test",
+            "lint",
+            "reference",
+        ],
+        &[
+            "--package",
+            "agentproto",
+            "--test",
+            "aoi_lint",
+            "--test",
+            "suites",
+            "reference",
+        ],
+    ];
+    for target in targets {
+        run(cargo().arg("test").args(target).env("UPDATE_DOCS", "1"))?;
+    }
+    let files = ["diff", "--stat", "--", "docs"];
+    run(Command::new("git").args(files).current_dir(root()))
 }
 
 fn snapshots() -> Outcome {
