@@ -6,29 +6,29 @@
 //! that could not have shown the opposite.
 
 pub mod canary;
-pub mod capture;
-pub mod checks;
-pub mod compat;
+mod capture;
+mod checks;
+mod compat;
 pub mod ground;
 pub mod guess;
-pub mod hints;
+mod hints;
 pub mod init;
 pub mod isolation;
 mod misfit;
 pub mod model;
-pub mod observe;
+mod observe;
 pub mod probe;
 pub mod render;
 pub mod rules;
 pub mod run;
-pub mod schema;
+mod schema;
 pub mod session;
-pub mod sheet;
+mod sheet;
 mod starved;
-pub mod stream;
+mod stream;
 mod streams;
 mod sweep;
-pub mod trace;
+mod trace;
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};

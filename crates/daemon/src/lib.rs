@@ -2,16 +2,16 @@
 //! are doors to it.
 
 pub mod clock;
-pub mod error;
+mod error;
 pub mod http;
 pub mod mcp;
 pub mod model;
-pub mod pace;
-pub mod project;
-pub mod redact;
-pub mod registry;
+mod pace;
+mod project;
+mod redact;
+mod registry;
 pub mod ring;
-pub mod store;
+mod store;
 pub mod workspaces;
 
 pub use error::ApiError;

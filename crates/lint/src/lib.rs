@@ -3,13 +3,13 @@
 //! A document is judged in one pass: its parse problems, its schema (`shape`), then the
 //! checks of its doctype. Data flows one way; nothing here writes files or prints.
 
-pub mod baseline;
+mod baseline;
 mod context;
 pub mod discover;
 pub mod edits;
 mod engine;
 mod finding;
-pub mod fix;
+mod fix;
 mod index;
 mod page;
 pub mod registry;

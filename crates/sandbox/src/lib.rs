@@ -4,7 +4,7 @@
 //! what enforces it here; a backend turns it into a `Plan`, which the helper process carries
 //! out on itself before it becomes the target. Nothing here trusts the target.
 
-pub mod assess;
+mod assess;
 pub mod backend;
 pub mod build;
 pub mod bwrap;
@@ -13,7 +13,7 @@ pub mod confined;
 pub mod diagnose;
 pub mod egress;
 pub mod helper;
-pub mod ingress;
+mod ingress;
 pub mod limits;
 pub mod plan;
 pub mod policy;

@@ -5,5 +5,5 @@ mod file;
 mod journal;
 mod log;
 
-pub use file::{Saved, SessionsFile};
+pub use file::SessionsFile;
 pub use log::{Log, Row, Stored};
