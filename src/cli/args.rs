@@ -104,14 +104,14 @@ pub enum ColorChoice {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Judge manifests: files, directories, or standard input
-    Lint(Lint),
+    Lint(Box<Lint>),
     /// Print the documentation of a rule
     Explain(Explain),
     /// List every rule with its source, level, severity and fix
     Rules(crate::cli::rules::Rules),
     #[cfg(agents)]
     #[command(flatten)]
-    Agents(super::agents::Command),
+    Agents(Box<super::agents::Command>),
     /// Print the JSON Schemas: of our events, or of a manifest format
     Schema(Schema),
     /// Print the JSON Schema of what a command reads

@@ -11,6 +11,9 @@ use crate::event::StreamEvent;
 use crate::fault::{Code, Fault};
 use crate::session::{Session, Turn, carries_over};
 
+/// A session that goes on, or the one that no longer fits and why.
+type Known = Result<Arc<Session>, (Arc<Session>, &'static str)>;
+
 /// One message of a conversation, with what the caller knows of the ones before.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
@@ -140,11 +143,7 @@ impl Pins {
     }
 
     /// The session of a key, or the one that no longer fits, taken out, and why it does not.
-    fn known(
-        &self,
-        key: &str,
-        patch: &str,
-    ) -> Option<Result<Arc<Session>, (Arc<Session>, &'static str)>> {
+    fn known(&self, key: &str, patch: &str) -> Option<Known> {
         let mut pins = self.pins.lock();
         pins.retain(|_, pin| !pin.session.is_closed());
         let why = match pins.get(key)? {

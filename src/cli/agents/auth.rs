@@ -8,10 +8,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use crate::cli::agents::effects::{Destructive, Effects};
 use crate::cli::agents::perform::{Common, Done, Told, installed, perform};
 use crate::cli::agents::{ask, input};
 use crate::cli::args::Global;
-use crate::cli::machine::effects::{Destructive, Effects};
 use crate::cli::{Failure, Outcome};
 use crate::exit;
 use agentproto_report::event::Event;

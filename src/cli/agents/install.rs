@@ -7,9 +7,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::Outcome;
+use crate::cli::agents::effects::Effects;
 use crate::cli::agents::perform::{Common, Done, Told, perform};
 use crate::cli::args::Global;
-use crate::cli::machine::effects::Effects;
 use agentproto_report::aoi::object;
 use agentproto_report::event::Event;
 use agentproto_runtime::context::Context;

@@ -14,6 +14,7 @@ pub mod contract;
 mod coverage;
 mod diff;
 mod doctor;
+pub mod effects;
 mod exit_codes;
 pub mod explain;
 mod host;

@@ -16,8 +16,8 @@ use crate::cli::agents::notes::Signals;
 use crate::cli::agents::sandbox_clauses as table;
 use clap::{Args, Subcommand};
 
+use crate::cli::agents::effects::Keyed;
 use crate::cli::args::Global;
-use crate::cli::machine::effects::Keyed;
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_lint::render::Meta;

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::cli::agents::effects::Effects;
 use crate::cli::agents::perform::{Common, Told, installed, perform};
 use crate::cli::args::Global;
-use crate::cli::machine::effects::Effects;
 use crate::cli::{Failure, Outcome};
 use crate::exit;
 use agentproto_report::event::Event;

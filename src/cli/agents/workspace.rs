@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cli::machine::effects::Effects;
+use crate::cli::agents::effects::Effects;
 use crate::cli::machine::page::{Cut, Page};
 use crate::cli::{Outcome, io_failure};
 use crate::exit;

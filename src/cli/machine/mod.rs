@@ -3,7 +3,6 @@
 //! no secret.
 
 pub mod catalogue;
-pub mod effects;
 pub mod page;
 pub mod redact;
 pub mod stream;

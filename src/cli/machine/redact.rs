@@ -81,7 +81,7 @@ impl Secrets {
         match secret.len() {
             0 => {}
             // A short word is everywhere; as a value it stands in quotes.
-            ..4 => {
+            1..4 => {
                 self.0.add(format!("'{secret}'"));
                 self.0.add(format!("`{secret}`"));
             }

@@ -55,22 +55,30 @@ pub enum Frame {
     Exit(u8),
 }
 
+type ArgsTwist = Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync>;
+type StartTwist = Box<dyn Fn(&Facts) -> Option<u8> + Send + Sync>;
+type EventTwist = Box<dyn Fn(&Facts, &mut Notes, Value) -> Vec<Frame> + Send + Sync>;
+type LineTwist = Box<dyn Fn(&Facts, Vec<u8>) -> Vec<u8> + Send + Sync>;
+type DocumentTwist = Box<dyn Fn(&Facts, Value) -> Frame + Send + Sync>;
+type PipeTwist = Box<dyn Fn(&Facts) -> u8 + Send + Sync>;
+type ExitTwist = Box<dyn Fn(&Facts, u8) -> u8 + Send + Sync>;
+
 /// A place where the tool is bent.
 pub enum Twist {
     /// The words that it reads in place of those that were given.
-    Args(Box<dyn Fn(Vec<String>) -> Vec<String> + Send + Sync>),
+    Args(ArgsTwist),
     /// Before anything is read; an exit code if that is all.
-    Start(Box<dyn Fn(&Facts) -> Option<u8> + Send + Sync>),
+    Start(StartTwist),
     /// What is written in place of an event.
-    Event(Box<dyn Fn(&Facts, &mut Notes, Value) -> Vec<Frame> + Send + Sync>),
+    Event(EventTwist),
     /// What is written in place of a line, its end included.
-    Line(Box<dyn Fn(&Facts, Vec<u8>) -> Vec<u8> + Send + Sync>),
+    Line(LineTwist),
     /// What is printed in place of a document of discovery.
-    Document(Box<dyn Fn(&Facts, Value) -> Frame + Send + Sync>),
+    Document(DocumentTwist),
     /// What happens when the reader of stdout has gone; the exit code.
-    Pipe(Box<dyn Fn(&Facts) -> u8 + Send + Sync>),
+    Pipe(PipeTwist),
     /// The exit code in place of another.
-    Exit(Box<dyn Fn(&Facts, u8) -> u8 + Send + Sync>),
+    Exit(ExitTwist),
     /// What no place above reaches.
     Quirk(Quirk),
 }

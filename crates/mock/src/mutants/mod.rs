@@ -31,14 +31,16 @@ type Outwards = Box<dyn Fn(&mut Context, &Sent, Value) -> tools::Frames + Send +
 /// Sees what the mock would hear; gives what it hears instead, and what is written before.
 type Inwards = Box<dyn Fn(&mut Context, Value) -> tools::Heard + Send + Sync>;
 
+/// Sees a line as it came; gives the line that is read instead, or none.
+type ReadLine = fn(Vec<u8>) -> Option<Vec<u8>>;
+
 /// Where messages are tampered with. Both ways where a wrong message would go unanswered unless
 /// the reply is put right.
 #[derive(Default)]
 pub(super) struct Tamper {
     pub out: Option<Outwards>,
     pub heard: Option<Inwards>,
-    /// Sees a line as it came; gives the line that is read instead, or none.
-    pub line: Option<fn(Vec<u8>) -> Option<Vec<u8>>>,
+    pub line: Option<ReadLine>,
     /// At the end of stdin.
     pub end: Option<fn()>,
 }

@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::face::{Face, Human, Machine};
 use self::questions::{Questions, ask};
+use crate::cli::agents::effects::Keyed;
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::input;
 use crate::cli::agents::notes::{self, Note, Notes, Signals};
 use crate::cli::args::Global;
-use crate::cli::machine::effects::Keyed;
 use crate::cli::{Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::Emitter;
