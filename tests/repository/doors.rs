@@ -13,15 +13,7 @@ fn repository() -> PathBuf {
 fn tree(args: &[&str]) -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let shown = Command::new(cargo)
-        .args([
-            "tree",
-            "--offline",
-            "--locked",
-            "--prefix",
-            "none",
-            "--edges",
-            "normal",
-        ])
+        .args(["tree", "--locked", "--prefix", "none", "--edges", "normal"])
         .args(["--format", "{p}"])
         .args(args)
         .current_dir(repository())
@@ -211,7 +203,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 fn the_declared_rust_version_is_enough_for_every_dependency() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let shown = Command::new(cargo)
-        .args(["metadata", "--offline", "--locked", "--format-version", "1"])
+        .args(["metadata", "--locked", "--format-version", "1"])
         .current_dir(repository())
         .output()
         .expect("cargo metadata");
