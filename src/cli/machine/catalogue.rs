@@ -277,10 +277,6 @@ impl Entry {
     }
 }
 
-pub fn find(name: &str) -> Option<&'static Entry> {
-    ENTRIES.iter().find(|entry| entry.name == name)
-}
-
 /// The whole command line, made once.
 pub fn tree() -> clap::Command {
     static TREE: OnceLock<clap::Command> = OnceLock::new();
