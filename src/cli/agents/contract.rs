@@ -148,7 +148,7 @@ mod tests {
             let shape = validator(&schema, event.as_str());
             let shape = shape.unwrap_or_else(|| panic!("{event:?} has no shape"));
             assert!(!shape.is_valid(&Value::Null), "{event:?} takes anything");
-            let declared = catalogue::ENTRIES
+            let declared = ENTRIES
                 .iter()
                 .any(|entry| entry.all_events().any(|one| one == *event));
             assert!(declared, "{event:?} is of no command");
