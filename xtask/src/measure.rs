@@ -12,7 +12,14 @@ const WHAT: &[(&str, &[&str], bool)] = &[
     ("release", &["build", "--release", "--locked"], false),
     (
         "lint",
-        &["build", "--release", "--locked", "--no-default-features"],
+        &[
+            "build",
+            "--release",
+            "--locked",
+            "-p",
+            "agentproto",
+            "--no-default-features",
+        ],
         false,
     ),
     (
@@ -20,6 +27,8 @@ const WHAT: &[(&str, &[&str], bool)] = &[
         &[
             "run",
             "--release",
+            "-p",
+            "agentproto",
             "--no-default-features",
             "--",
             "lint",
