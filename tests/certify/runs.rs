@@ -140,7 +140,13 @@ fn what_does_not_help_is_told() {
     let warning = "the agent never asked the mock model";
     assert!(!words.contains(warning), "{words}");
     let (words, _) = told(&["--mock-llm"]);
-    assert!(words.contains(warning), "{words}");
+    assert!(
+        words.contains(&format!("agentproto: warning: {warning}")),
+        "{words}"
+    );
+    // Warnings are log events: `--log` decides whether they are shown.
+    let (words, _) = told(&["--mock-llm", "--log", "error"]);
+    assert!(!words.contains(warning), "{words}");
 }
 
 #[test]
