@@ -2,11 +2,13 @@
 #![cfg(unix)]
 
 mod acp;
+mod aoi;
 mod bundles;
 mod cancel;
 mod client;
 mod command_line;
 mod faults;
+mod llm;
 mod mcp;
 mod mcp_mutants;
 mod mcp_mutants_more;

@@ -2,7 +2,7 @@
 //! for: `tests/npm/run`.
 #![cfg(target_os = "linux")]
 
-#[path = "../arms/stand.rs"]
+#[path = "../runtime/arms/stand.rs"]
 #[allow(dead_code)]
 mod stand;
 

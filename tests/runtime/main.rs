@@ -2,11 +2,19 @@
 //! the command line and by the library.
 #![cfg(target_os = "linux")]
 
+mod arms;
+mod auth;
+mod bench_bundle;
 mod choices;
+mod egress;
 mod events;
 mod faults;
+mod install;
+mod login_secrets;
 mod orphans;
 mod place;
 mod secrets;
 mod services;
 mod sessions;
+mod setup;
+mod wire_cli;

@@ -132,15 +132,7 @@ fn docs() -> Outcome {
             "lint",
             "reference",
         ],
-        &[
-            "--package",
-            "agentproto",
-            "--test",
-            "aoi_lint",
-            "--test",
-            "suites",
-            "reference",
-        ],
+        &["--package", "agentproto", "--test", "judges", "reference"],
     ];
     for target in targets {
         run(cargo().arg("test").args(target).env("UPDATE_DOCS", "1"))?;

@@ -55,7 +55,7 @@ fn about(check: Check) -> String {
 pub fn reference() -> String {
     let mut out = String::from(
         "# AOI rules\n\n\
-         <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test aoi_lint` \
+         <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test judges` \
          writes this file. -->\n\n\
          What `agentproto aoi-lint` checks ([guide](aoi-lint.md)). `agentproto explain AOI-03.count` \
          prints one of these entries with advice for Python, Node, Go, Rust and shell.\n",

@@ -11,7 +11,7 @@ pub fn reference(suite: &Suite) -> String {
     };
     let mut out = format!(
         "# {}\n\n\
-         <!-- Generated from suites/{name}; `UPDATE_DOCS=1 cargo test --test suites` writes this \
+         <!-- Generated from suites/{name}; `UPDATE_DOCS=1 cargo test --test judges` writes this \
          file. -->\n\n\
          `agentproto certify --suite {name}` decides {} statements with {} cases{monitors}.\n",
         escaped(&suite.title),

@@ -1,0 +1,426 @@
+//! Checks 6, 7, 8, 11 and 12 of `aoi-lint` on a small shell tool: nothing is found while it keeps
+//! the rules, and each mistake is found by the rule that it breaks.
+
+mod mildness;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use agentproto_aoi::model::{Check, Finding, Report};
+use agentproto_aoi::session::Options;
+use agentproto_aoi::{self as aoi, probe};
+use agentproto_report::Verdict;
+use agentproto_sandbox::helper;
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+const CREATE: &str = r#"
+  create:
+    mutating: true
+    ok: [create, "n-{uniq}"]
+    idempotency: { flag: --key }
+    events: [created]
+    id: /id
+    dry_run: --dry-run
+"#;
+const DELETE: &str = r#"
+  delete:
+    destructive: true
+    target: { from: create }
+    ok: [delete, "{id}"]
+    confirm: [--confirm]
+    idempotency: { flag: --key }
+    events: [deleted]
+    id: /id
+    dry_run: --dry-run
+"#;
+const IMPORT: &str = r#"
+  import:
+    mutating: true
+    ok: [import]
+    events: [created]
+    input:
+      flag: []
+      good: ['{"name":"a-{uniq}"}', '{"name":"b-{uniq}"}']
+      bad: ['{"nmae":"a"}']
+      modes: { fail_fast: [], continue: [--go-on] }
+      default: fail_fast
+"#;
+const FIND: &str = r#"
+  find:
+    read_only: true
+    ok: [find, x]
+    limit: { flag: --limit, total: 5, page: 2, cursor_flag: --cursor, id: /id }
+    slow: [find, x, --limit, "4", --slow]
+"#;
+const LOGIN: &str = "
+  login: { needs_auth: true, read_only: true, ok: [login] }
+";
+const LIST: &str = "
+  list: { read_only: true, ok: [list] }
+";
+
+/// The report on the tool with one mistake, or none.
+fn lint(wrong: &str, commands: &[&str]) -> Report {
+    lint_with(wrong, commands, "sandbox: true", OBSERVE)
+}
+
+const OBSERVE: &str = "observe: { command: [list], id: /id }";
+
+/// Checks 6, 7, 8, 11 and 12, and what is asked for beyond them.
+const CHECKS: [Check; 6] = [
+    Check::Number(6),
+    Check::Number(7),
+    Check::Number(8),
+    Check::Number(11),
+    Check::Number(12),
+    Check::Advisory,
+];
+
+fn lint_with(wrong: &str, commands: &[&str], sandbox: &str, observe: &str) -> Report {
+    lint_by(&CHECKS, wrong, commands, sandbox, observe)
+}
+
+fn lint_by(
+    checks: &[Check],
+    wrong: &str,
+    commands: &[&str],
+    sandbox: &str,
+    observe: &str,
+) -> Report {
+    helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
+    let tool = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/judges/aoi_effects/notes.sh"
+    );
+    let text = format!(
+        "aoi_probe: 1\ntool: [sh, \"{tool}\"]\nenv: {{ NOTES: \"{{world}}/state/notes\", WRONG: \"{wrong}\" }}\n{sandbox}\n{observe}\ncommands:{}",
+        commands.concat()
+    );
+    let base = std::env::temp_dir();
+    let probe = probe::parse(&text, &base).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let options = Options {
+        limit: Duration::from_secs(20),
+        only: checks.to_vec(),
+        ..Options::default()
+    };
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    tokio.block_on(aoi::lint(probe, options, &STOP)).unwrap()
+}
+
+/// What the checks of this file found wrong.
+fn found(report: &Report) -> Vec<&Finding> {
+    let ours = ["AOI-06", "AOI-07", "AOI-08", "AOI-11", "AOI-12"];
+    let advisory = [
+        "AOI-adv.read-only-changes",
+        "AOI-adv.read-only-strays",
+        "AOI-adv.default-bound",
+        "AOI-adv.idempotent-race",
+    ];
+    let is_ours =
+        |rule: &str| ours.iter().any(|check| rule.starts_with(check)) || advisory.contains(&rule);
+    let is_wrong = |verdict| matches!(verdict, Verdict::Fail | Verdict::Warn | Verdict::Error);
+    let all = report.checks.iter();
+    all.filter(|f| is_wrong(f.verdict) && is_ours(&f.rule))
+        .collect()
+}
+
+fn told(findings: &[&Finding]) -> Vec<String> {
+    let line = |f: &&Finding| format!("{:?} {} {}: {}", f.verdict, f.command, f.rule, f.message);
+    findings.iter().map(line).collect()
+}
+
+/// Each mistake breaks its rule for its command.
+fn broken(commands: &[&str], mistakes: &[(&str, &str, &str)]) {
+    std::thread::scope(|scope| {
+        for (wrong, command, rule) in mistakes {
+            scope.spawn(move || {
+                let family = rule.get(4..6).and_then(|number| number.parse().ok());
+                let check = family.map_or(Check::Advisory, Check::Number);
+                let report = lint_by(&[check], wrong, commands, "sandbox: true", OBSERVE);
+                let findings = found(&report);
+                let hit = findings
+                    .iter()
+                    .any(|f| f.command == *command && f.rule == *rule);
+                assert!(
+                    hit,
+                    "{wrong}: {rule} of {command} is not among {:#?}",
+                    told(&findings)
+                );
+            });
+        }
+    });
+}
+
+fn verdict(report: &Report, command: &str, rule: &str) -> Option<Verdict> {
+    let rows: Vec<&Finding> = report
+        .checks
+        .iter()
+        .filter(|f| f.command == command && f.rule == rule)
+        .collect();
+    assert!(rows.len() < 2, "two rows for {rule} of {command}");
+    rows.first().map(|f| f.verdict)
+}
+
+#[test]
+fn a_tool_that_keeps_the_rules_is_proven_and_nothing_is_found() {
+    let report = lint("", &[CREATE, DELETE, IMPORT, FIND, LOGIN, LIST]);
+    let findings: Vec<&Finding> = found(&report)
+        .into_iter()
+        // The tool has no keys there, and §14.4 would like some.
+        .filter(|f| (f.command.as_str(), f.rule.as_str()) != ("import", "AOI-07.key"))
+        .collect();
+    assert_eq!(told(&findings), Vec::<String>::new());
+    for (command, rules) in [
+        (
+            "delete",
+            &[
+                "AOI-06.refuses",
+                "AOI-06.no-effect",
+                "AOI-06.prompt",
+                "AOI-06.confirmed",
+            ][..],
+        ),
+        ("create", &["AOI-06.dry-run-plan", "AOI-06.dry-run-effect"]),
+        (
+            "login",
+            &[
+                "AOI-06.interactive-required",
+                "AOI-06.browser",
+                "AOI-06.prompt",
+            ],
+        ),
+        (
+            "create",
+            &[
+                "AOI-07.replay",
+                "AOI-07.replay-effect",
+                "AOI-07.other-key",
+                "AOI-07.key-conflict",
+            ],
+        ),
+        (
+            "delete",
+            &[
+                "AOI-07.replay",
+                "AOI-07.replay-effect",
+                "AOI-07.without-key",
+            ],
+        ),
+        (
+            "create",
+            &[
+                "AOI-08.id",
+                "AOI-08.id-found",
+                "AOI-08.count",
+                "AOI-08.id-usable",
+            ],
+        ),
+        (
+            "delete",
+            &["AOI-08.id-target", "AOI-08.id-found", "AOI-08.count"],
+        ),
+        (
+            "find",
+            &[
+                "AOI-11.limit",
+                "AOI-11.truncated",
+                "AOI-11.cursor-walk",
+                "AOI-11.streams",
+            ],
+        ),
+        (
+            "import",
+            &[
+                "AOI-12.fail-fast",
+                "AOI-12.before-bad-line",
+                "AOI-12.goes-on",
+                "AOI-12.bom",
+            ],
+        ),
+        (
+            "list",
+            &["AOI-adv.read-only-changes", "AOI-adv.read-only-strays"],
+        ),
+    ] {
+        for rule in rules {
+            let seen = verdict(&report, command, rule);
+            assert_eq!(seen, Some(Verdict::Pass), "{rule} of {command}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_changed_without_leave_and_what_is_unseen_is_not_proven() {
+    let report = lint_with("", &[CREATE, DELETE, IMPORT], "sandbox: false", OBSERVE);
+    for (command, rule) in [
+        ("delete", "AOI-06.refuses"),
+        ("create", "AOI-07.replay"),
+        ("create", "AOI-08.id"),
+        ("import", "AOI-12.fail-fast"),
+    ] {
+        assert_eq!(
+            verdict(&report, command, rule),
+            Some(Verdict::Skip),
+            "{rule}"
+        );
+    }
+    let report = lint_with("", &[CREATE, DELETE], "sandbox: true", "");
+    for (command, rule) in [
+        ("delete", "AOI-06.no-effect"),
+        ("create", "AOI-07.replay-effect"),
+        ("create", "AOI-08.id-found"),
+    ] {
+        assert_eq!(
+            verdict(&report, command, rule),
+            Some(Verdict::NotVerified),
+            "{rule}"
+        );
+    }
+    assert_eq!(
+        verdict(&report, "delete", "AOI-06.refuses"),
+        Some(Verdict::Pass)
+    );
+}
+
+#[test]
+fn a_directory_and_a_program_show_effects_too() {
+    for observe in [
+        "observe: { dir: \"{world}/state/notes\" }",
+        "observe: { exec: [sh, -c, \"ls {world}/state/notes\"] }",
+    ] {
+        let report = lint_with("", &[CREATE, DELETE], "sandbox: true", observe);
+        assert_eq!(told(&found(&report)), Vec::<String>::new(), "{observe}");
+        for rule in [
+            "AOI-06.no-effect",
+            "AOI-07.replay-effect",
+            "AOI-08.id-found",
+        ] {
+            assert_eq!(
+                verdict(&report, "delete", rule),
+                Some(Verdict::Pass),
+                "{observe}: {rule}"
+            );
+        }
+        let report = lint_with("too-late", &[CREATE, DELETE], "sandbox: true", observe);
+        assert_eq!(
+            verdict(&report, "delete", "AOI-06.no-effect"),
+            Some(Verdict::Fail)
+        );
+    }
+}
+
+#[test]
+fn setup_and_teardown_surround_every_change_and_their_failure_is_told() {
+    let setup = "sandbox: true\nsetup: [[sh, -c, \"mkdir -p $NOTES; echo x > $NOTES/seeded.note\"]]\nteardown: [[sh, -c, \"test -f $NOTES/seeded.note\"]]";
+    let report = lint_with("", &[CREATE], setup, OBSERVE);
+    assert_eq!(told(&found(&report)), Vec::<String>::new());
+    // There for the readers, and gone where something is changed.
+    let once = "sandbox: true\nsetup: [[sh, -c, \"case $NOTES in *common*) ;; *) echo gone >&2; exit 3 ;; esac\"]]";
+    let report = lint_with("", &[CREATE], once, OBSERVE);
+    assert_eq!(
+        verdict(&report, "create", "AOI-08.id"),
+        Some(Verdict::NotVerified)
+    );
+    let report = lint_with(
+        "",
+        &[CREATE],
+        "sandbox: true\nteardown: [[sh, -c, \"exit 3\"]]",
+        OBSERVE,
+    );
+    assert!(report.summary.error > 0);
+    assert_eq!(verdict(&report, "create", "AOI-08.id"), Some(Verdict::Pass));
+}
+
+#[test]
+fn unsafe_ways_are_found() {
+    broken(
+        &[CREATE, DELETE],
+        &[
+            ("too-late", "delete", "AOI-06.no-effect"),
+            ("piped", "delete", "AOI-06.piped-yes"),
+            ("ci", "delete", "AOI-06.environment"),
+            ("asks", "delete", "AOI-06.prompt"),
+            ("lies", "delete", "AOI-06.confirmed"),
+            ("no-plan", "create", "AOI-06.dry-run-plan"),
+            ("dry-run-acts", "create", "AOI-06.dry-run-effect"),
+        ],
+    );
+    broken(
+        &[LOGIN],
+        &[
+            ("browser", "login", "AOI-06.browser"),
+            ("prose", "login", "AOI-06.interactive-required"),
+            ("waits", "login", "AOI-06.prompt"),
+        ],
+    );
+    broken(
+        &[LIST],
+        &[("list-writes", "list", "AOI-adv.read-only-changes")],
+    );
+}
+
+#[test]
+fn keys_and_ids_that_do_not_hold_are_found() {
+    broken(
+        &[CREATE],
+        &[
+            ("key-ignored", "create", "AOI-07.replay-effect"),
+            ("new-id", "create", "AOI-07.replay-result"),
+            ("no-keys", "create", "AOI-07.key"),
+            ("no-id", "create", "AOI-08.id"),
+            ("other-id", "create", "AOI-08.id-found"),
+            ("no-event", "create", "AOI-08.event"),
+            ("race", "create", "AOI-adv.idempotent-race"),
+        ],
+    );
+}
+
+#[test]
+fn limits_and_cursors_that_do_not_hold_are_found() {
+    broken(
+        &[FIND],
+        &[
+            ("one-more", "find", "AOI-11.limit"),
+            ("no-word", "find", "AOI-11.truncated"),
+            ("skips", "find", "AOI-11.cursor-walk"),
+            ("any-cursor", "find", "AOI-11.bad-cursor"),
+            ("odd-limit", "find", "AOI-11.odd-limit"),
+            ("buffered", "find", "AOI-11.streams"),
+        ],
+    );
+}
+
+#[test]
+fn bad_lines_that_are_handled_otherwise_than_declared_are_found() {
+    broken(
+        &[IMPORT],
+        &[
+            ("silent", "import", "AOI-12.silent-skip"),
+            ("line-from-zero", "import", "AOI-12.line-number"),
+            ("stops-late", "import", "AOI-12.after-bad-line"),
+            ("one-only", "import", "AOI-12.goes-on"),
+        ],
+    );
+}
+
+/// Check 9 wants its own leave for what changes something.
+#[test]
+fn secrets_of_changes_are_looked_for_where_changes_are_allowed() {
+    let of = |sandbox: &str, create: &str| {
+        let report = lint_by(&[Check::Number(9)], "", &[create], sandbox, OBSERVE);
+        let mut rows = report.checks.into_iter();
+        let row = rows.find(|row| row.rule == "AOI-09.flag-value" && row.command == "create");
+        row.expect("a row").verdict
+    };
+    assert_eq!(of("sandbox: true", CREATE), Verdict::Pass);
+    assert_eq!(of("sandbox: false", CREATE), Verdict::Skip);
+    // What fails whatever is put to it keeps no secret.
+    let failing = CREATE.replace("ok: [create", "ok: [no-such-command");
+    assert_ne!(failing, CREATE);
+    assert_eq!(of("sandbox: true", &failing), Verdict::NotVerified);
+}

@@ -1,0 +1,97 @@
+//! The AOI checks against a sample of the mock tool's mutants, its conforming variants among them.
+//! `tests/selftest/run` runs all of them, and twenty repeats of what depends on time.
+
+use std::time::Duration;
+
+use agentproto_aoi::rules;
+use agentproto_mock::mutants::aoi::all;
+use agentproto_mock::variants::aoi::VARIANTS;
+use serde_json::Value;
+
+/// Only against one that hangs.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+#[test]
+fn every_mutant_breaks_a_rule_that_there_is() {
+    let known = |rule: &str| rules::all().any(|known| known.id == rule);
+    let wrong: Vec<String> = all()
+        .filter(|mutant| !known(mutant.requirement))
+        .map(|mutant| format!("{}: there is no rule {}", mutant.id, mutant.requirement))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Some mutants of every check and some variants; `None` means all, and the repeats.
+fn sample() -> Option<Vec<&'static str>> {
+    if std::env::var("AGENTPROTO_SELFTEST").is_ok_and(|which| which == "all") {
+        return None;
+    }
+    let mut mutants: Vec<_> = all().collect();
+    mutants.sort_by_key(|mutant| mutant.requirement);
+    let mutants = mutants.into_iter().step_by(8).map(|mutant| mutant.id);
+    let variants = VARIANTS.iter().step_by(6).map(|variant| variant.name);
+    Some(mutants.chain(variants).collect())
+}
+
+/// What the self-test reports, and its exit code.
+fn selftest(sample: Option<&[&str]>) -> (Value, Option<i32>) {
+    let only = sample.map(|ids| ids.join(","));
+    let run = assert_cmd::Command::cargo_bin("agentproto")
+        .expect("a binary")
+        .args(["mock", "aoi", "--selftest", "--quick", "--output", "json"])
+        .args(only.iter().flat_map(|only| ["--only", only.as_str()]))
+        .timeout(LIMIT)
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&run.stdout);
+    let told = serde_json::from_str(&text).unwrap_or_else(|e| {
+        let stderr = String::from_utf8_lossy(&run.stderr);
+        panic!("{e}: {:?}\n{text}\n{stderr}", run.status)
+    });
+    (told, run.status.code())
+}
+
+#[test]
+fn the_judge_is_sound() {
+    let sample = sample();
+    let (told, code) = selftest(sample.as_deref());
+    let rows = |key: &str| told[key].as_array().cloned().unwrap_or_default();
+    let survived: Vec<Value> = rows("mutants")
+        .into_iter()
+        .filter(|row| row["killed"] == false)
+        .collect();
+    assert!(survived.is_empty(), "{survived:#?}");
+    let strayed: Vec<Value> = rows("mutants")
+        .into_iter()
+        .filter(|row| row["attributed"] == false)
+        .collect();
+    let all = rows("mutants").len();
+    let of_check = |number: u64| rows("mutants").iter().any(|row| row["check"] == number);
+    for number in 1..=13 {
+        assert!(of_check(number), "no mutant of check {number}");
+    }
+    assert!(strayed.len() * 50 <= all, "{strayed:#?}");
+    let unnamed: Vec<Value> = rows("mutants")
+        .into_iter()
+        .filter(|row| row["named"] == false)
+        .collect();
+    assert!(unnamed.is_empty(), "caught by other rules: {unnamed:#?}");
+    let blamed: Vec<Value> = rows("variants")
+        .into_iter()
+        .filter(|row| row["blamed"] != Value::Array(Vec::new()) || row["proven"] == 0)
+        .collect();
+    assert!(blamed.is_empty(), "{blamed:#?}");
+    assert_eq!(rows("flaky"), [] as [Value; 0]);
+    assert_eq!(told["summary"]["flakes"], 0, "{:#}", told["summary"]);
+    assert_eq!(code, Some(0));
+    if let Some(sample) = sample {
+        let shown = rows("mutants").len() + rows("variants").len();
+        assert!(shown >= sample.len(), "{shown} of {}", sample.len());
+        return;
+    }
+    assert_eq!(all, agentproto_mock::mutants::aoi::all().count());
+    assert!(all >= 150 && VARIANTS.len() >= 8);
+    // And the plain tool.
+    assert_eq!(rows("variants").len(), VARIANTS.len() + 1);
+    assert_eq!(told["summary"]["repeats"], 20);
+}

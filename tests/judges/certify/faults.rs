@@ -1,0 +1,297 @@
+//! Agents that misbehave as processes: a verdict with evidence in time, and the run goes on.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::certify::{certify, run, verdicts};
+
+/// One turn of a mock in a bad scenario, and what the statement about turns says.
+fn turn(scenario: &str) -> (Option<i32>, Value) {
+    let scenario = format!("MOCK_SCENARIO={scenario}");
+    let (output, report) = run(&[
+        "--mock",
+        "acp",
+        "--env",
+        &scenario,
+        // Cases by their names: all that is seen in them is told.
+        "--only",
+        "pt-01-stop-reason,in-01-first-answer",
+        "--timeout",
+        "2",
+    ]);
+    assert!(
+        !report.is_null(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    (output.status.code(), report)
+}
+
+fn message(report: &Value, requirement: &str) -> String {
+    let rows = report["results"].as_array().unwrap().iter();
+    let of = rows.filter(|row| row["requirement"] == requirement);
+    let texts: Vec<&str> = of.filter_map(|row| row["message"].as_str()).collect();
+    texts.join(" / ")
+}
+
+#[test]
+fn what_is_not_there_cannot_be_started() {
+    let output = certify(&["--", "no-such-agent-anywhere"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(69));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        words.contains("there is no program `no-such-agent-anywhere`"),
+        "{words}"
+    );
+}
+
+#[test]
+fn an_agent_that_exits_at_once_is_told_with_its_last_words() {
+    let (code, report) = turn("exit-at-once");
+    assert_eq!(code, Some(1));
+    assert!(verdicts(&report, "IN-01").contains(&"fail"), "{report:#}");
+    let message = message(&report, "IN-01");
+    assert!(message.contains("exited with status 7"), "{message}");
+}
+
+#[test]
+fn an_agent_that_never_starts_costs_its_time_limit_and_no_more() {
+    let (code, report) = turn("never-starts");
+    assert_eq!(code, Some(1));
+    assert!(verdicts(&report, "IN-01").contains(&"fail"), "{report:#}");
+    let message = message(&report, "IN-01");
+    assert!(message.contains("nothing came within"), "{message}");
+}
+
+#[test]
+fn crashes_hangs_and_half_lines_fail_the_turn() {
+    for (scenario, words) in [
+        ("crash", "exited with status 3"),
+        ("segfault", "signal 11"),
+        ("hang", "nothing came within"),
+        ("half-line", ""),
+        ("half-line-hang", "nothing came within"),
+    ] {
+        let (code, report) = turn(scenario);
+        assert_eq!(code, Some(1), "{scenario}");
+        let told = verdicts(&report, "PT-01");
+        assert!(told.contains(&"fail"), "{scenario}: {told:?}");
+        let message = message(&report, "PT-01");
+        assert!(message.contains(words), "{scenario}: {message}");
+        assert!(verdicts(&report, "IN-01").contains(&"pass"), "{scenario}");
+    }
+}
+
+/// What is asked was not reached: the way to mend it is not that of the statement.
+#[test]
+fn a_death_on_the_way_is_mended_first() {
+    let case = "tr-17-two-questions";
+    let hint = |more: &[&str]| {
+        let (_, report) = run(&[&["--mock", "acp", "--only", case][..], more].concat());
+        let mut rows = report["results"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["requirement"] == "TR-17").unwrap();
+        assert_eq!(row["verdict"], "fail", "{row:#}");
+        row["hint"].as_str().unwrap().to_owned()
+    };
+    let mend = "mend what ends it first";
+    let died = hint(&["--env", "MOCK_SCENARIO=crash"]);
+    assert!(died.contains(mend), "{died}");
+    let broken = hint(&["--env", "MOCK_MUTANT=acp-tr-17-same-request-id"]);
+    assert!(!broken.contains(mend), "{broken}");
+}
+
+#[test]
+fn noise_on_stdout_is_blamed_where_it_belongs() {
+    for (scenario, requirement) in [
+        ("garbage", "TR-03"),
+        ("invalid-utf8", "TR-01"),
+        ("banner", "TR-03"),
+    ] {
+        let (code, report) = turn(scenario);
+        assert_eq!(code, Some(1), "{scenario}");
+        let told = verdicts(&report, requirement);
+        assert!(told.contains(&"fail"), "{scenario}: {told:?}");
+        let rows = report["results"].as_array().unwrap().iter();
+        let row = rows
+            .filter(|row| row["requirement"] == requirement)
+            .find(|row| row["verdict"] == "fail");
+        let evidence = &row.unwrap()["evidence"];
+        assert_eq!(evidence[0]["direction"], "from-agent", "{scenario}");
+    }
+}
+
+#[test]
+fn another_protocol_is_no_acp() {
+    let own = env!("CARGO_BIN_EXE_agentproto");
+    let (output, report) = run(&[
+        "--only",
+        "IN-01",
+        "--only",
+        "SE-01",
+        "--timeout",
+        "2",
+        "--",
+        own,
+        "mock",
+        "mcp",
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(report["summary"]["certified"], false);
+    assert!(verdicts(&report, "IN-01").contains(&"fail"), "{report:#}");
+}
+
+/// What a flood may cost, in kB. With what the harness takes anyhow, which is mostly its own code
+/// and in a debug build more than twice as much, it stays below 100 MB.
+const FLOOD: u64 = 52 << 10;
+
+/// The same with an agent that prints little.
+fn calm() -> u64 {
+    peak_of(&[
+        "--mock", "acp", "--only", "PT-01", "--jobs", "1", "--output", "json",
+    ])
+}
+
+/// However much an agent prints, the harness stays small; what it says goes to disk.
+#[test]
+fn floods_do_not_fill_the_memory() {
+    for scenario in ["flood-bytes", "huge-line", "stderr-flood"] {
+        let scenario = format!("MOCK_SCENARIO={scenario}");
+        let peak = peak_of(&[
+            "--mock",
+            "acp",
+            "--env",
+            &scenario,
+            "--only",
+            "PT-01",
+            "--timeout",
+            "20",
+            "--jobs",
+            "1",
+            "--output",
+            "json",
+        ]);
+        assert!(peak < calm() + FLOOD, "{scenario}: {peak} kB");
+    }
+}
+
+/// Several floods at a time, of lines that are messages: what is remembered, what waits and what
+/// is written down has bounds together, too.
+#[test]
+fn floods_side_by_side_do_not_fill_the_memory() {
+    let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}"#;
+    let args = [
+        "--only",
+        "IN-01,IN-02,IN-03",
+        "--timeout",
+        "1",
+        "--jobs",
+        "4",
+    ];
+    let command = ["--output", "json", "--", "yes", update];
+    let peak = peak_of(&[&args[..], &command[..]].concat());
+    assert!(peak < calm() + FLOOD, "{peak} kB");
+}
+
+/// One that never says a word has one fault, which is told once; one that says something else is
+/// judged by it.
+#[test]
+fn silence_is_one_fault_and_other_talk_another() {
+    for silent in ["exit 3", "sleep 100"] {
+        let (output, report) = run(&["--timeout", "0.3", "--", "sh", "-c", silent]);
+        assert_eq!(output.status.code(), Some(1), "{silent}: {report:#}");
+        let rows = report["results"].as_array().unwrap().iter();
+        let failed = rows.filter(|row| row["verdict"] == "fail" && row["case"] != "monitor");
+        assert_eq!(failed.count(), 1, "{silent}: {report:#}");
+        assert_eq!(report["summary"]["certified"], false);
+    }
+    let talk = "while read -r line; do echo 220 ready; done";
+    let (output, report) = run(&["--timeout", "0.3", "--", "sh", "-c", talk]);
+    assert_eq!(output.status.code(), Some(1), "{report:#}");
+    assert_eq!(verdicts(&report, "TR-03"), ["fail"], "{report:#}");
+}
+
+/// An agent that hangs at session/new is waited for a few times, and judged all the same.
+#[test]
+fn a_hang_before_the_first_session_is_told() {
+    let agent = r#"while read -r line; do case "$line" in
+        *'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}' ;;
+        esac; done"#;
+    let (output, report) = run(&[
+        "--only",
+        "SE,TR-09",
+        "--timeout",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{report:#}");
+    assert!(verdicts(&report, "TR-09").contains(&"fail"), "{report:#}");
+    let told = report.to_string();
+    assert!(told.contains("session/new was not answered"), "{report:#}");
+    assert!(told.contains("as it never was in this run"), "{report:#}");
+}
+
+/// Peak memory of a run in kilobytes, as the shell's time limit would see it.
+fn peak_of(args: &[&str]) -> u64 {
+    #[expect(
+        clippy::zombie_processes,
+        reason = "wait4 below waits for it, and tells its memory"
+    )]
+    let child = certify(args)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: plain data that the kernel fills in; the child is ours and not waited for yet.
+    let peak = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let mut status = 0;
+        assert_eq!(libc::wait4(pid, &mut status, 0, &mut usage), pid);
+        usage.ru_maxrss
+    };
+    u64::try_from(peak).unwrap()
+}
+
+#[test]
+fn an_interrupted_run_gives_a_partial_report() {
+    let mut child = certify(&[
+        "--mock",
+        "acp",
+        "--env",
+        "MOCK_SCENARIO=never-starts",
+        "--timeout",
+        "60",
+        "--output",
+        "json",
+    ])
+    .stdout(std::process::Stdio::piped())
+    .spawn()
+    .unwrap();
+    // Its cases hang, so there is always something to interrupt once one was started.
+    let pid = i32::try_from(child.id()).unwrap();
+    while !has_children(pid) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // SAFETY: a signal to a process of our own.
+    unsafe { libc::kill(pid, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["partial"], true);
+    assert_eq!(report["summary"]["certified"], false);
+    assert!(!report["results"].as_array().unwrap().is_empty());
+}
+
+fn has_children(pid: i32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten();
+    tasks.flatten().any(|task| {
+        let children = std::fs::read_to_string(task.path().join("children"));
+        children.is_ok_and(|children| !children.trim().is_empty())
+    })
+}

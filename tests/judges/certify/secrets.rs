@@ -1,0 +1,153 @@
+//! What the caller gives to an agent stays between the two: no report repeats it.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::certify::certify;
+
+/// Tells everything that it knows, in every place that it has.
+const CHATTERBOX: &str = r#"
+slashed=$(printf '%s' "$GIVEN" | sed 's#/#\\/#g')
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    echo "heard with $GIVEN, $SAMPLE_API_KEY, $LOGIN_WORD, $MODE" >&2
+    printf '\377 %s\n' "$GIVEN" >&2
+    printf '%-74s%s\n' "$MODE" "$GIVEN"
+    case "$line" in
+    *'"initialize"'*)
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,' "$id"
+        printf '"agentInfo":{"name":"%s","version":"%s"},' "$slashed" "$MODE"
+        printf '"agentCapabilities":{"%s":true},' "$GIVEN"
+        printf '"authMethods":[{"id":"word","name":"Word","vars":[{"name":"LOGIN_WORD"}]}]}}\n'
+        ;;
+    *)
+        printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,' "$id"
+        printf '"message":"%s, %s and %s in %s"}}\n' "$GIVEN" "$SAMPLE_API_KEY" "$LOGIN_WORD" "$MODE"
+        ;;
+    esac
+done
+echo "the last words are $GIVEN in $MODE" >&2
+exit 3
+"#;
+
+const GIVEN: &str = "tok/5ecret-Value-991";
+const INHERITED: &str = "inherited-key-4711";
+const OF_LOGIN: &str = "open sesame, please";
+
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// A report with the lines that it keeps as base64.
+fn readable(bytes: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    for line in text.clone().lines() {
+        let value: Value = serde_json::from_str(line).unwrap_or_default();
+        if let Some(encoded) = value["base64"].as_str() {
+            text.push_str(&String::from_utf8_lossy(&STANDARD.decode(encoded).unwrap()));
+        }
+    }
+    text
+}
+
+#[test]
+fn no_report_repeats_what_the_agent_was_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = dir.path().join("agent.sh");
+    std::fs::write(&agent, CHATTERBOX).unwrap();
+    let reports = dir.path().join("reports");
+    let given = format!("GIVEN={GIVEN}");
+    let mut texts = Vec::new();
+    for output in ["human", "json", "jsonl"] {
+        let args = [
+            "--only",
+            "IN-01,SE-01,TR-12",
+            "--timeout",
+            "5",
+            "-o",
+            output,
+        ];
+        let mut command = certify(&args);
+        command.args(["--env", &given, "--env", "MODE=plain", "--report-dir"]);
+        command.arg(&reports).args(["--", "sh"]).arg(&agent);
+        command.args(["--key", GIVEN]);
+        command
+            .env("SAMPLE_API_KEY", INHERITED)
+            .env("LOGIN_WORD", OF_LOGIN);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        texts.push(("stdout".to_owned(), readable(&output.stdout)));
+        texts.push(("stderr".to_owned(), readable(&output.stderr)));
+    }
+    let mut written = Vec::new();
+    files(&reports, &mut written);
+    for path in written {
+        let name = path.to_string_lossy().into_owned();
+        texts.push((name, readable(&std::fs::read(&path).unwrap())));
+    }
+    // Whole, in other clothes, and what a clipped quote leaves of it.
+    let secrets = [
+        GIVEN,
+        r"tok\/5ecret",
+        "tok/5e",
+        "5ecret",
+        INHERITED,
+        OF_LOGIN,
+    ];
+    for (name, text) in &texts {
+        for secret in secrets {
+            assert!(!text.contains(secret), "{secret} in {name}:\n{text}");
+        }
+    }
+    // The agent did say it, there and everywhere.
+    let with = |words: &str| {
+        texts
+            .iter()
+            .filter(|(_, text)| text.contains(words))
+            .count()
+    };
+    assert!(with("[secret]") > 8, "{texts:#?}");
+    assert!(with("plain") > 8, "a word of five letters is no secret");
+    let report = texts.iter().find(|(name, _)| name.ends_with("report.json"));
+    let report: Value = serde_json::from_str(&report.unwrap().1).unwrap();
+    assert_eq!(report["target"]["info"]["name"], "[secret]");
+    assert_eq!(report["target"]["info"]["version"], "plain");
+    let rows = report["results"].as_array().unwrap();
+    let told = |words: &str| {
+        let texts = rows.iter().map(|row| row.to_string());
+        texts.filter(|row| row.contains(words)).count()
+    };
+    assert!(
+        told("the last words are [secret] in plain") > 0,
+        "{report:#}"
+    );
+    assert!(with("heard with [secret], [secret], [secret], plain") > 0);
+    assert!(told("[secret]…") > 0, "{report:#}");
+}
+
+/// `{home}` is put in where a value is given, whatever is hidden.
+#[test]
+fn a_value_with_a_place_in_it_is_no_secret() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let agent = dir.path().join("agent.sh");
+    std::fs::write(&agent, CHATTERBOX).unwrap();
+    let mut command = certify(&["--only", "IN-01", "--timeout", "5", "-o", "json", "--home"]);
+    command.arg(&home).args(["--env", "MODE={home}/.settings"]);
+    command.args(["--env", "GIVEN=something-else", "--", "sh"]);
+    let output = command.arg(&agent).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(report.contains("/home/.settings"), "{report}");
+    assert!(!report.contains("{home}"), "{report}");
+    assert!(!report.contains("something-else"), "{report}");
+}

@@ -1,0 +1,198 @@
+//! Every output of a certification report, as people and programs see it.
+//!
+//! `INSTA_UPDATE=always cargo test --test judges certify_reports` records the snapshots again.
+
+mod commands;
+mod formats;
+mod merging;
+mod sample;
+
+use std::path::PathBuf;
+
+use agentproto_harness::model::{Report, Verdict};
+use agentproto_harness::render::{Format, Options, render};
+use agentproto_text::is_hidden;
+use serde_json::Value;
+
+fn print(format: Format, report: &Report) -> String {
+    print_with(format, report, &Options::default())
+}
+
+fn print_with(format: Format, report: &Report, options: &Options) -> String {
+    let mut out = Vec::new();
+    render(format, report, options, &mut out).expect("rendered");
+    String::from_utf8(out).expect("UTF-8")
+}
+
+fn schema(name: &str) -> jsonschema::Validator {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    let text = std::fs::read_to_string(path.join(name)).expect("a schema");
+    let schema: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "{name}");
+    jsonschema::validator_for(&schema).expect("a JSON Schema")
+}
+
+#[track_caller]
+fn assert_valid(validator: &jsonschema::Validator, value: &Value) {
+    let errors: Vec<_> = validator
+        .iter_errors(value)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{}\n{value:#}", errors.join("\n"));
+}
+
+fn samples() -> Vec<Report> {
+    let hostile = sample::ATTACKS.map(sample::hostile);
+    let mut all = vec![sample::vendor(), sample::clean(), sample::empty()];
+    all.extend(hostile);
+    all
+}
+
+fn events(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .collect()
+}
+
+#[test]
+fn the_sample_has_every_verdict_and_300_rows() {
+    let report = sample::vendor();
+    assert_eq!(report.results.len(), 300);
+    for verdict in Verdict::ALL {
+        assert!(report.results.iter().any(|r| r.verdict == verdict));
+    }
+}
+
+#[test]
+fn human_snapshot() {
+    insta::assert_snapshot!("human", print(Format::Human, &sample::vendor()));
+    let narrow = Options {
+        color: true,
+        unicode: false,
+        width: 50,
+        ..Options::default()
+    };
+    let mut few = sample::vendor();
+    few.results.retain(|r| r.verdict != Verdict::Pass);
+    insta::assert_snapshot!("human_narrow", print_with(Format::Human, &few, &narrow));
+}
+
+#[test]
+fn a_certificate_is_told_first_and_without_noise() {
+    let text = print(Format::Human, &sample::clean());
+    assert!(text.starts_with("CERTIFIED\n"), "{text}");
+    assert!(!text.contains("FAIL") && !text.contains("SKIP"), "{text}");
+    assert!(
+        text.ends_with("= 2.7 s, wall is 1.56 times that; 41 processes, 2 jobs\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn json_is_as_its_schema_says_and_comes_back_whole() {
+    let validator = schema("certify-report.schema.json");
+    for report in samples() {
+        let text = print(Format::Json, &report);
+        assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        assert_valid(&validator, &value);
+        let back: Report = serde_json::from_value(value).expect("a report");
+        assert_eq!(back, report);
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_is_no_report() {
+    let validator = schema("certify-report.schema.json");
+    let good = serde_json::to_value(sample::vendor()).expect("JSON");
+    let wrong = [
+        ("/schema", Value::from("agentproto.lint/v1")),
+        ("/results/0/verdict", Value::from("passed")),
+        ("/results/0/level", Value::from("must")),
+        ("/results/0/evidence", Value::Null),
+        ("/summary/pass", Value::from(-1)),
+        ("/summary/certified", Value::from("no")),
+        ("/target/name", Value::Null),
+        ("/timing", Value::Null),
+    ];
+    for (pointer, value) in wrong {
+        let mut report = good.clone();
+        *report.pointer_mut(pointer).expect(pointer) = value;
+        assert!(!validator.is_valid(&report), "{pointer}");
+    }
+}
+
+#[test]
+fn every_event_is_as_its_schema_says() {
+    let validator = schema("events.schema.json");
+    for report in samples() {
+        let events = events(&print(Format::Jsonl, &report));
+        for event in &events {
+            assert_valid(&validator, event);
+        }
+        let last = events.len() - 1;
+        for (i, event) in events.iter().enumerate() {
+            let kind = event["type"].as_str().expect("a type");
+            assert_eq!(kind == "aoi:meta", i == 0);
+            assert_eq!(kind == "aoi:summary", i == last);
+            assert_eq!(kind == "result", i != 0 && i != last);
+        }
+        assert_eq!(events[last]["count"], last - 1);
+        assert_eq!(events[last]["ok"], !report.has_new_failures());
+        assert_eq!(events[last]["counts"]["fail"], report.summary.fail);
+    }
+}
+
+#[test]
+fn a_run_that_was_stopped_is_never_ok() {
+    let mut report = sample::clean();
+    report.partial = true;
+    report.sum_up();
+    let events = events(&print(Format::Jsonl, &report));
+    let summary = events.last().expect("a summary");
+    assert_eq!(summary["ok"], false);
+    assert_eq!(summary["reason"], "interrupted");
+    assert_eq!(summary["partial"], true);
+    let human = print(Format::Human, &report);
+    assert!(
+        human.starts_with("NOT CERTIFIED: the run was stopped"),
+        "{human}"
+    );
+}
+
+#[test]
+fn nothing_that_a_terminal_obeys_is_printed() {
+    for attack in sample::ATTACKS {
+        let text = print(Format::Human, &sample::hostile(attack));
+        assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
+    }
+}
+
+#[test]
+fn formats_are_named_and_unknown_ones_refused() {
+    for &format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    let error = "xml\u{1b}".parse::<Format>().expect_err("no such format");
+    assert!(
+        error
+            .to_string()
+            .starts_with(r"there is no report format `xml\u{1b}`; there are human")
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    struct Closed;
+    impl std::io::Write for Closed {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    for &format in Format::ALL {
+        render(format, &sample::vendor(), &Options::default(), &mut Closed).expect("a clean stop");
+    }
+}

@@ -1,0 +1,202 @@
+//! Every mutant whose statement a monitor watches.
+
+use agentproto_mock::Kind;
+use agentproto_mock::mutants;
+
+use crate::harness_monitors::scripts::*;
+use crate::harness_monitors::talk::{Heard, Talk};
+
+type Script = fn(&mut Talk);
+
+/// Statements that the monitors decide from any conversation.
+const WATCHED: &[&str] = &[
+    "TR-01", "TR-02", "TR-03", "TR-04", "TR-05", "TR-06", "TR-07", "TR-08", "TR-09", "TR-10",
+    "TR-17", "TR-22", "IN-01", "IN-06", "IN-08", "IN-11", "AU-01", "AU-02", "AU-03", "AU-04",
+    "SE-01", "SE-02", "SE-03", "SE-14", "CL-02", "LI-01", "LI-02", "LI-03", "LI-07", "PT-01",
+    "PT-02", "PT-10", "PT-18", "PT-19", "CR-01", "CR-02", "UP-01", "TC-01", "TC-02", "TC-03",
+    "TC-04", "TC-05", "TC-06", "TC-07", "TC-08", "TC-09", "TC-10", "PE-01", "PE-02", "PL-01",
+    "PL-02", "MO-01", "MO-04", "CO-01", "CO-02", "CO-03", "CO-06", "CO-08", "SL-01", "SL-02",
+    "NO-01", "NO-02", "FS-01", "FS-02", "FS-03", "FS-04", "TE-01", "TE-02", "TE-03", "TE-04",
+    "TE-05", "EL-01", "EL-02", "EL-03", "EL-04", "EL-06", "EX-01", "EX-02", "EX-03", "EX-07",
+    "EX-08",
+];
+
+/// The script and the scenario that lead to a mutant's fault.
+fn way(mutant: &str) -> (Script, &'static str) {
+    let part = mutant.strip_prefix("acp-").unwrap_or(mutant);
+    match part {
+        "el-01-form-for-url" => (pages, "default"),
+        _ if part.starts_with("el-04") || part.starts_with("el-06") => (pages, "elicitation-url"),
+        "tr-17-same-request-id" => (two_questions, "default"),
+        "tr-22-snake-case" => (everything, "default"),
+        "tr-06-neither" | "tr-09-no-answer" => (basics, "default"),
+        "tc-09-line-zero" => (one_turn, "tools"),
+        "te-04-killed-not-released" => (one_turn, "terminal"),
+        "au-02-terminal-unasked" => (starts_modestly, "auth"),
+        "in-11-uses-everything" => (without_services, "default"),
+        "fs-01-reads-unasked"
+        | "fs-02-writes-unasked"
+        | "te-01-terminal-unasked"
+        | "el-01-form-unasked" => (without_services, "default"),
+        "cr-02-answers" => (basics, "default"),
+        "up-01-unknown-variant" | "up-01-bare-text" => (hello, "default"),
+        "ex-03-custom-unanswered" | "ex-04-custom-taken" | "ex-05-dies-on-unknown" => {
+            (basics, "default")
+        }
+        _ if ["pt-10", "pt-11", "pt-12"]
+            .iter()
+            .any(|pt| part.starts_with(pt)) =>
+        {
+            (cancel, "default")
+        }
+        _ if part.starts_with("pt-19") => (one_turn, "updates"),
+        _ if part.starts_with("no-") => (modest_turn, "updates"),
+        _ => match part.split('-').next().unwrap_or_default() {
+            "tr" => (basics, "default"),
+            "in" => (starts, "default"),
+            "au" => (starts, "auth"),
+            "se" | "cl" | "li" | "ld" | "rs" | "de" | "ad" => (sessions, "default"),
+            "cr" => (cancel_request, "default"),
+            "mo" | "co" => (modes, "modes"),
+            "up" | "tc" | "pe" | "pl" | "fs" | "te" | "el" => (everything, "default"),
+            _ => (hello, "default"),
+        },
+    }
+}
+
+fn run(script: Script, scenario: &str, mutant: Option<&str>) -> Heard {
+    let mut args = vec!["--scenario", scenario];
+    args.extend(mutant.iter().flat_map(|id| ["--mutant", *id]));
+    let mut talk = Talk::start(&args);
+    script(&mut talk);
+    talk.finish()
+}
+
+/// Statements that are rightly broken beside the mutant's own.
+fn beside(mutant: &str) -> &'static [&'static str] {
+    match mutant {
+        // The client announced nothing, so each use of a service breaks both.
+        "acp-fs-01-reads-unasked"
+        | "acp-fs-02-writes-unasked"
+        | "acp-te-01-terminal-unasked"
+        | "acp-el-01-form-unasked" => &["IN-11"],
+        "acp-in-11-uses-everything" => &["EL-01", "FS-01", "FS-02", "TE-01"],
+        _ => &[],
+    }
+}
+
+fn check(families: &[&str]) {
+    let mut wrong = Vec::new();
+    for mutant in mutants::of(Kind::Acp) {
+        let family = mutant.requirement.split('-').next().unwrap_or_default();
+        if !families.contains(&family) || !WATCHED.contains(&mutant.requirement) {
+            continue;
+        }
+        let (script, scenario) = way(mutant.id);
+        let heard = run(script, scenario, Some(mutant.id));
+        let mut expected = beside(mutant.id).to_vec();
+        expected.push(mutant.requirement);
+        expected.sort_unstable();
+        let broken = heard.broken();
+        if broken != expected {
+            wrong.push(format!(
+                "{}: told {broken:?}, expected {expected:?}\n{}",
+                mutant.id,
+                heard.story()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn transport() {
+    check(&["TR", "CR"]);
+}
+
+#[test]
+fn starts_and_sessions() {
+    check(&["IN", "AU", "EX", "SE", "CL", "LI"]);
+}
+
+#[test]
+fn turns_and_updates() {
+    check(&["PT", "UP", "TC", "PL", "SL", "NO"]);
+}
+
+#[test]
+fn settings_and_services() {
+    check(&["PE", "MO", "CO", "FS", "TE", "EL"]);
+}
+
+#[test]
+fn the_correct_mock_is_blameless() {
+    let ways: [(Script, &str); 24] = [
+        (basics, "default"),
+        (hello, "default"),
+        (everything, "default"),
+        (without_services, "default"),
+        (sessions, "default"),
+        (cancel, "default"),
+        (cancel_request, "default"),
+        (two_questions, "default"),
+        (modes, "modes"),
+        (starts, "auth"),
+        (starts_modestly, "auth"),
+        (one_turn, "tools"),
+        (one_turn, "terminal"),
+        (one_turn, "updates"),
+        (modest_turn, "updates"),
+        (one_turn, "rich"),
+        (one_turn, "bare"),
+        (one_turn, "fs"),
+        (one_turn, "plan"),
+        (one_turn, "elicitation"),
+        (one_turn, "permission"),
+        (pages, "default"),
+        (pages, "elicitation-url"),
+        (one_turn, "thought"),
+    ];
+    let mut held = std::collections::BTreeSet::new();
+    for (script, scenario) in ways {
+        let heard = run(script, scenario, None);
+        assert_eq!(
+            heard.broken(),
+            Vec::<&str>::new(),
+            "{scenario}\n{}",
+            heard.story()
+        );
+        held.extend(heard.held());
+    }
+    // What these conversations need not touch.
+    let may_be_untouched = [
+        "TR-04", "IN-11", "FS-01", "FS-02", "TE-01", "EL-04", "EL-06", "EX-08",
+    ];
+    let mut untouched = WATCHED.to_vec();
+    untouched.retain(|id| !held.contains(id) && !may_be_untouched.contains(id));
+    assert_eq!(untouched, Vec::<&str>::new());
+}
+
+/// What other statements forbid is no business of the monitors, and must not look like it.
+#[test]
+fn other_mutants_are_not_blamed_for_what_they_keep() {
+    let mut wrong = Vec::new();
+    for mutant in mutants::of(Kind::Acp) {
+        // The turn of a deaf one is still open when its input ends, and that is told.
+        // One that stays after the end of its input has no end that could be read.
+        // One without sessions answers nothing that this could be heard from.
+        let endless = ["acp-pt-11-deaf", "acp-tr-18-stays", "acp-od-19-silent"];
+        if WATCHED.contains(&mutant.requirement) || endless.contains(&mutant.id) {
+            continue;
+        }
+        let (script, scenario) = way(mutant.id);
+        let heard = run(script, scenario, Some(mutant.id));
+        let mut broken = heard.broken();
+        // Its own statement may be told: that is no false blame.
+        broken.retain(|id| *id != mutant.requirement);
+        if broken != beside(mutant.id) {
+            wrong.push(format!("{}: told {broken:?}\n{}", mutant.id, heard.story()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}

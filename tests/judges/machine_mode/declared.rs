@@ -1,0 +1,65 @@
+//! This program is built for the tests so that it holds every line against what its command
+//! declares: an event of another type or shape ends it with exit code 70.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::machine_mode::{Place, fixtures};
+
+/// Types that `capabilities` declare of a command.
+fn declared(place: &Place, command: &str) -> BTreeSet<String> {
+    let said = place.run(&["capabilities", "--output", "json"], "");
+    let said: Value = serde_json::from_str(&said.out).expect("JSON");
+    let commands = said["commands"].as_array().expect("commands");
+    let entry = commands.iter().find(|entry| entry["name"] == command);
+    let types = entry.unwrap_or_else(|| panic!("no {command}"))["event_types"].as_array();
+    let types = types.expect("types").iter();
+    types
+        .map(|kind| kind.as_str().expect("a text").to_owned())
+        .collect()
+}
+
+/// AOI-17-01: what the probe file does not reach.
+#[test]
+fn rare_events_are_declared_and_have_their_shape() {
+    let place = Place::new();
+    let talk = fixtures().join("records/talk.jsonl");
+    let talk = talk.to_str().expect("UTF-8");
+    let selftest = ["--selftest", "--quick", "--only"];
+    let conforming = "conforming";
+    let of_pipes = "aoi-10-pipe-message";
+    for (command, words, kind) in [
+        ("rules", &["rules", "--kind", "aoi"][..], "aoi-rule"),
+        ("explain", &["explain", "AOI-02.prose"], "doc"),
+        ("replay", &["replay", talk, "--judge"], "result"),
+        (
+            "aoi-lint",
+            &[&["aoi-lint"], &selftest[..], &[of_pipes]].concat(),
+            "aoi-mutant",
+        ),
+        (
+            "mock",
+            &[&["mock", "aoi"], &selftest[..], &[conforming]].concat(),
+            "aoi-variant",
+        ),
+        (
+            "certify",
+            &["certify", "--selftest", "--only", "acp-pt-02-odd-reason"],
+            "mutant",
+        ),
+    ] {
+        let ran = place.run(&[words, &["--output", "jsonl"]].concat(), "");
+        assert_eq!(ran.code, Some(0), "{command}: {}", ran.err);
+        ran.summary();
+        let events = ran.events();
+        assert_eq!(events[0]["command"], command);
+        let seen: BTreeSet<String> = events
+            .iter()
+            .map(|event| event["type"].as_str().expect("a type").to_owned())
+            .collect();
+        assert!(seen.contains(kind), "{command}: {seen:?}");
+        let declared = declared(&place, command);
+        assert!(declared.is_superset(&seen), "{command}: {seen:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! The lifecycle suite and its judge. That every mutant is found by the statement that it breaks,
+//! and no bundle that conforms is blamed, is in tests/judges/certify/selftest.rs.
+
+use std::path::Path;
+use std::process::Command;
+
+use agentproto_harness::lifecycle;
+use agentproto_harness::model::{Report, Verdict};
+use agentproto_harness::suite::{self, What};
+use agentproto_runtime::context::Sandboxing;
+use agentproto_sandbox::helper;
+use agentproto_selftest::lifecycle::{Made, Mutant, mutants, trial, variants};
+use agentproto_suites::register;
+use futures::stream::{self, StreamExt};
+use serde_json::Value;
+
+/// Trials side by side: most of their time they wait.
+fn judged<'m>(
+    all: impl IntoIterator<Item = (&'m Made, Vec<String>)>,
+    sandboxing: Sandboxing,
+) -> Vec<Report> {
+    helper::use_binary(env!("CARGO_BIN_EXE_agentproto"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let trials = all.into_iter().map(|(made, only)| async move {
+        let report = trial(made, &only, 2, sandboxing).await;
+        report.expect("a report")
+    });
+    runtime.block_on(stream::iter(trials).buffered(4).collect())
+}
+
+fn blames(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Fail | Verdict::Warn | Verdict::Error)
+}
+
+#[test]
+fn the_suite_decides_statements_of_the_register_by_probes_that_can() {
+    let suite = suite::built_in("lifecycle").expect("there").expect("right");
+    let known: Vec<&str> = register().map(|s| s.id).collect();
+    for requirement in &suite.requirements {
+        assert!(
+            known.contains(&requirement.id.as_str()),
+            "{}",
+            requirement.id
+        );
+        let decided = suite
+            .cases
+            .iter()
+            .any(|c| c.decides.contains(&requirement.id));
+        assert!(decided, "{} is decided by no case", requirement.id);
+    }
+    for case in &suite.cases {
+        for step in &case.steps {
+            let What::Probe(probe) = &step.what else {
+                panic!("{} has a step that is no probe", case.id);
+            };
+            for id in &case.decides {
+                let can = lifecycle::PROBES.decided_by(probe).contains(&id.as_str());
+                assert!(can, "{probe} does not decide {id}");
+            }
+        }
+    }
+    let used = |name: &str| {
+        let mut steps = suite.cases.iter().flat_map(|c| &c.steps);
+        steps.any(|s| matches!(&s.what, What::Probe(probe) if probe == name))
+    };
+    for name in lifecycle::PROBES.names() {
+        assert!(used(name), "no case uses {name}");
+    }
+}
+
+/// Every statement of the register that proposes this suite is decided by it.
+#[test]
+fn the_register_and_the_suite_agree() {
+    let suite = suite::built_in("lifecycle").expect("there").expect("right");
+    for statement in register() {
+        if statement.proposed.contains("case:lifecycle") {
+            let decided = suite.requirement(statement.id).is_some();
+            assert!(decided, "{} is not in the suite", statement.id);
+        }
+    }
+}
+
+#[test]
+fn a_mutant_breaks_a_statement_of_the_suite() {
+    let suite = suite::built_in("lifecycle").expect("there").expect("right");
+    assert!(mutants().len() >= 20 && variants().len() >= 4);
+    let mutants = mutants();
+    let mut ids: Vec<&str> = mutants.iter().map(|m| m.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), mutants.len(), "ids are distinct");
+    for mutant in &mutants {
+        assert!(
+            suite.requirement(mutant.requirement).is_some(),
+            "{}",
+            mutant.id
+        );
+        assert!(matches!(mutant.verdict.as_str(), "fail" | "warn"));
+    }
+}
+
+/// One thing is wrong, and one statement is broken: over the whole suite, for mutants of all
+/// kinds.
+#[test]
+fn nothing_else_is_blamed() {
+    let chosen = [
+        "lc-exits-at-start",
+        "lc-declares-images",
+        "lc-mode-dropped",
+        "lc-option-variable",
+        "lc-forgets-turns",
+        "lc-unknown-event",
+        "lc-two-ends",
+        "lc-deaf-to-cancel",
+        "lc-leaves-daemon",
+    ];
+    let mutants = mutants();
+    let chosen: Vec<&Mutant> = mutants.iter().filter(|m| chosen.contains(&m.id)).collect();
+    let reports = judged(
+        chosen.iter().map(|m| (&m.made, Vec::new())),
+        Sandboxing::Auto,
+    );
+    let mut others = Vec::new();
+    for (mutant, report) in chosen.iter().zip(&reports) {
+        let blamed = report.results.iter().filter(|r| blames(r.verdict));
+        let wrongly = blamed.filter(|r| r.requirement != mutant.requirement);
+        others.extend(wrongly.map(|r| format!("{}: {} {}", mutant.id, r.requirement, r.message)));
+        assert!(report.summary.fail > 0, "{} survived", mutant.id);
+    }
+    assert_eq!(chosen.len(), 9);
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+#[test]
+fn without_a_sandbox_nothing_is_said_about_one() {
+    let variants = variants();
+    let first = variants.first().expect("one");
+    let reports = judged([(&first.made, vec!["sandbox".to_owned()])], Sandboxing::Off);
+    let rows = reports.iter().flat_map(|r| &r.results);
+    let verdicts: Vec<Verdict> = rows.map(|r| r.verdict).collect();
+    assert_eq!(verdicts, [Verdict::NotVerified; 2]);
+}
+
+/// `certify` with a state directory of its own.
+fn certify(args: &[&str]) -> (i32, Value, String) {
+    let home = tempfile::tempdir().expect("a directory");
+    let program = Path::new(env!("CARGO_BIN_EXE_agentproto"));
+    let beside = program.parent().expect("a directory").to_path_buf();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(beside).chain(std::env::split_paths(&path)));
+    let run = Command::new(program)
+        .args(["certify", "--output", "json"])
+        .args(args)
+        .env("AGENTPROTO_HOME", home.path())
+        .env("PATH", path.expect("a path"))
+        .output()
+        .expect("runs");
+    let report = serde_json::from_slice(&run.stdout).unwrap_or(Value::Null);
+    let errors = String::from_utf8_lossy(&run.stderr).into_owned();
+    (run.status.code().unwrap_or(-1), report, errors)
+}
+
+#[test]
+fn a_slug_is_certified_by_its_protocol_and_its_lifecycle() {
+    let (code, report, errors) = certify(&["mock-acp", "--only", "TR-11", "--only", "install"]);
+    assert_eq!(code, 0, "{errors}");
+    let rows = report["results"].as_array().expect("rows");
+    let of = |suite: &str| {
+        rows.iter()
+            .any(|r| r["suite"] == suite && r["verdict"] == "pass")
+    };
+    assert!(of("acp") && of("lifecycle"), "{report:#}");
+    assert_eq!(report["target"]["kind"], "bundle");
+}
+
+#[test]
+fn what_the_manifest_does_not_offer_is_the_callers_mistake() {
+    let (code, report, errors) = certify(&["mock-acp", "--mode", "carefull"]);
+    assert_eq!((code, report), (64, Value::Null));
+    assert!(errors.contains("did you mean `careful`?"), "{errors}");
+    let (code, _, errors) = certify(&["mock-acp", "--option", "patience=99"]);
+    assert_eq!(code, 64, "{errors}");
+    let (code, _, _) = certify(&["no-such-agent"]);
+    assert_eq!(code, 66);
+}
+
+#[test]
+fn a_bundle_that_cannot_be_prepared_is_judged_all_the_same() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mutants = mutants();
+    let old = mutants.iter().find(|m| m.id == "lc-version-out-of-range");
+    old.expect("there").made.write(dir.path()).expect("made");
+    let named = dir.path().to_string_lossy();
+    let (code, report, errors) = certify(&[&named, "--suite", "lifecycle"]);
+    assert_eq!(code, 69, "{errors}");
+    let rows = report["results"].as_array().expect("rows");
+    let of = |id: &str| rows.iter().find(|r| r["requirement"] == id).expect("a row");
+    assert_eq!(of("A29-VER-06")["verdict"], "fail");
+    assert_eq!(of("A45-LIFE-05")["verdict"], "not_verified");
+    let why = of("A45-LIFE-05")["message"].as_str().expect("a text");
+    assert!(why.starts_with("version_mismatch: "), "{why}");
+    assert_eq!(report["summary"]["fail"], 1, "{report:#}");
+}
+
+#[test]
+fn a_suite_of_the_lifecycle_has_probes_only_and_others_none() {
+    let with = |protocol: &str, step: &str| {
+        let text = format!(
+            "suite: agentproto.suite/v1\nname: x\nprotocol: {protocol}\nrequirements:\n  - {{ id: X, statement: x }}\ncases:\n  - id: x\n    decides: X\n    steps: [{{ {step} }}]\n"
+        );
+        let read = suite::parse(&text);
+        read.map(drop).map_err(|mistakes| {
+            mistakes
+                .iter()
+                .map(|m| m.message.clone())
+                .collect::<String>()
+        })
+    };
+    assert_eq!(with("lifecycle", "probe: idle"), Ok(()));
+    let unknown = with("lifecycle", "probe: idel").expect_err("unknown");
+    assert!(unknown.contains("there is no probe `idel`"), "{unknown}");
+    let other = with("lifecycle", "alive: true").expect_err("no probe");
+    assert!(other.contains("each step is a `probe`"), "{other}");
+    let misplaced = with("acp", "probe: idle").expect_err("no bundle");
+    assert!(misplaced.contains("protocol: lifecycle"), "{misplaced}");
+    let other = with("lifecycle", "probe: overlap").expect_err("of another suite");
+    assert!(
+        other.contains("no probe of a suite of the lifecycle"),
+        "{other}"
+    );
+    assert_eq!(with("sessions", "probe: overlap"), Ok(()));
+}

@@ -1,0 +1,345 @@
+//! Each mutant is seen to be wrong in the run that it names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use agentproto_mock::mutants::aoi::{Mutant, Place, all};
+
+use crate::aoi::runner::{Ground, LONG, ends_within, feed, send};
+
+/// How long one that hangs is watched; it costs time and decides nothing.
+const A_WHILE: Duration = Duration::from_millis(700);
+
+/// What anybody outside can see of a run.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    stdout: String,
+    stderr: String,
+    code: Option<i32>,
+    signal: Option<i32>,
+    hangs: bool,
+    files: BTreeMap<PathBuf, String>,
+}
+
+#[test]
+fn ids_are_unique_and_every_check_has_its_share() {
+    let ids: BTreeSet<&str> = all().map(|mutant| mutant.id).collect();
+    assert_eq!(ids.len(), all().count());
+    let count = |check: Option<u8>| all().filter(|mutant| mutant.check() == check).count();
+    let numbered: usize = (1..=13).map(|check| count(Some(check))).sum();
+    assert!(numbered >= 160, "{numbered}");
+    assert_eq!(numbered + count(None), ids.len(), "no check beyond 13");
+    for check in 1..=13 {
+        let wanted = if [2, 3, 5, 9, 10, 11, 12].contains(&check) {
+            12
+        } else {
+            6
+        };
+        assert!(
+            count(Some(check)) >= wanted,
+            "check {check}: {}",
+            count(Some(check))
+        );
+    }
+    assert!(count(None) >= 20);
+    for mutant in all() {
+        assert!(mutant.wrong.ends_with('.'), "{}", mutant.id);
+        let (family, name) = mutant.requirement.split_once('.').expect("a rule");
+        assert!(!name.is_empty(), "{}", mutant.id);
+        match mutant.check() {
+            Some(check) => assert_eq!(family, format!("AOI-{check:02}"), "{}", mutant.id),
+            None => assert!(mutant.id.starts_with("aoi-advisory-"), "{}", mutant.id),
+        }
+    }
+}
+
+#[test]
+fn each_is_unlike_the_correct_tool_in_the_run_that_it_names() {
+    let queue = Mutex::new(all());
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("no panic inside").next();
+                    let Some(mutant) = next else {
+                        return;
+                    };
+                    if let Err(complaint) = differs(mutant) {
+                        wrong.lock().expect("no panic inside").push(complaint);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().expect("no panic inside");
+    assert!(
+        wrong.is_empty(),
+        "{} of them:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+fn differs(mutant: &Mutant) -> Result<(), String> {
+    let Some(right) = seen(Ground::new(), mutant, false) else {
+        eprintln!("{}: this machine has no such place", mutant.id);
+        return Ok(());
+    };
+    let Some(wrong) = seen(Ground::mutant(mutant.id), mutant, true) else {
+        return Err(format!("{}: it does not start", mutant.id));
+    };
+    if right.hangs {
+        return Err(format!("{}: the correct tool hangs", mutant.id));
+    }
+    if wrong.hangs != mutant.scene.hangs {
+        return Err(format!("{}: hangs: {}", mutant.id, wrong.hangs));
+    }
+    if wrong.stderr.contains("crates/mock/") {
+        return Err(format!("{}: {}", mutant.id, wrong.stderr));
+    }
+    match right == wrong {
+        true => Err(format!("{}: nobody sees it: {right:?}", mutant.id)),
+        false => Ok(()),
+    }
+}
+
+fn seen(ground: Ground, mutant: &Mutant, is_mutant: bool) -> Option<Seen> {
+    let scene = mutant.scene;
+    for args in scene.before {
+        ground.fed(args, scene.input);
+    }
+    let mut command = ground.command(mutant.shows);
+    if let Some((name, value)) = scene.env {
+        command.env(name, value);
+    }
+    if scene.input.is_some() {
+        command.stdin(Stdio::piped());
+    }
+    let mut master = None;
+    match scene.place {
+        Place::ClosedPipe => {
+            command.stdout(unread());
+        }
+        Place::ClosedStderr => {
+            command.stderr(unread());
+        }
+        Place::FullDevice => {
+            let full = OpenOptions::new().write(true).open("/dev/full").ok()?;
+            command.stdout(full);
+        }
+        Place::NoNetwork => without_network(&mut command),
+        Place::Terminal => master = Some(on_terminal(&mut command)),
+        Place::Browser => ground.install_browser(),
+        Place::SlowReader => return slow(ground, command, is_mutant),
+        Place::Plain | Place::Signal(_) | Place::FirstLine => {}
+    }
+    let mut child = command.spawn().ok()?;
+    // The command holds ends of pipes and terminals.
+    drop(command);
+    feed(&mut child, scene.input);
+    let stderr = child.stderr.take().map(collect);
+    let hangs = is_mutant && scene.hangs;
+    let (stdout, is_late) = match (scene.place, child.stdout.take(), master) {
+        (Place::Signal(signal), Some(stdout), _) => {
+            let mut stdout = BufReader::new(stdout);
+            let mut first = Vec::new();
+            let _ = stdout.read_until(b'\n', &mut first);
+            send(&child, signal);
+            let is_late = waits(&mut child, hangs);
+            let _ = stdout.read_to_end(&mut first);
+            (steady(&first), is_late)
+        }
+        (Place::FirstLine, Some(stdout), _) => {
+            let line = first_line(stdout, if hangs { A_WHILE } else { LONG });
+            send(&child, libc::SIGKILL);
+            let is_late = line.is_none();
+            (line.unwrap_or_default(), is_late)
+        }
+        (_, Some(stdout), _) => {
+            let stdout = collect(stdout);
+            let is_late = waits(&mut child, hangs);
+            (stdout.recv().unwrap_or_default(), is_late)
+        }
+        (_, None, Some(master)) => {
+            let stdout = collect(std::fs::File::from(master));
+            let is_late = waits(&mut child, hangs);
+            (stdout.recv().unwrap_or_default(), is_late)
+        }
+        (_, None, None) => (String::new(), waits(&mut child, hangs)),
+    };
+    let status = child.wait().expect("it ends");
+    let stderr = stderr
+        .and_then(|stderr| stderr.recv().ok())
+        .unwrap_or_default();
+    let is_killed = is_late || scene.place == Place::FirstLine;
+    Some(Seen {
+        stdout: masked(&stdout),
+        stderr,
+        code: status.code(),
+        signal: status.signal().filter(|_| !is_killed),
+        hangs: is_late,
+        files: ground.files(),
+    })
+}
+
+/// Waits for the end; whether it had to be made.
+fn waits(child: &mut Child, hangs: bool) -> bool {
+    let is_late = !ends_within(child, if hangs { A_WHILE } else { LONG });
+    if is_late {
+        send(child, libc::SIGKILL);
+    }
+    is_late
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A terminal ends with an error.
+        let _ = pipe.read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    receiver
+}
+
+fn first_line(pipe: impl Read + Send + 'static, time: Duration) -> Option<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(pipe).read_line(&mut line);
+        let _ = sender.send(line);
+    });
+    receiver.recv_timeout(time).ok()
+}
+
+/// A pipe that nobody reads any more.
+fn unread() -> std::io::PipeWriter {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer
+}
+
+/// The correct tool waits for its reader; the mutant does not, and ends before anybody reads.
+fn slow(ground: Ground, mut command: Command, is_mutant: bool) -> Option<Seen> {
+    let (reader, writer) = std::io::pipe().ok()?;
+    #[cfg(target_os = "linux")]
+    // SAFETY: a plain call on a descriptor of ours.
+    unsafe {
+        libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, 4096);
+    }
+    let mut child = command.stdout(writer).spawn().ok()?;
+    drop(command);
+    let mut kept = None;
+    let mut stdout = String::new();
+    if is_mutant {
+        // It reads all but the summary in time.
+        let mut reader = BufReader::new(reader);
+        while !stdout.contains("doc-019") {
+            reader.read_line(&mut stdout).ok()?;
+        }
+        kept = Some(reader);
+        ends_within(&mut child, LONG);
+        kept.as_mut()?.read_to_string(&mut stdout).ok()?;
+    } else {
+        BufReader::new(reader).read_to_string(&mut stdout).ok()?;
+    }
+    drop(kept);
+    let status = child.wait().ok()?;
+    Some(Seen {
+        stdout: masked(&stdout),
+        stderr: String::new(),
+        code: status.code(),
+        signal: status.signal(),
+        hangs: false,
+        files: ground.files(),
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn without_network(command: &mut Command) {
+    // SAFETY: one system call between fork and exec.
+    unsafe {
+        command.pre_exec(
+            || match libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            },
+        );
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn without_network(_: &mut Command) {}
+
+/// Makes a terminal its stdout and its controlling terminal; the other end.
+fn on_terminal(command: &mut Command) -> OwnedFd {
+    let (mut master, mut slave) = (-1, -1);
+    // SAFETY: two places for descriptors, and nothing else is asked for.
+    let made = unsafe { libc::openpty(&mut master, &mut slave, null_mut(), null(), null()) };
+    assert_eq!(made, 0, "a terminal");
+    // SAFETY: descriptors that are ours alone.
+    let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+    // SAFETY: plain system calls between fork and exec. Where the child holds the other end, the
+    // terminal would never end.
+    unsafe {
+        libc::fcntl(master.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC);
+        command.pre_exec(|| {
+            libc::setsid();
+            libc::ioctl(1, libc::TIOCSCTTY as _, 0);
+            Ok(())
+        });
+    }
+    command.stdout(slave);
+    master
+}
+
+/// What a run that was stopped always says, whenever the signal came: results before the summary
+/// are left out.
+fn steady(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut is_over = false;
+    let mut kept = String::new();
+    for line in text.split_inclusive('\n') {
+        let whole: Option<serde_json::Value> = serde_json::from_str(line).ok();
+        let kind = whole.and_then(|event| event["type"].as_str().map(str::to_owned));
+        let is_result = matches!(
+            kind.as_deref(),
+            Some("hit" | "tick" | "aoi:progress" | "aoi:heartbeat")
+        );
+        is_over |= kind.as_deref() == Some("aoi:summary");
+        if !is_result || is_over {
+            kept.push_str(line);
+        }
+    }
+    mask(&kept, "\"count\":", |c| c.is_ascii_digit())
+}
+
+/// Without what is another in each run.
+fn masked(text: &str) -> String {
+    let text = mask(text, "\"trace_id\":\"run-", |c| {
+        c.is_ascii_hexdigit() || c == '-'
+    });
+    let text = mask(&text, "\"timestamp\":\"2", |c| c != '"');
+    mask(&text, "\"elapsed_ms\":", |c| c.is_ascii_digit())
+}
+
+fn mask(text: &str, head: &str, is_varying: fn(char) -> bool) -> String {
+    let mut parts = text.split(head);
+    let mut masked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        masked.push_str(head);
+        masked.push('#');
+        masked.push_str(part.trim_start_matches(is_varying));
+    }
+    masked
+}

@@ -1,0 +1,363 @@
+//! Executable adapters in shell: lines in, events out.
+
+use std::sync::Arc;
+
+use agentproto_runtime::arm::Arm;
+use agentproto_runtime::arm::adapter::{Executable, from_manifest};
+use agentproto_runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::{Code, StopReason, StreamEvent};
+use serde_json::json;
+
+use crate::arms::stand::{Stand, open, ready, text, thought, turn, watched};
+
+const FIELDS: &str = "protocol: proprietary\nadapter: '@fake/adapter'\n\
+    metadata: { agentproto: { adapter_exec: [sh, ./agent.sh, --plain] } }\n";
+
+/// A shell function `send` is run for every turn, with the order in $line.
+fn stand(send: &str) -> Stand {
+    let script = format!(
+        r#"say() {{ printf '%s\n' "$1"; }}
+        end() {{ say '{{"type":"turn-end","reason":"end_turn"}}'; }}
+        on_cancel() {{ say '{{"type":"turn-end","reason":"cancelled"}}'; }}
+        on_connect() {{ say '{{"type":"connected","sessionId":"s-1"}}'; }}
+        send() {{
+        {send}
+        }}
+        while IFS= read -r line; do
+          printf '%s\n' "$line" >> heard
+          case $line in
+            *'"op":"connect"'*) on_connect ;;
+            *'"op":"send"'*) send ;;
+            *'"op":"cancel"'*) on_cancel ;;
+            *'"op":"close"'*) exit 0 ;;
+          esac
+        done"#
+    );
+    Stand::new(&script, FIELDS)
+}
+
+fn arm(stand: &Stand) -> (Executable, Arc<Context>) {
+    let context = stand.context();
+    let argv = from_manifest(&context.bundle)
+        .expect("keys")
+        .expect("an adapter");
+    let spec = stand.spec(&["--agent"]);
+    let arm = Executable::new(Arc::clone(&context), argv, spec, stand.desk.clone());
+    (arm, context)
+}
+
+#[tokio::test]
+async fn every_event_comes_through() {
+    let stand = stand(
+        r#"say '{"type":"text-delta","text":"a \"b\" \u00e9"}'
+        say '{"type":"thought","text":"hm","turnId":"turn-1"}'
+        say ''
+        say '{"type":"tool-call","id":"1","name":"n","kind":"read","args":{"x":[1]}}'
+        say '{"type":"tool-result","id":"1","ok":false,"content":"c"}'
+        say '{"type":"turn-end","reason":"max_turn_requests","turnId":"turn-1"}'"#,
+    );
+    let (arm, context) = arm(&stand);
+    assert_eq!(ready(&arm, None).await, "s-1");
+    let (events, end) = turn(&arm, &context, "line one\nline two").await;
+    assert_eq!(
+        events,
+        [
+            text("a \"b\" é"),
+            thought("hm"),
+            StreamEvent::ToolCall {
+                id: "1".into(),
+                name: "n".into(),
+                kind: Some("read".into()),
+                args: json!({"x": [1]}),
+            },
+            StreamEvent::ToolResult {
+                id: "1".into(),
+                ok: false,
+                content: json!("c"),
+            },
+        ]
+    );
+    assert_eq!(end.expect("an end"), StopReason::MaxTurnRequests);
+    arm.close().await.expect("closed");
+    let exit = arm.stop().await.expect("an exit");
+    assert_eq!(exit.status.code(), Some(0));
+    let heard = stand.noted("heard");
+    let lines: Vec<serde_json::Value> = heard
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines[0]["op"], "connect");
+    assert_eq!(lines[0]["command"][2], "--agent");
+    assert_eq!(lines[0].get("resume"), None);
+    assert_eq!(lines[1]["message"], "line one\nline two");
+    assert_eq!(lines[1]["turnId"], "turn-1");
+    assert_eq!(lines[2], json!({"op": "close"}));
+}
+
+#[tokio::test]
+async fn a_session_is_taken_up_by_its_id() {
+    let stand = stand("end").sandboxed();
+    let (arm, context) = arm(&stand);
+    ready(&arm, Some("old")).await;
+    turn(&arm, &context, "x").await.1.expect("an end");
+    assert!(stand.noted("heard").contains(r#""resume":"old""#));
+    arm.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_no_event_ends_the_turn_and_is_quoted() {
+    for (line, said) in [
+        (r#"{"type":"usage","tokens":1}"#, "unknown variant `usage`"),
+        (
+            r#"{"type":"text-delta","text":7}"#,
+            "invalid type: integer `7`",
+        ),
+        ("plain words", "`plain words`"),
+        (r#"{"type":"connected"}"#, "connected twice"),
+    ] {
+        let stand = stand(&format!("say '{line}'"));
+        let (arm, context) = arm(&stand);
+        ready(&arm, None).await;
+        let (events, end) = turn(&arm, &context, "x").await;
+        assert_eq!(events, []);
+        let fault = end.expect_err("refused");
+        assert_eq!(fault.code, Code::ProtocolViolation, "{line}");
+        assert!(fault.message.contains(said), "{fault}");
+        assert!(fault.message.contains(line), "{fault}");
+        arm.stop().await;
+    }
+}
+
+/// A turn ends once: the second end is told with the next turn, or when the session closes.
+#[tokio::test]
+async fn two_ends_of_a_turn() {
+    let stand = stand(
+        "end; say '{\"type\":\"turn-end\",\"reason\":\"refusal\"}'; say '{\"type\":\"error\",\"message\":\"x\"}'",
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (_, end) = turn(&arm, &context, "x").await;
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let exit = arm.stop().await.expect("an exit");
+    assert_eq!(exit.status.code(), Some(0));
+    let fault = loop {
+        if let Err(fault) = arm.close().await {
+            break fault;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(fault.message.contains("a turn that was over"), "{fault}");
+    assert!(fault.message.contains("refusal"), "{fault}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_that_nobody_knows() {
+    let stand = stand(r#"say '{"type":"turn-end","reason":"end_turn","turnId":"turn-7"}'"#);
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (_, end) = turn(&arm, &context, "hi").await;
+    let fault = end.expect_err("it would hang");
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(fault.message.contains("turn-7"), "{}", fault.message);
+    arm.stop().await;
+}
+
+#[tokio::test]
+async fn errors_of_the_adapter_keep_their_words() {
+    let stand = stand(
+        r#"case $line in
+        *login*) say '{"type":"error","code":"auth_required","message":"log in first","hint":"run login"}' ;;
+        *gone*) say '{"type":"error","kind":"cancelled","message":"x"}' ;;
+        *) say '{"type":"error","code":"quota","message":"no more today"}' ;;
+        esac"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let fault = turn(&arm, &context, "login").await.1.expect_err("an error");
+    assert_eq!(
+        (fault.code, fault.message.as_str()),
+        (Code::AuthRequired, "log in first")
+    );
+    assert_eq!(fault.hint.as_deref(), Some("run login"));
+    let fault = turn(&arm, &context, "other").await.1.expect_err("an error");
+    assert_eq!(
+        (fault.code, fault.message.as_str()),
+        (Code::TurnFailed, "no more today")
+    );
+    assert_eq!(fault.details["code"], "quota");
+    let end = turn(&arm, &context, "gone").await.1;
+    assert_eq!(end.expect("an end"), StopReason::Cancelled);
+    arm.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_turn_ends_when_the_adapter_says_so() {
+    let stand = stand(
+        r#"case $line in
+        *wait*) say '{"type":"text-delta","text":"begun"}' ;;
+        *) say '{"type":"text-delta","text":"next"}'; end ;;
+        esac"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = watched(&arm, &context, "wait", |_| {
+        let arm = &arm;
+        async move { arm.cancel().await.expect("cancelled") }
+    })
+    .await;
+    assert_eq!(events, [text("begun")]);
+    assert_eq!(end.expect("an end"), StopReason::Cancelled);
+    let (events, end) = turn(&arm, &context, "go").await;
+    assert_eq!(events, [text("next")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    arm.stop().await;
+}
+
+/// An adapter that ignores `cancel` does not hold its caller, but the next turn says so.
+#[tokio::test]
+async fn a_cancelled_turn_ends_even_if_the_adapter_says_nothing() {
+    let stand = stand(
+        r#"on_cancel() { :; }
+        say '{"type":"text-delta","text":"begun"}'"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (_, end) = watched(&arm, &context, "wait", |_| {
+        let arm = &arm;
+        async move { arm.cancel().await.expect("cancelled") }
+    })
+    .await;
+    assert_eq!(end.expect("an end"), StopReason::Cancelled);
+    let fault = turn(&arm, &context, "go").await.1.expect_err("refused");
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(
+        fault.message.contains("did not end the cancelled turn"),
+        "{fault}"
+    );
+    arm.stop().await;
+}
+
+const QUESTION: &str = r#"say '{"type":"agent-prompt","id":"q","message":"Run ls?","options":[{"id":"y","label":"Yes","kind":"allow_once"},{"id":"n","label":"No","kind":"reject_once"}]}'; IFS= read -r reply; printf '%s' "$reply" > reply; say '{"type":"text-delta","text":"done"}'; end"#;
+
+#[tokio::test]
+async fn questions_are_decided_at_the_desk() {
+    for (permissions, wanted) in [
+        (
+            Permissions::Allow,
+            r#"{"op":"answer","id":"q","answer":"choice","choice":"y"}"#,
+        ),
+        (
+            Permissions::Deny,
+            r#"{"op":"answer","id":"q","answer":"choice","choice":"n"}"#,
+        ),
+    ] {
+        let stand = stand(QUESTION).asking(permissions);
+        let (arm, context) = arm(&stand);
+        ready(&arm, None).await;
+        let (events, end) = turn(&arm, &context, "x").await;
+        end.expect("an end");
+        assert!(
+            matches!(&events[0], StreamEvent::AgentPrompt { message, .. } if message == "Run ls?")
+        );
+        assert_eq!(events[1..], [text("done")]);
+        assert_eq!(stand.noted("reply"), wanted);
+        arm.stop().await;
+    }
+    let stand = stand(QUESTION).asking(Permissions::Ask);
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let desk = &stand.desk;
+    let (_, end) = watched(&arm, &context, "x", |event| async move {
+        if let StreamEvent::AgentPrompt { id, .. } = event {
+            assert!(desk.answer(&id, Answer::Content(json!({"a": 1}))));
+        }
+    })
+    .await;
+    end.expect("an end");
+    assert_eq!(
+        stand.noted("reply"),
+        r#"{"op":"answer","id":"q","answer":"content","content":{"a":1}}"#
+    );
+    arm.stop().await;
+}
+
+/// It would be waited for until the end of the turn's time otherwise, which may be never.
+#[tokio::test]
+async fn an_adapter_that_closes_its_input_and_stays_is_told() {
+    let stand = stand("exec 0<&-; end; exec sleep 300");
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (_, end) = turn(&arm, &context, "x").await;
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let fault = turn(&arm, &context, "x").await.1.expect_err("deaf");
+    assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
+    let said = "the agent has closed its standard input";
+    assert!(fault.message.contains(said), "{fault}");
+    arm.stop().await;
+}
+
+#[tokio::test]
+async fn a_dead_adapter_is_told() {
+    let stand1 = stand("say '{\"type\":\"text-delta\",\"text\":\"a\"}'; echo oh >&2; kill -9 $$");
+    let (first, context) = arm(&stand1);
+    ready(&first, None).await;
+    let (events, end) = turn(&first, &context, "x").await;
+    assert_eq!(events, [text("a")]);
+    let fault = end.expect_err("dead");
+    assert_eq!(fault.code, Code::AgentExited);
+    assert!(
+        fault
+            .message
+            .contains("signal 9 in the turn; its last words: oh"),
+        "{fault}"
+    );
+    assert_eq!(
+        turn(&first, &context, "x").await.1.expect_err("dead").code,
+        Code::AgentExited
+    );
+
+    let stand2 = Stand::new("echo 'no config' >&2; exit 2", FIELDS);
+    let (second, _) = arm(&stand2);
+    second.handshake().await.expect("started");
+    let fault = second.open(&open(None)).await.expect_err("dead");
+    assert_eq!(fault.code, Code::AgentExited);
+    assert!(
+        fault
+            .message
+            .contains("status 2 when it was to connect; its last words: no config"),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn keys_of_the_manifest_are_checked() {
+    for (keys, said) in [
+        ("x", "must be a list of texts, not string"),
+        ("[]", "names no program"),
+        ("[sh, 3]", "holds texts, not integer"),
+    ] {
+        let fields = format!(
+            "protocol: proprietary\nadapter: '@fake/a'\nmetadata: {{ agentproto: {{ adapter_exec: {keys} }} }}\n"
+        );
+        let context = Stand::new("", &fields).context();
+        let fault = from_manifest(&context.bundle).expect_err("refused");
+        assert_eq!(fault.code, Code::ManifestInvalid);
+        assert!(fault.message.contains(said), "{fault}");
+    }
+    let fields = "protocol: proprietary\nadapter: '@fake/a'\nmetadata: { agentproto: { adapter_exec: [bin/x, --y, ./z] } }\n";
+    let stand = Stand::new("", fields);
+    let argv = from_manifest(&stand.context().bundle)
+        .expect("keys")
+        .expect("an adapter");
+    let bundle = stand.path("bundle");
+    assert_eq!(
+        argv,
+        [
+            bundle.join("bin/x").into_os_string(),
+            "--y".into(),
+            bundle.join("z").into()
+        ]
+    );
+}

@@ -1,0 +1,556 @@
+//! The MCP arm against small servers in shell.
+
+use std::sync::Arc;
+
+use agentproto_runtime::arm::Arm;
+use agentproto_runtime::arm::desk::{Answer, Permissions};
+use agentproto_runtime::arm::mcp::{Mcp, Turn};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::{Code, StopReason, StreamEvent};
+use serde_json::json;
+
+use crate::arms::stand::{Stand, open, ready, text, thought, turn, watched};
+
+const FIELDS: &str = "protocol: mcp\nmcp: { command: sh, transport: stdio }\n\
+    metadata: { agentproto: { mcp_turn: { event_method: fake/event } } }\n";
+
+fn stand(call: &str) -> Stand {
+    let script = format!("call() {{\n{call}\n}}\n{}", include_str!("server.sh"));
+    Stand::new(&script, FIELDS)
+}
+
+fn arm(stand: &Stand) -> (Mcp, Arc<Context>) {
+    let context = stand.context();
+    let keys = Turn::from_manifest(&context.bundle).expect("keys");
+    let desk = stand.desk.clone();
+    let arm = Mcp::new(Arc::clone(&context), stand.spec(&[]), desk, keys);
+    (arm, context)
+}
+
+#[tokio::test]
+async fn a_turn_is_a_call_and_its_text_comes_once() {
+    let stand = stand("text \"you said so\"");
+    let (arm, context) = arm(&stand);
+    let negotiated = arm.handshake().await.expect("a handshake");
+    assert_eq!(negotiated.name.as_deref(), Some("fake"));
+    assert_eq!(negotiated.version.as_deref(), Some("9.9.9"));
+    assert_eq!(negotiated.resumable, Some(true));
+    arm.open(&open(None)).await.expect("open");
+    let (events, end) = turn(&arm, &context, "hello").await;
+    assert_eq!(events, [text("you said so")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    assert_eq!(arm.session_id().as_deref(), Some("t-7"));
+    let exit = arm.stop().await.expect("an exit");
+    assert_eq!(exit.status.code(), Some(0), "end of input is enough");
+    assert!(
+        stand
+            .noted("heard")
+            .contains(r#""arguments":{"prompt":"hello"}"#)
+    );
+}
+
+#[tokio::test]
+async fn the_same_in_the_sandbox() {
+    let stand = stand("text \"you said so\"").sandboxed();
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = turn(&arm, &context, "hello").await;
+    assert_eq!(events, [text("you said so")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    arm.stop().await.expect("an exit");
+}
+
+fn call(id: &str, name: &str, kind: Option<&str>, args: serde_json::Value) -> StreamEvent {
+    StreamEvent::ToolCall {
+        id: id.into(),
+        name: name.into(),
+        kind: kind.map(str::to_owned),
+        args,
+    }
+}
+
+/// Every row of the mapping, in order, and the result's text not a second time.
+#[tokio::test]
+async fn notifications_become_events_in_their_order() {
+    let stand = stand(
+        r#"progress one
+        log info '"two"'
+        log debug '"not shown"'
+        event '{"type":"agent_message_delta","delta":"three"}'
+        event '{"type":"agent_reasoning_delta","delta":"four \ud83d"}'
+        event '{"type":"exec_command_begin","call_id":"c","command":["ls"]}'
+        event '{"type":"exec_command_end","call_id":"c","exit_code":1,"stdout":"five"}'
+        event '{"type":"agent_message","message":"three"}'
+        say '{"jsonrpc":"2.0","method":"other/event","params":{"type":"text","text":"not shown"}}'
+        text "all of it""#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = turn(&arm, &context, "go").await;
+    assert_eq!(
+        events,
+        [
+            text("one"),
+            text("two"),
+            text("three"),
+            thought("four \u{fffd}"),
+            call(
+                "c",
+                "exec_command",
+                Some("execute"),
+                json!({"command": ["ls"]})
+            ),
+            StreamEvent::ToolResult {
+                id: "c".into(),
+                ok: false,
+                content: json!("five"),
+            },
+        ]
+    );
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    arm.stop().await;
+    let log = std::fs::read_dir(context.home.root()).expect("home");
+    assert!(log.count() > 0, "tool calls are in the audit log");
+}
+
+/// Many events, a small channel: none lost, none out of order.
+#[tokio::test]
+async fn the_order_holds_for_many() {
+    let stand = stand("i=0; while [ $i -lt 3000 ]; do progress $i; i=$((i+1)); done; text end");
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, _) = turn(&arm, &context, "go").await;
+    let wanted: Vec<_> = (0..3000).map(|i| text(&i.to_string())).collect();
+    assert!(events == wanted, "{} events", events.len());
+    arm.stop().await;
+}
+
+#[tokio::test]
+async fn errors_end_the_turn_and_not_the_session() {
+    let stand = stand(
+        r#"case $line in
+        *tool-error*) answer '{"content":[{"type":"text","text":"no such file"}],"isError":true}' ;;
+        *rpc-error*) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32603,\"message\":\"out of order\",\"data\":{\"why\":1}}}" ;;
+        *odd-result*) answer '{"something":"else"}' ;;
+        *bad-answer*) say "{\"id\":$id,\"result\":{}}" ;;
+        *too-many*) answer '{"content":[],"structuredContent":{"stopReason":"max_tokens"}}' ;;
+        *) text fine ;;
+        esac"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    for (prompt, code, said) in [
+        ("tool-error", Code::TurnFailed, "no such file"),
+        ("rpc-error", Code::TurnFailed, "error -32603: out of order"),
+        (
+            "odd-result",
+            Code::ProtocolViolation,
+            "no result of that call: `{\"jsonrpc\"",
+        ),
+        (
+            "bad-answer",
+            Code::ProtocolViolation,
+            "no JSON-RPC 2.0 response",
+        ),
+    ] {
+        let (events, end) = turn(&arm, &context, prompt).await;
+        assert_eq!(events, [], "{prompt}");
+        let fault = end.expect_err(prompt);
+        assert_eq!(fault.code, code, "{prompt}: {fault}");
+        assert!(fault.message.contains(said), "{prompt}: {fault}");
+    }
+    let (_, end) = turn(&arm, &context, "too-many").await;
+    assert_eq!(end.expect("an end"), StopReason::MaxTokens);
+    let (events, end) = turn(&arm, &context, "again").await;
+    assert_eq!(events, [text("fine")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    arm.stop().await;
+}
+
+/// A45-SESS: the id of the first result goes into the next call, and a given id into the first.
+#[tokio::test]
+async fn sessions_go_on() {
+    let stand = stand("text ok");
+    let (first, context) = arm(&stand);
+    let id = ready(&first, None).await;
+    assert!(id.starts_with("local-"), "{id}");
+    turn(&first, &context, "one").await.1.expect("an end");
+    turn(&first, &context, "two").await.1.expect("an end");
+    first.stop().await;
+    let heard = stand.noted("heard");
+    assert!(
+        heard.contains(r#""name":"go","arguments":{"prompt":"one"}"#),
+        "{heard}"
+    );
+    let second = r#""name":"go-on","arguments":{"prompt":"two","threadId":"t-7"}"#;
+    assert!(heard.contains(second), "{heard}");
+
+    let (again, context) = arm(&stand);
+    assert_eq!(ready(&again, Some("t-3")).await, "t-3");
+    turn(&again, &context, "three").await.1.expect("an end");
+    again.stop().await;
+    let third = r#""name":"go-on","arguments":{"prompt":"three","threadId":"t-3"}"#;
+    assert!(stand.noted("heard").contains(third));
+}
+
+#[tokio::test]
+async fn a_server_without_sessions_cannot_resume() {
+    let one = r#"tools='{"name":"only","inputSchema":{"type":"object","properties":{"prompt":{"type":"string"}}}}'"#;
+    let script = format!(
+        "{one}\ncall() {{ text ok; }}\n{}",
+        include_str!("server.sh")
+    );
+    let stand = Stand::new(&script, FIELDS);
+    let (arm, _) = arm(&stand);
+    let negotiated = arm.handshake().await.expect("a handshake");
+    assert_eq!(negotiated.resumable, Some(false));
+    let fault = arm.open(&open(Some("x"))).await;
+    let fault = fault.expect_err("refused");
+    assert_eq!(fault.code, Code::ContinuationUnsupported);
+    assert!(
+        fault.message.contains("`only` takes no session id"),
+        "{fault}"
+    );
+    arm.stop().await;
+}
+
+/// The server never answers; the turn is over at once all the same, and what comes late is not
+/// part of the next turn.
+#[tokio::test]
+async fn a_cancelled_turn_ends() {
+    let stand = stand(
+        r#"case $line in
+        *first*) progress begun; late=$token ;;
+        *) new=$token; token=$late; progress "too late"; token=$new; progress now; text ok ;;
+        esac"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = watched(&arm, &context, "first", |event| {
+        let arm = &arm;
+        async move {
+            assert_eq!(event, text("begun"));
+            arm.cancel().await.expect("cancelled");
+        }
+    })
+    .await;
+    assert_eq!(events, [text("begun")]);
+    assert_eq!(end.expect("an end"), StopReason::Cancelled);
+    let (events, end) = turn(&arm, &context, "second").await;
+    assert_eq!(events, [text("now")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    arm.stop().await;
+    assert!(stand.noted("heard").contains("notifications/cancelled"));
+}
+
+#[tokio::test]
+async fn a_dead_agent_is_told_with_its_last_words() {
+    let stand = stand("progress dying; echo 'no more fuel' >&2; exit 3");
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = turn(&arm, &context, "go").await;
+    assert_eq!(events, [text("dying")]);
+    let fault = end.expect_err("dead");
+    assert_eq!(fault.code, Code::AgentExited);
+    assert!(
+        fault.message.contains("exited with status 3 in the turn"),
+        "{fault}"
+    );
+    assert!(fault.message.contains("no more fuel"), "{fault}");
+    let (_, end) = turn(&arm, &context, "go").await;
+    assert_eq!(end.expect_err("still dead").code, Code::AgentExited);
+}
+
+#[tokio::test]
+async fn garbage_is_passed_over_with_one_warning() {
+    let stand = stand(
+        r#"say 'Starting up...'
+        say '{"no": "message"}'
+        printf '\377\376\n'
+        say ''
+        say '[1, 2]'
+        say '{"jsonrpc":"2.0","id":"a1","method":7}'
+        say '{"jsonrpc":"2.0","id":99,"result":{}}'
+        text fine"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = turn(&arm, &context, "go").await;
+    assert_eq!(events, [text("fine")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let warnings = stand.ear.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("`Starting up...`"), "{warnings:?}");
+    arm.stop().await;
+}
+
+/// The answer may have been in it, so the turn does not wait for ever.
+#[tokio::test]
+async fn a_line_without_end_ends_the_turn() {
+    let stand = stand(
+        r#"case $line in
+        *long*) head -c 17000000 /dev/zero | tr '\0' x; echo ;;
+        *) text fine ;;
+        esac"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (_, end) = turn(&arm, &context, "long").await;
+    let fault = end.expect_err("too long");
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(
+        fault.message.contains("a line of 17000000 bytes"),
+        "{fault}"
+    );
+    let (events, _) = turn(&arm, &context, "short").await;
+    assert_eq!(events, [text("fine")]);
+    arm.stop().await;
+}
+
+fn asked(answer: &str) -> String {
+    let form = r#"{"message":"may I?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}}"#;
+    format!("ask '{form}'; printf '%s' \"$reply\" > reply; {answer}")
+}
+
+#[tokio::test]
+async fn questions_are_decided_at_the_desk() {
+    for (permissions, wanted) in [
+        (
+            Permissions::Allow,
+            r#"{"action":"accept","content":{"ok":true}}"#,
+        ),
+        (Permissions::Deny, r#"{"action":"decline"}"#),
+    ] {
+        let stand = stand(&asked("text done")).asking(permissions);
+        let (arm, context) = arm(&stand);
+        ready(&arm, None).await;
+        let (events, end) = turn(&arm, &context, "go").await;
+        assert_eq!(end.expect("an end"), StopReason::EndTurn);
+        let Some(StreamEvent::AgentPrompt {
+            message, options, ..
+        }) = events.first()
+        else {
+            panic!("{events:?}");
+        };
+        assert_eq!(message, "may I?");
+        assert_eq!(options.len(), 2);
+        assert_eq!(events[1..], [text("done")]);
+        let reply = stand.noted("reply");
+        assert!(reply.contains(wanted), "{reply}");
+        arm.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn the_caller_may_answer_or_cancel() {
+    let stand = stand(&asked("text done")).asking(Permissions::Ask);
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let desk = &stand.desk;
+    let (_, end) = watched(&arm, &context, "go", |event| async move {
+        if let StreamEvent::AgentPrompt { id, .. } = event {
+            assert!(desk.answer(&id, Answer::Content(json!({"ok": false}))));
+            assert!(!desk.answer(&id, Answer::Declined), "only once");
+        }
+    })
+    .await;
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    assert!(stand.noted("reply").contains(r#""content":{"ok":false}"#));
+
+    let (events, end) = watched(&arm, &context, "go", |event| {
+        let arm = &arm;
+        async move {
+            if let StreamEvent::AgentPrompt { .. } = event {
+                arm.cancel().await.expect("cancelled");
+            }
+        }
+    })
+    .await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(end.expect("an end"), StopReason::Cancelled);
+    arm.stop().await;
+}
+
+/// The server does not wait for the answer to its own question.
+#[tokio::test]
+async fn a_question_does_not_outlive_its_turn() {
+    let call = r#"mkfifo gate
+        say '{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"may I?","requestedSchema":{"type":"object","properties":{}}}}'
+        read -r seen < gate
+        text done"#;
+    let stand = stand(call).asking(Permissions::Ask);
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = watched(&arm, &context, "go", |event| {
+        let stand = &stand;
+        async move {
+            if let StreamEvent::AgentPrompt { id, .. } = event {
+                assert!(stand.desk.is_open(&id));
+                std::fs::write(stand.path("work/gate"), "seen\n").expect("told");
+            }
+        }
+    })
+    .await;
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let Some(StreamEvent::AgentPrompt { id, .. }) = events.first() else {
+        panic!("{events:?}");
+    };
+    assert!(!stand.desk.is_open(id));
+    arm.stop().await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_says_why() {
+    for (script, code, said) in [
+        (
+            "echo 'no key' >&2; exit 7",
+            Code::AgentExited,
+            "exited with status 7 in the handshake; its last words: no key",
+        ),
+        (
+            r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-1,"message":"not today"}}'; cat"#,
+            Code::ProtocolViolation,
+            "not today",
+        ),
+        (
+            r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}'; cat"#,
+            Code::ProtocolViolation,
+            "lacks `protocolVersion`, `capabilities` or `serverInfo`: `{\"jsonrpc\"",
+        ),
+        (
+            r#"read -r line; echo '{"id":0,"result":{}}'; cat"#,
+            Code::ProtocolViolation,
+            "no JSON-RPC 2.0 response",
+        ),
+    ] {
+        let stand = Stand::new(script, FIELDS);
+        let (arm, _) = arm(&stand);
+        let fault = arm.handshake().await.expect_err("refused");
+        assert_eq!(fault.code, code, "{fault}");
+        assert!(fault.message.contains(said), "{fault}");
+        arm.stop().await;
+    }
+}
+
+/// MCP 2026-07-28 has no `initialize`; input that a call needs comes back as its result.
+#[tokio::test]
+async fn a_server_of_the_newest_revision() {
+    let script = r#"
+    number() { rest="${line#*\"$1\":}"; printf '%s' "${rest%%[,\}]*}"; }
+    answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+    while IFS= read -r line; do
+      id=$(number id)
+      case $line in
+        *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+        *server/discover*) answer '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}' ;;
+        *tools/list*) answer '{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"go","inputSchema":{"type":"object","properties":{"prompt":{"type":"string"}}}}]}' ;;
+        *inputResponses*accept*) answer '{"resultType":"complete","content":[{"type":"text","text":"thanks"}]}' ;;
+        *tools/call*) answer '{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"form","message":"sure?","requestedSchema":{"type":"object","properties":{}}}}}}' ;;
+      esac
+    done"#;
+    let stand = Stand::new(script, FIELDS).asking(Permissions::Allow);
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let (events, end) = turn(&arm, &context, "go").await;
+    end.expect("an end");
+    assert!(matches!(&events[0], StreamEvent::AgentPrompt { message, .. } if message == "sure?"));
+    assert_eq!(events[1..], [text("thanks")]);
+    arm.stop().await;
+}
+
+#[tokio::test]
+async fn keys_of_the_manifest_are_checked() {
+    for (keys, said) in [
+        (
+            "{ start_tool: 3 }",
+            "`mcp_turn.start_tool` must be a text, not integer",
+        ),
+        ("{ stat_tool: x }", "`mcp_turn` has no `stat_tool`"),
+        ("[x]", "`mcp_turn` must be an object, not array"),
+    ] {
+        let fields = format!(
+            "protocol: mcp\nmcp: {{ command: sh, transport: stdio }}\nmetadata: {{ agentproto: {{ mcp_turn: {keys} }} }}\n"
+        );
+        let context = Stand::new("", &fields).context();
+        let fault = Turn::from_manifest(&context.bundle).expect_err("refused");
+        assert_eq!(fault.code, Code::ManifestInvalid);
+        assert!(fault.message.contains(said), "{fault}");
+    }
+}
+
+/// An agent that asks on and never reads the answers does not fill our memory.
+#[tokio::test]
+async fn a_flood_of_requests_ends_the_turn() {
+    let stand = stand(
+        r#"i=0; while [ $i -lt 20000 ]; do
+        say "{\"jsonrpc\":\"2.0\",\"id\":\"p$i\",\"method\":\"ping\"}"; i=$((i+1)); done
+        exec sleep 60"#,
+    );
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    let fault = turn(&arm, &context, "go").await.1.expect_err("refused");
+    assert_eq!(fault.code, Code::ProtocolViolation);
+    assert!(
+        fault.message.contains("without reading the answers"),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_go_on_is_said() {
+    let stand = stand("answer '{\"content\":[{\"type\":\"text\",\"text\":\"ok\"}]}'");
+    let (arm, context) = arm(&stand);
+    ready(&arm, None).await;
+    for _ in 0..2 {
+        turn(&arm, &context, "go").await.1.expect("an end");
+    }
+    let warnings = stand.ear.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("the next turn begins anew"),
+        "{warnings:?}"
+    );
+    arm.stop().await;
+}
+
+/// What an agent says in an error is kept within bounds, and secrets are not in it.
+#[tokio::test]
+async fn errors_are_short_and_masked() {
+    let stand = stand(
+        r#"many=$(head -c 100000 /dev/zero | tr '\0' x)
+        answer "{\"content\":[{\"type\":\"text\",\"text\":\"hunter22 $many\"}],\"isError\":true}""#,
+    );
+    let (arm, context) = arm(&stand);
+    context.masks.add("hunter22");
+    ready(&arm, None).await;
+    let fault = turn(&arm, &context, "go").await.1.expect_err("failed");
+    assert!(fault.message.contains("[secret] xxx"), "{fault}");
+    assert!(fault.message.len() < 5000 && fault.details.is_null());
+    arm.stop().await;
+}
+
+/// It would be waited for until the end of the turn's time otherwise, which may be never.
+#[tokio::test]
+async fn a_server_that_closes_its_input_and_stays_is_told() {
+    let said = "the agent has closed its standard input";
+    let stand1 = stand("exec 0<&-; text first; exec sleep 300");
+    let (first, context) = arm(&stand1);
+    ready(&first, None).await;
+    let (events, end) = turn(&first, &context, "x").await;
+    assert_eq!(events, [text("first")]);
+    assert_eq!(end.expect("an end"), StopReason::EndTurn);
+    let fault = turn(&first, &context, "x").await.1.expect_err("deaf");
+    assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
+    assert!(fault.message.contains(said), "{fault}");
+    first.stop().await;
+
+    // In the handshake.
+    let script =
+        include_str!("server.sh").replace("answer '{\"proto", "exec 0<&-; answer '{\"proto");
+    let stand2 = Stand::new(&format!("{script}\nexec sleep 300"), FIELDS);
+    let (second, _) = arm(&stand2);
+    let fault = second.handshake().await.expect_err("deaf");
+    assert_eq!(fault.code, Code::ProtocolViolation, "{fault}");
+    assert!(fault.message.contains(said), "{fault}");
+    second.stop().await;
+}

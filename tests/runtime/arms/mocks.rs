@@ -1,0 +1,224 @@
+//! The arms against the mock agents of this binary, in their sandbox.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use agentproto_runtime::arm::desk::Permissions;
+use agentproto_runtime::arm::mcp::{Mcp, Turn};
+use agentproto_runtime::arm::{Arm, Spec, proprietary};
+use agentproto_runtime::context::Context;
+use agentproto_runtime::{Code, StopReason, StreamEvent};
+
+use crate::arms::stand::{Stand, ready, turn, watched};
+
+fn stand() -> Stand {
+    Stand::new("", "").sandboxed()
+}
+
+/// The mock's own command line, with another scenario where one is named.
+fn spec(context: &Context, scenario: Option<&str>) -> Spec {
+    let agent = context.bundle.agent().expect("an agent");
+    let binary = OsString::from(env!("CARGO_BIN_EXE_agentproto"));
+    let args = agent.bin_args().map(OsString::from);
+    let env = scenario.map(|name| ("MOCK_SCENARIO".into(), name.into()));
+    Spec {
+        argv: [binary].into_iter().chain(args).collect(),
+        env: env.into_iter().collect(),
+    }
+}
+
+fn mcp(stand: &Stand, scenario: Option<&str>) -> (Box<dyn Arm>, Arc<Context>) {
+    let context = stand.mock("mock-mcp");
+    let keys = Turn::from_manifest(&context.bundle).expect("keys");
+    let spec = spec(&context, scenario);
+    let arm = Mcp::new(Arc::clone(&context), spec, stand.desk.clone(), keys);
+    (Box::new(arm), context)
+}
+
+fn repl(stand: &Stand, scenario: Option<&str>) -> (Box<dyn Arm>, Arc<Context>) {
+    let context = stand.mock("mock-repl");
+    let spec = spec(&context, scenario);
+    let arm = proprietary(Arc::clone(&context), spec, stand.desk.clone());
+    (arm.expect("an arm"), context)
+}
+
+type Make = fn(&Stand, Option<&str>) -> (Box<dyn Arm>, Arc<Context>);
+const BOTH: [Make; 2] = [mcp, repl];
+
+fn said(events: &[StreamEvent]) -> String {
+    let texts = events.iter().filter_map(|event| match event {
+        StreamEvent::TextDelta { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// A45-SESS-07: a later process goes on with what an earlier one was told.
+#[tokio::test]
+async fn sessions_survive_the_process() {
+    for make in BOTH {
+        let stand = stand();
+        let (arm, context) = make(&stand, None);
+        ready(&*arm, None).await;
+        let (events, end) = turn(&*arm, &context, "first").await;
+        assert_eq!(said(&events), "You said: first");
+        assert_eq!(end.expect("an end"), StopReason::EndTurn);
+        turn(&*arm, &context, "second").await.1.expect("an end");
+        let id = arm.session_id().expect("an id");
+        arm.close().await.expect("closed");
+        arm.stop().await;
+
+        let (arm, context) = make(&stand, None);
+        assert_eq!(ready(&*arm, Some(&id)).await, id);
+        let (events, _) = turn(&*arm, &context, "what did I say before?").await;
+        let words = said(&events);
+        assert!(words.contains("first | second"), "{words}");
+        arm.stop().await;
+    }
+}
+
+/// The turn ends, the conversation goes on, and under a new id where the agent has lost it.
+#[tokio::test]
+async fn a_conversation_goes_on_after_a_cancelled_turn() {
+    for make in BOTH {
+        let stand = stand();
+        let (arm, context) = make(&stand, None);
+        ready(&*arm, None).await;
+        let (events, end) = watched(&*arm, &context, "be slow", |_| {
+            let arm = &*arm;
+            async move { arm.cancel().await.expect("cancelled") }
+        })
+        .await;
+        assert!(!events.is_empty());
+        assert_eq!(end.expect("an end"), StopReason::Cancelled);
+        assert!(arm.session_id().is_some());
+        let (events, end) = turn(&*arm, &context, "hello").await;
+        assert_eq!(end.expect("an end"), StopReason::EndTurn);
+        assert_eq!(said(&events), "You said: hello");
+        let warnings = stand.ear.warnings();
+        let told = |w: &String| w.contains("the session of the cancelled turn is gone");
+        assert!(
+            warnings.iter().all(told) && warnings.len() < 2,
+            "{warnings:?}"
+        );
+        arm.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_permission_is_given_or_refused() {
+    for (permissions, words) in [
+        (Permissions::Allow, "You allowed it."),
+        (Permissions::Deny, "You did not allow it."),
+    ] {
+        let stand = stand().asking(permissions);
+        let (arm, context) = mcp(&stand, None);
+        ready(&*arm, None).await;
+        let (events, _) = turn(&*arm, &context, "ask for permission").await;
+        assert_eq!(said(&events), words);
+        let asked = |event: &StreamEvent| matches!(event, StreamEvent::AgentPrompt { .. });
+        assert_eq!(events.iter().filter(|e| asked(e)).count(), 1, "{events:?}");
+        arm.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn faults_of_agents_end_their_turn() {
+    for make in BOTH {
+        for (scenario, code) in [
+            ("crash", Code::AgentExited),
+            ("killed", Code::AgentExited),
+            ("half-line", Code::AgentExited),
+            ("error", Code::TurnFailed),
+        ] {
+            let stand = stand();
+            let (arm, context) = make(&stand, Some(scenario));
+            ready(&*arm, None).await;
+            let fault = turn(&*arm, &context, "hello").await.1;
+            assert_eq!(fault.expect_err("a fault").code, code, "{scenario}");
+            arm.stop().await;
+        }
+        for scenario in [
+            "banner",
+            "garbage",
+            "invalid-utf8",
+            "answer-twice",
+            "stderr-flood",
+        ] {
+            let stand = stand();
+            let (arm, context) = make(&stand, Some(scenario));
+            ready(&*arm, None).await;
+            let (_, end) = turn(&*arm, &context, "hello").await;
+            assert_eq!(end.expect("an end"), StopReason::EndTurn, "{scenario}");
+            assert!(stand.ear.warnings().len() <= 1, "{scenario}");
+            arm.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn why_a_turn_stopped() {
+    for (prompt, reason) in [
+        ("max_tokens", StopReason::MaxTokens),
+        ("refusal", StopReason::Refusal),
+        ("max_turn_requests", StopReason::MaxTurnRequests),
+    ] {
+        for make in BOTH {
+            let stand = stand();
+            let (arm, context) = make(&stand, Some("stop-reasons"));
+            ready(&*arm, None).await;
+            let (_, end) = turn(&*arm, &context, prompt).await;
+            assert_eq!(end.expect("an end"), reason, "{prompt}");
+            arm.stop().await;
+        }
+    }
+}
+
+/// Told before it began, a turn ends all the same, and the next one goes on.
+#[tokio::test]
+async fn a_turn_may_be_cancelled_before_it_runs() {
+    for make in BOTH {
+        let stand = stand();
+        let (arm, context) = make(&stand, None);
+        ready(&*arm, None).await;
+        arm.cancel().await.expect("cancelled");
+        let (events, end) = turn(&*arm, &context, "be slow").await;
+        assert_eq!(events, []);
+        assert_eq!(end.expect("an end"), StopReason::Cancelled);
+        let (events, _) = turn(&*arm, &context, "x").await;
+        assert_eq!(said(&events), "You said: x");
+        arm.stop().await;
+    }
+}
+
+/// Whoever drops an arm in the middle of a turn leaves nothing behind.
+#[tokio::test]
+async fn nothing_outlives_a_dropped_arm() {
+    for make in BOTH {
+        let stand = stand();
+        let (arm, context) = make(&stand, None);
+        ready(&*arm, None).await;
+        let marker = stand.path("work").display().to_string();
+        let (sink, mut events) = tokio::sync::mpsc::channel(8);
+        let sink = agentproto_runtime::arm::Events::new(sink, Arc::clone(&context.audit));
+        let mut playing = arm.turn("be slow", sink);
+        tokio::select! {
+            _ = &mut playing => panic!("it is slow"),
+            event = events.recv() => assert!(event.is_some()),
+        }
+        assert!(works_in(&marker), "the agent works in {marker}");
+        drop(playing);
+        drop(arm);
+        while works_in(&marker) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Whether a process, in whatever sandbox, has its working directory there.
+fn works_in(dir: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("proc").flatten();
+    processes
+        .filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok())
+        .any(|cwd| cwd.as_os_str() == dir)
+}

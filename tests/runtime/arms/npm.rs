@@ -1,0 +1,218 @@
+//! npm adapters as far as they need no Node: what is pinned, what is installed, what is missing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentproto_runtime::agent::{Agent, Wishlist};
+use agentproto_runtime::arm::npm::Package;
+use agentproto_runtime::arm::{Arm, proprietary};
+use agentproto_runtime::{Code, StopReason};
+
+use crate::arms::stand::{Stand, ready, text, turn};
+
+fn fields(adapter: &str, own: &str) -> String {
+    format!("protocol: proprietary\nadapter: '{adapter}'\n{own}\n")
+}
+
+fn version(text: &str) -> String {
+    format!("metadata: {{ agentproto: {{ adapter_version: {text} }} }}")
+}
+
+#[test]
+fn only_one_exact_version_is_hosted() {
+    let pinned = Package::Pinned {
+        name: "@fake/adapter".into(),
+        version: "1.2.3".into(),
+    };
+    for (adapter, own) in [
+        ("@fake/adapter", version("1.2.3")),
+        ("@fake/adapter@1.2.3", String::new()),
+        (
+            "@fake/adapter",
+            "runner: { needs: { npm: [other@2.0.0, '@fake/adapter@1.2.3'] } }".into(),
+        ),
+    ] {
+        let stand = Stand::new("", &fields(adapter, &own));
+        let package = Package::from_manifest(&stand.context().bundle);
+        assert_eq!(package.expect("pinned"), pinned, "{adapter} {own}");
+    }
+    for (adapter, own, said) in [
+        (
+            "@fake/adapter",
+            String::new(),
+            "no version of the adapter `@fake/adapter` is pinned",
+        ),
+        (
+            "@fake/adapter",
+            version("'^1.2.3'"),
+            "`^1.2.3` is no exact version",
+        ),
+        (
+            "@fake/adapter@latest",
+            String::new(),
+            "`latest` is no exact version",
+        ),
+        (
+            "@fake/adapter",
+            version("3"),
+            "`adapter_version` must be a text",
+        ),
+        (
+            "../adapter",
+            version("1.2.3"),
+            "`../adapter` is not the name of an npm package",
+        ),
+        (
+            "x",
+            "metadata: { agentproto: { adapter_path: ../x } }".into(),
+            "no package of this bundle",
+        ),
+        (
+            "x",
+            "metadata: { agentproto: { adapter_path: /etc } }".into(),
+            "no package of this bundle",
+        ),
+        (
+            "x",
+            "metadata: { agentproto: { adapter_path: ./nothing } }".into(),
+            "no package of this bundle",
+        ),
+    ] {
+        let stand = Stand::new("", &fields(adapter, &own));
+        let fault = Package::from_manifest(&stand.context().bundle).expect_err("refused");
+        assert_eq!(fault.code, Code::ManifestInvalid);
+        assert!(fault.message.contains(said), "{fault}");
+        assert!(fault.hint.is_some());
+    }
+    let own = "metadata: { agentproto: { adapter_path: ./adapter } }";
+    let stand = Stand::new("", &fields("x", own));
+    stand.write("bundle/adapter/package.json", "{}");
+    let package = Package::from_manifest(&stand.context().bundle).expect("a package");
+    assert_eq!(package, Package::Bundled(stand.path("bundle/adapter")));
+}
+
+fn arm(stand: &Stand) -> Box<dyn Arm> {
+    let arm = proprietary(stand.context(), stand.spec(&[]), stand.desk.clone());
+    arm.expect("an arm")
+}
+
+/// A program that stands for Node: it is given the bridge and the package.
+const NODE: &str = r#"printf '%s\n' "$@" > "$0.args"
+while IFS= read -r line; do case $line in
+*'"op":"connect"'*) echo '{"type":"connected","sessionId":"n-1"}' ;;
+*'"op":"send"'*) echo '{"type":"text-delta","text":"from node"}'; echo '{"type":"turn-end","reason":"end_turn"}' ;;
+*'"op":"close"'*) exit 0 ;;
+esac; done"#;
+
+/// A program that stands for npm.
+fn npm(version: &str) -> String {
+    format!(
+        r#"echo "$*" >> "$0.calls"
+        while [ "$1" != --prefix ]; do shift; done
+        /bin/mkdir -p "$2/node_modules/@fake/adapter"
+        echo '{{"version":"{version}"}}' > "$2/node_modules/@fake/adapter/package.json"
+        echo '{{}}' > "$2/package.json""#
+    )
+}
+
+#[tokio::test]
+async fn a_pinned_package_is_installed_once_and_hosted() {
+    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+        .with_programs("programs")
+        .agreed();
+    stand.program("programs/node", NODE);
+    stand.program("programs/npm", &npm("1.2.3"));
+    for _ in 0..2 {
+        let arm = arm(&stand);
+        assert_eq!(ready(&*arm, None).await, "n-1");
+        let (events, end) = turn(&*arm, &stand.context(), "hello").await;
+        assert_eq!(events, [text("from node")]);
+        assert_eq!(end.expect("an end"), StopReason::EndTurn);
+        arm.close().await.expect("closed");
+        arm.stop().await.expect("an exit");
+    }
+    let read = |name: &str| std::fs::read_to_string(stand.path(name)).expect("there");
+    let calls = read("programs/npm.calls");
+    assert_eq!(calls.lines().count(), 1, "{calls}");
+    assert!(
+        calls.starts_with("install --ignore-scripts --no-audit --no-fund --prefix "),
+        "{calls}"
+    );
+    assert!(
+        calls.trim_end().ends_with(" -- @fake/adapter@1.2.3"),
+        "{calls}"
+    );
+    let prefix = stand.path("home/npm/@fake/adapter@1.2.3");
+    let args = read("programs/node.args");
+    let wanted = [
+        prefix.join("bridge.mjs"),
+        prefix.join("node_modules/@fake/adapter"),
+    ];
+    let wanted: Vec<_> = wanted.iter().map(|p| p.display().to_string()).collect();
+    assert_eq!(args.lines().collect::<Vec<_>>(), wanted);
+    let left = std::fs::read_dir(stand.path("home/npm")).expect("there");
+    assert_eq!(left.count(), 1, "nothing half installed is left");
+}
+
+#[tokio::test]
+async fn what_is_missing_or_fails_is_told() {
+    let fields = fields("@fake/adapter", &version("1.2.3"));
+    let refused = async |stand: &Stand, said: &str| {
+        let fault = arm(stand).handshake().await.expect_err("refused");
+        assert_eq!(fault.code, Code::AdapterUnavailable, "{fault}");
+        assert!(fault.message.contains(said), "{fault}");
+        fault.hint.expect("a hint")
+    };
+    let stand = Stand::new("", &fields).with_programs("programs");
+    let hint = refused(&stand, "`node` is not installed").await;
+    assert!(hint.contains("Node.js 18"), "{hint}");
+    stand.program("programs/node", NODE);
+    refused(&stand, "`npm` is not installed").await;
+    stand.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
+    let hint = refused(&stand, "nobody is there to confirm").await;
+    assert!(hint.contains("--yes"), "{hint}");
+    let stand = stand.agreed();
+    refused(&stand, "E404 no such package").await;
+    stand.program("programs/npm", &npm("1.2.4"));
+    refused(&stand, "npm installed version 1.2.4").await;
+    stand.program("programs/npm", "exit 0");
+    refused(&stand, "npm installed no such package").await;
+    let left = std::fs::read_dir(stand.path("home/npm")).expect("there");
+    assert_eq!(left.count(), 0, "nothing half installed is left");
+}
+
+#[tokio::test]
+async fn the_package_is_there_before_the_handshake() {
+    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+        .with_programs("programs")
+        .agreed();
+    stand.program("programs/node", NODE);
+    stand.program("programs/npm", &npm("1.2.3"));
+    let arm = arm(&stand);
+    arm.prepare().await.expect("prepared");
+    assert!(stand.path("programs/npm.calls").exists());
+    assert!(!stand.path("programs/node.args").exists());
+    std::fs::remove_file(stand.path("programs/npm")).expect("gone");
+    assert_eq!(ready(&*arm, None).await, "n-1");
+    arm.stop().await;
+}
+
+/// No handshake is as quick as that; whatever npm says comes first all the same.
+#[tokio::test]
+async fn an_installation_does_not_use_up_the_time_of_the_handshake() {
+    let stand = Stand::new("", &fields("@fake/adapter", &version("1.2.3")))
+        .with_programs("programs")
+        .agreed();
+    stand.program("programs/sh", "echo 1.0.0");
+    stand.program("programs/node", NODE);
+    stand.program("programs/npm", "echo 'E404 no such package' >&2; exit 1");
+    let wishes = Wishlist {
+        handshake_timeout: Duration::from_nanos(1),
+        ..Wishlist::default()
+    };
+    let context = Arc::into_inner(stand.context()).expect("nobody else has it");
+    let agent = Agent::load(context, wishes).expect("loaded");
+    let fault = agent.start(None).await.err().expect("refused");
+    assert_eq!(fault.code, Code::AdapterUnavailable, "{fault}");
+    assert!(fault.message.contains("E404"), "{fault}");
+}

@@ -1,8 +1,0 @@
-//! The suites: their files, and each of them over agents and hosts that keep to it or do not.
-#![cfg(target_os = "linux")]
-
-mod acp_v2;
-mod files;
-mod lifecycle;
-mod mcp;
-mod sessions;
