@@ -141,7 +141,7 @@ const PLATFORM_CODE: &[(&str, &str)] = &[
 #[test]
 fn the_linter_has_no_platform_code() {
     let mut files = Vec::new();
-    for name in ["text", "manifest", "report", "lint", "shape"] {
+    for name in ["text", "manifest", "report", "lint"] {
         sources(
             &repository().join("crates").join(name).join("src"),
             &mut files,

@@ -7,6 +7,7 @@ pub mod codec;
 pub mod desk;
 pub mod input;
 #[cfg(test)]
+#[cfg(test)]
 mod json;
 pub mod mcp;
 pub mod npm;
