@@ -3,11 +3,11 @@
 //! A44-SEC-08). As root everything runs again as an ordinary user.
 #![cfg(target_os = "linux")]
 
+#[path = "escape/accounts.rs"]
+mod accounts;
 #[allow(dead_code, reason = "shared with the escape matrix")]
 #[path = "escape/policies.rs"]
 mod policies;
-#[path = "escape/users.rs"]
-mod users;
 #[allow(dead_code, reason = "shared with the escape matrix")]
 #[path = "escape/world.rs"]
 mod world;

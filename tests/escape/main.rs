@@ -7,6 +7,7 @@
 //! half runs. `cargo test --test escape -- --nocapture` shows the table.
 #![cfg(target_os = "linux")]
 
+mod accounts;
 mod egress;
 mod environment;
 mod exec;
@@ -18,5 +19,4 @@ mod network;
 mod policies;
 mod privileges;
 mod process;
-mod users;
 mod world;

@@ -11,7 +11,7 @@ use crate::world::{World, is_root};
 fn with_setuid(world: &World) -> agentproto_sandbox::Policy {
     if is_root() {
         let program = world.path("other/unlisted");
-        std::os::unix::fs::chown(&program, Some(crate::users::ORDINARY), None).expect("chown");
+        std::os::unix::fs::chown(&program, Some(crate::accounts::ORDINARY), None).expect("chown");
         let mode = std::fs::Permissions::from_mode(0o4755);
         std::fs::set_permissions(&program, mode).expect("chmod");
         // The world must be open to that user for the program to start.
@@ -35,7 +35,7 @@ async fn capabilities() {
 /// As root, the program of an ordinary user; as a user, root's, made by root's half.
 #[tokio::test]
 async fn set_user_id() {
-    let case = match (is_root(), std::env::var_os(crate::users::SETUID)) {
+    let case = match (is_root(), std::env::var_os(crate::accounts::SETUID)) {
         (true, _) => wall("setuid", "{other}/unlisted", "A29-SEC-04", Root),
         (false, Some(_)) => wall("setuid", "{setuid}", "A29-SEC-04", Escapes),
         (false, None) => {

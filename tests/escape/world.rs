@@ -15,7 +15,7 @@ pub const SECRET: &str = "the-secret-of-the-host";
 
 /// Built by `cargo test` beside the tests; elsewhere for the ordinary user's half.
 pub fn probe() -> PathBuf {
-    if let Some(staged) = std::env::var_os(crate::users::PROBE) {
+    if let Some(staged) = std::env::var_os(crate::accounts::PROBE) {
         return staged.into();
     }
     let own = std::env::current_exe().expect("own path");
@@ -39,7 +39,7 @@ pub fn is_root() -> bool {
 
 /// Names the binary that becomes the helper.
 pub fn use_helper() {
-    let staged = std::env::var_os(crate::users::HELPER);
+    let staged = std::env::var_os(crate::accounts::HELPER);
     let helper = staged.unwrap_or_else(|| env!("CARGO_BIN_EXE_agentproto").into());
     agentproto_sandbox::helper::use_binary(helper);
 }
@@ -144,7 +144,7 @@ impl Host {
             ),
             ("runner", std::process::id().to_string()),
         ];
-        let setuid = std::env::var(crate::users::SETUID).unwrap_or_default();
+        let setuid = std::env::var(crate::accounts::SETUID).unwrap_or_default();
         words.push(("setuid", setuid));
         words.push(("tcp", tcp("127.0.0.1:0").expect("loopback")));
         // A machine without IPv6 has nothing to reach there.

@@ -1,4 +1,5 @@
-//! Root's half starts the same tests again as an ordinary user.
+//! Root's half starts the same tests again as an ordinary user. Tests start in the order of their
+//! names: with this one first, both halves run side by side.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -48,12 +49,7 @@ fn as_an_ordinary_user() {
     chown(&temporary, Some(ORDINARY), Some(ORDINARY)).expect("chown");
     fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).expect("mode");
     let output = Command::new(tests)
-        .args([
-            "--nocapture",
-            "--test-threads=2",
-            "--skip",
-            "as_an_ordinary_user",
-        ])
+        .args(["--nocapture", "--skip", "as_an_ordinary_user"])
         .env(PROBE, staged)
         .env(HELPER, helper)
         .env(SETUID, setuid)
