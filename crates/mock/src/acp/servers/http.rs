@@ -1,23 +1,20 @@
 //! An MCP server over HTTP: called once, with the headers that the client gave for it.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{self, Read};
 use std::time::Duration;
 
 use serde_json::Value;
+use ureq::http::Request;
 
 use crate::rpc::Refusal;
 
-/// A server that does not answer is not waited for longer.
+/// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-#[derive(Clone)]
 pub struct Address {
     name: String,
-    host: String,
-    path: String,
-    headers: Vec<(String, String)>,
+    request: Request<()>,
 }
 
 pub fn address(server: &Value) -> Result<Address, Refusal> {
@@ -26,76 +23,52 @@ pub fn address(server: &Value) -> Result<Address, Refusal> {
         text.ok_or_else(|| Refusal::params(format!("an MCP server lacks `{key}`")))
     };
     let (name, url) = (word("name")?, word("url")?);
-    let Some(rest) = url.strip_prefix("http://") else {
+    if !url.starts_with("http://") {
         return Err(Refusal::params("the mock reaches http:// only"));
-    };
-    let (host, path) = match rest.find('/') {
-        Some(at) => rest.split_at(at),
-        None => (rest, "/"),
-    };
+    }
     let Some(Value::Array(list)) = server.get("headers") else {
         return Err(Refusal::params("an MCP server lacks `headers`"));
     };
-    let mut headers = Vec::new();
+    let mut request = Request::post(url);
     for header in list {
         let part = |key: &str| header.get(key).and_then(Value::as_str);
         let (Some(name), Some(value)) = (part("name"), part("value")) else {
             return Err(Refusal::params("`headers` have names and values"));
         };
-        headers.push((name.to_owned(), value.to_owned()));
+        request = request.header(name, value);
     }
-    let texts = headers
-        .iter()
-        .flat_map(|(name, value)| [name.as_str(), value]);
-    if texts
-        .chain([url])
-        .any(|text| text.contains(char::is_control))
-    {
-        return Err(Refusal::params(
-            "an MCP server is named with a control character",
-        ));
-    }
+    let request = request
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("connection", "close")
+        .body(());
     Ok(Address {
         name: name.to_owned(),
-        host: host.to_owned(),
-        path: path.to_owned(),
-        headers,
+        request: request.map_err(|error| Refusal::params(format!("an MCP server: {error}")))?,
     })
 }
 
 /// Sends one message, without waiting for what becomes of it.
 pub fn greet(address: &Address, message: &Value) {
-    let (address, body) = (address.clone(), message.to_string());
+    let (name, body) = (address.name.clone(), message.to_string());
+    let request = address.request.clone().map(|()| body);
     std::thread::spawn(move || {
-        if let Err(error) = post(&address, &body) {
-            eprintln!("mock: MCP server {}: {error}", address.name);
+        if let Err(error) = post(request) {
+            eprintln!("mock: MCP server {name}: {error}");
         }
     });
 }
 
-fn post(address: &Address, body: &str) -> io::Result<()> {
-    let place = match address.host.contains(':') {
-        true => address.host.clone(),
-        false => format!("{}:80", address.host),
-    };
-    let mut places = place.to_socket_addrs()?;
-    let place = places.next().ok_or(io::ErrorKind::AddrNotAvailable)?;
-    let mut stream = TcpStream::connect_timeout(&place, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut head = format!(
-        "POST {} HTTP/1.1\r\nHost: {}\r\n",
-        address.path, address.host
-    );
-    for (name, value) in &address.headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    let length = body.len();
-    head.push_str(&format!(
-        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    ));
-    stream.write_all(head.as_bytes())?;
-    io::copy(&mut stream.take(LONGEST_ANSWER), &mut io::sink())?;
+fn post(request: Request<String>) -> Result<(), ureq::Error> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .proxy(None)
+        .build()
+        .into();
+    let answer = agent.run(request)?.into_body().into_reader();
+    io::copy(&mut answer.take(LONGEST_ANSWER), &mut io::sink())?;
     Ok(())
 }
