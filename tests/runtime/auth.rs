@@ -257,6 +257,8 @@ async fn a_callback_takes_one_request_and_turns_the_rest_away() {
         assert_eq!(request(port, &get("/"), &[&host]), 404);
         assert_eq!(request(port, &get("/callback/"), &[&host]), 404);
         assert_eq!(request(port, &get(&near), &[&host]), 404);
+        let absolute = format!("http://evil.example{path}");
+        assert_eq!(request(port, &get(&absolute), &[&host]), 404);
         // DNS rebinding: the right path under another name.
         assert_eq!(request(port, &get(&path), &["Host: evil.example"]), 403);
         assert_eq!(request(port, &get(&path), &[]), 403);

@@ -1,23 +1,28 @@
 //! A callback that the host allocates: one address on the loopback, unguessable, good for one
 //! request and a limited time (A29-SEC-06, A29-SEC-07).
 
-use std::sync::Arc;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use hyper::header::{HOST, HeaderName, ORIGIN};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::fault::{Code, Fault};
 use crate::secrets::random;
 
-/// No browser sends more to come back from a login.
+/// Maximum size of a request. No browser sends more to come back from a login.
 const LONGEST_REQUEST: usize = 16 << 10;
-/// Who says nothing for so long is let go.
+/// Maximum time for one connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections that are listened to at once.
+/// Maximum number of open connections.
 const MOST_AT_ONCE: usize = 32;
 
 /// What came back: the pairs of the query, decoded.
@@ -34,12 +39,11 @@ pub enum Missed {
 
 pub struct Callback {
     listener: TcpListener,
-    gate: Gate,
+    gate: Arc<Gate>,
     port: u16,
 }
 
 /// What a request has to have.
-#[derive(Clone)]
 struct Gate {
     hosts: [String; 2],
     path: String,
@@ -47,6 +51,8 @@ struct Gate {
     state: Option<String>,
     /// Pages that may send somebody here; a plain visit names none.
     origins: Vec<String>,
+    /// Whether the one request that fits has come.
+    used: AtomicBool,
 }
 
 impl Callback {
@@ -72,12 +78,13 @@ impl Callback {
         let origins = origins.iter().cloned().chain(own).collect();
         Ok(Callback {
             listener,
-            gate: Gate {
+            gate: Arc::new(Gate {
                 hosts,
                 path,
                 state,
                 origins,
-            },
+                used: AtomicBool::new(false),
+            }),
             port,
         })
     }
@@ -95,101 +102,77 @@ impl Callback {
     }
 
     async fn first(self) -> Result<Query, Missed> {
-        let gate = Arc::new(self.gate);
-        let taken = Arc::new(AtomicBool::new(false));
-        let (found, mut first) = mpsc::channel(1);
         let mut talks = JoinSet::new();
         loop {
             tokio::select! {
-                Some(query) = first.recv() => return Ok(query),
-                Some(_) = talks.join_next(), if !talks.is_empty() => {}
+                Some(talked) = talks.join_next() => if let Ok(Ok(Some(query))) = talked {
+                    return Ok(query);
+                },
                 accepted = self.listener.accept(), if talks.len() < MOST_AT_ONCE => {
                     let (stream, _) = accepted.map_err(|e| Missed::Io(e.to_string()))?;
-                    let (gate, taken, found) = (gate.clone(), taken.clone(), found.clone());
-                    talks.spawn(tokio::time::timeout(PATIENCE, async move {
-                        if let Some(query) = talk(stream, &gate, &taken).await {
-                            let _ = found.send(query).await;
-                        }
-                    }));
+                    let gate = Arc::clone(&self.gate);
+                    talks.spawn(tokio::time::timeout(PATIENCE, talk(stream, gate)));
                 }
             }
         }
     }
 }
 
-async fn talk(mut stream: TcpStream, gate: &Gate, taken: &AtomicBool) -> Option<Query> {
-    let head = head(&mut stream).await;
-    let answer = match head.as_deref() {
-        Some(head) => gate.judge(head),
-        None => Err((400, "this is no request")),
-    };
-    let answer = match answer {
-        Ok(query) if !taken.swap(true, Ordering::SeqCst) => Ok(query),
-        Ok(_) => Err((410, "this address was used already")),
-        Err(refusal) => Err(refusal),
-    };
-    let (code, text) = match &answer {
-        Ok(_) => (200, "Done. You can close this page."),
-        Err((code, text)) => (*code, *text),
-    };
-    let response = format!(
-        "HTTP/1.1 {code} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
-         Connection: close\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
-         X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'\r\n\r\n{text}",
-        if code == 200 { "OK" } else { "Refused" },
-        text.len(),
-    );
-    let _ = stream.write_all(response.as_bytes()).await;
-    let _ = stream.shutdown().await;
-    answer.ok()
+/// Answers one request. Returns its query if it is the one that fits.
+async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, gate: Arc<Gate>) -> Option<Query> {
+    let came = OnceLock::new();
+    let service = service_fn(|request| {
+        let (code, text) = match gate.judge(&request) {
+            Ok(query) => {
+                let _ = came.set(query);
+                (200, "Done. You can close this page.")
+            }
+            Err(refused) => refused,
+        };
+        let response = Response::builder()
+            .status(code)
+            .header("content-type", "text/plain; charset=utf-8")
+            .header("cache-control", "no-store")
+            .header("referrer-policy", "no-referrer")
+            .header("x-content-type-options", "nosniff")
+            .header("content-security-policy", "default-src 'none'");
+        ready(response.body(text.to_owned()))
+    });
+    let serving = http1::Builder::new()
+        .keep_alive(false)
+        .half_close(true)
+        .max_buf_size(4 * LONGEST_REQUEST)
+        .serve_connection(TokioIo::new(stream), service);
+    let _ = serving.await;
+    came.into_inner()
 }
-
-/// The lines before the empty one.
-async fn head(stream: &mut TcpStream) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 2048];
-    while bytes.len() <= LONGEST_REQUEST {
-        let read = stream.read(&mut buffer).await.ok().filter(|n| *n > 0)?;
-        bytes.extend_from_slice(buffer.get(..read)?);
-        if let Some(end) = memchr::memmem::find(&bytes, b"\r\n\r\n") {
-            bytes.truncate(end);
-            return String::from_utf8(bytes).ok();
-        }
-    }
-    None
-}
-
-type Refused = (u16, &'static str);
 
 impl Gate {
-    fn judge(&self, head: &str) -> Result<Query, Refused> {
-        let mut lines = head.split("\r\n");
-        let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
-        let [method, target, "HTTP/1.1" | "HTTP/1.0"] = words.as_slice() else {
-            return Err((400, "this is no request"));
-        };
-        let headers: Vec<(&str, &str)> = lines
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name, value.trim()))
-            .collect();
-        let all = |name: &str| {
-            let named = headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
-            named.map(|(_, value)| *value).collect::<Vec<_>>()
+    fn judge<B>(&self, request: &Request<B>) -> Result<Query, (u16, &'static str)> {
+        let (headers, uri) = (request.headers(), request.uri());
+        let query = uri.query().unwrap_or_default();
+        let lengths = headers.iter().map(|(n, v)| n.as_str().len() + v.len());
+        if uri.path().len() + query.len() + lengths.sum::<usize>() > LONGEST_REQUEST {
+            return Err((400, "the request is too long"));
+        }
+        let all = |name: HeaderName| -> Vec<&str> {
+            let values = headers.get_all(name).iter();
+            values.map(|v| v.to_str().unwrap_or_default()).collect()
         };
         // Another name for this address would let a page of that name speak to us.
-        match all("host").as_slice() {
+        match all(HOST).as_slice() {
             [host] if self.hosts.iter().any(|h| h.eq_ignore_ascii_case(host)) => {}
             _ => return Err((403, "not from this host")),
         }
         let known = |origin: &str| self.origins.iter().any(|o| o.eq_ignore_ascii_case(origin));
-        if !all("origin").iter().all(|origin| known(origin)) {
+        if !all(ORIGIN).iter().all(|origin| known(origin)) {
             return Err((403, "not from this page"));
         }
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        if !same(path, &self.path) {
+        // A target in absolute form is for a proxy.
+        if uri.authority().is_some() || !same(uri.path(), &self.path) {
             return Err((404, "there is nothing here"));
         }
-        if *method != "GET" {
+        if request.method() != Method::GET {
             return Err((405, "only a visit counts"));
         }
         let query = decode(query);
@@ -199,6 +182,9 @@ impl Gate {
                 [(_, said)] if same(said, state) => {}
                 _ => return Err((403, "not the login that was begun")),
             }
+        }
+        if self.used.swap(true, Ordering::SeqCst) {
+            return Err((410, "this address was used already"));
         }
         Ok(query)
     }
@@ -264,6 +250,8 @@ pub fn origin(url: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
 
     #[test]
@@ -281,14 +269,22 @@ mod tests {
     proptest::proptest! {
         /// Hostile bytes are refused, and nothing else happens.
         #[test]
-        fn any_request(head in r"(GET|POST)?( |\r\n|:|/|\?|%|HTTP/1.1|Host|Origin|127.0.0.1:1|[a-z%é]){0,20}") {
-            let gate = Gate {
+        fn any_request(head in r"(GET|POST)?( |\r\n|:|/|\?|%|HTTP/1.1|Host|Origin|127.0.0.1:1|[a-z%é]){0,20}(\r\n\r\n)?") {
+            let gate = Arc::new(Gate {
                 hosts: ["127.0.0.1:1".into(), "localhost:1".into()],
                 path: format!("/callback/{}", "0".repeat(64)),
                 state: None,
                 origins: Vec::new(),
-            };
-            assert!(gate.judge(&head).is_err());
+                used: AtomicBool::new(false),
+            });
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let query = runtime.expect("a runtime").block_on(async {
+                let (mut ours, theirs) = tokio::io::duplex(LONGEST_REQUEST);
+                ours.write_all(head.as_bytes()).await.expect("sent");
+                drop(ours);
+                talk(theirs, gate).await
+            });
+            assert_eq!(query, None);
             let _ = (decode(&head), origin(&head));
         }
     }
