@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 as a model's clients use, by hand: the tree holds no HTTP server, and
-//! a library would hide the hang-ups that the log must tell.
+//! As much of HTTP/1.1 as a model's clients use. By hand: hyper cannot refuse a chunk by its
+//! announced size, two lengths in one head, or an unknown coding or version with 501 and 505.
 
 use std::io;
 use std::time::Duration;
