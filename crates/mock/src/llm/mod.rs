@@ -6,7 +6,6 @@
 
 mod ask;
 mod dialects;
-mod http;
 mod log;
 mod plan;
 mod read;
@@ -28,7 +27,6 @@ pub use plan::NO_TOOL;
 pub use read::{FORMAT, parse};
 pub use script::Script;
 
-use http::Connection;
 use serve::Desk;
 
 /// More connections than this wait for one to end.
@@ -89,7 +87,7 @@ async fn accept(listener: TcpListener, desk: Arc<Desk>) {
             Ok((stream, _)) => {
                 let desk = Arc::clone(&desk);
                 connections.spawn(async move {
-                    desk.serve(Connection::new(stream)).await;
+                    desk.serve(stream).await;
                     drop(place);
                 });
             }

@@ -5,20 +5,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::stream::unfold;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, LengthLimitError, Limited, StreamBody};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response, Uri};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
 
 use super::ask::{Dialect, Question};
 use super::dialects::{self, Out, Telling};
-use super::http::{Connection, Refusal, Request};
 use super::log::Log;
 use super::plan::{Part, Plan};
 use super::script::{Fault, Script};
 
+const LONGEST_HEAD: usize = 64 << 10;
+/// Maximum size of a body. Clients send whole conversations, with pictures.
+const LONGEST_BODY: usize = 32 << 20;
+/// Maximum time from the end of an answer to the end of the next head.
+const IDLE: Duration = Duration::from_secs(300);
+/// Maximum time for reading a body.
+const READING: Duration = Duration::from_secs(30);
+/// Maximum time for which a client may take nothing of what is sent.
+const WRITING: Duration = Duration::from_secs(30);
 /// A hang ends some time, even where nobody hangs up.
 const LONGEST_HANG: Duration = Duration::from_secs(3600);
 /// The name of the model, for those who ask which there are.
 const MODEL: &str = "mock-model";
+
+/// An error in place of an answer, or of the rest of one, closes the connection.
+type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 pub struct Desk {
     pub script: Script,
@@ -47,44 +71,54 @@ impl Desk {
         }
     }
 
-    pub async fn serve(self: Arc<Self>, mut connection: Connection) {
-        loop {
-            let request = match connection.request().await {
-                Ok(request) => request,
-                Err(Refusal::Gone) => return,
-                Err(Refusal::Bad(status, why)) => {
-                    let _ = refuse(&mut connection, status, why).await;
-                    return connection.close().await;
-                }
-            };
-            let served = self.answer(&mut connection, &request).await;
-            if served.is_err() || !request.keep || request.old {
-                return connection.close().await;
-            }
-        }
+    pub async fn serve(self: Arc<Self>, stream: TcpStream) {
+        // Events are small, and each is waited for.
+        let _ = stream.set_nodelay(true);
+        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(WRITING));
+        let desk = &*self;
+        let serving = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(IDLE)
+            .max_buf_size(LONGEST_HEAD)
+            .max_header_size(LONGEST_HEAD)
+            .serve_connection(
+                TokioIo::new(stream),
+                service_fn(move |request| desk.answer(request)),
+            );
+        let _ = serving.await;
     }
 
-    async fn answer(&self, connection: &mut Connection, request: &Request) -> io::Result<()> {
-        let dialect = dialect_of(&request.path);
-        match place(request) {
-            Place::Health => connection.answer(request, 200, b"{}").await,
-            Place::Models => {
-                let body = models(&request.path).to_string();
-                connection.answer(request, 200, body.as_bytes()).await
+    async fn answer(&self, request: Request<Incoming>) -> io::Result<Answer> {
+        let (head, body) = request.into_parts();
+        let (method, path) = (head.method.as_str(), head.uri.path());
+        let dialect = dialect_of(path);
+        let body = match read(&head.headers, body).await {
+            Ok(body) => body,
+            Err((status, why)) => {
+                let mut answer = fail(dialect, status, why.to_owned())?;
+                let close = HeaderValue::from_static("close");
+                answer.headers_mut().insert(CONNECTION, close);
+                return Ok(answer);
             }
+        };
+        let json = || -> Result<Value, String> {
+            serde_json::from_slice(&body).map_err(|error| format!("the body is no JSON: {error}"))
+        };
+        match place(method, path) {
+            Place::Health => whole(200, &json!({})),
+            Place::Models => whole(200, &models(path)),
             Place::Unknown => {
-                let message = format!("the mock model has nothing at {}", request.path);
-                fail(connection, request, dialect, 404, message).await
+                let message = format!("the mock model has nothing at {path}");
+                fail(dialect, 404, message)
             }
-            Place::Ask(_) | Place::Count(_) if request.method != "POST" => {
-                let message = "asked with POST only".to_owned();
-                fail(connection, request, dialect, 405, message).await
+            Place::Ask(_) | Place::Count(_) if method != "POST" => {
+                fail(dialect, 405, "asked with POST only".to_owned())
             }
-            Place::Ask(dialect) => match body(request) {
-                Ok(body) => self.ask(connection, request, dialect, &body).await,
-                Err(message) => fail(connection, request, dialect, 400, message).await,
+            Place::Ask(dialect) => match json() {
+                Ok(body) => self.ask(&head.uri, dialect, &body).await,
+                Err(message) => fail(dialect, 400, message),
             },
-            Place::Count(dialect) => match body(request) {
+            Place::Count(dialect) => match json() {
                 Ok(body) => {
                     let body = body.get("generateContentRequest").unwrap_or(&body);
                     let tokens = Question::read(dialect, body).tokens();
@@ -92,57 +126,38 @@ impl Desk {
                         Dialect::Gemini => json!({"totalTokens": tokens}),
                         _ => json!({"input_tokens": tokens}),
                     };
-                    let answer = answer.to_string();
-                    connection.answer(request, 200, answer.as_bytes()).await
+                    whole(200, &answer)
                 }
-                Err(message) => fail(connection, request, dialect, 400, message).await,
+                Err(message) => fail(dialect, 400, message),
             },
         }
     }
 
-    async fn ask(
-        &self,
-        connection: &mut Connection,
-        request: &Request,
-        dialect: Dialect,
-        body: &Value,
-    ) -> io::Result<()> {
+    async fn ask(&self, uri: &Uri, dialect: Dialect, body: &Value) -> io::Result<Answer> {
         let mut question = Question::read(dialect, body);
         if dialect == Dialect::Gemini {
-            question.model = gemini_model(&request.path);
-            question.stream = request.path.ends_with(":streamGenerateContent");
+            question.model = gemini_model(uri.path());
+            question.stream = uri.path().ends_with(":streamGenerateContent");
         }
-        let index = self.log.ask(&question);
-        let told = self.tell(connection, request, &question, index).await;
-        self.log.note(index, |asked| match &told {
-            Ok(()) => asked.finished = true,
-            Err(_) => asked.dropped = true,
-        });
-        told
-    }
-
-    async fn tell(
-        &self,
-        connection: &mut Connection,
-        request: &Request,
-        question: &Question,
-        index: usize,
-    ) -> io::Result<()> {
-        let plan = self.plan(question);
+        let mut entry = Entry {
+            log: self.log.clone(),
+            index: self.log.ask(&question),
+            finished: false,
+        };
+        let plan = self.plan(&question);
         let telling = Telling {
             plan: &plan,
-            question,
+            question: &question,
             number: self.number.fetch_add(1, Ordering::Relaxed),
         };
         // Gemini streams an array unless events are asked for.
-        let sse = question.dialect != Dialect::Gemini || has(&request.query, "alt=sse");
+        let sse = dialect != Dialect::Gemini || has(uri.query().unwrap_or_default(), "alt=sse");
         if question.stream && sse && plan.refusal().is_none() {
-            let outs = telling.stream();
-            self.log.note(index, |asked| asked.status = 200);
-            return stream(connection, request, &outs).await;
+            entry.status(200);
+            return stream(telling.stream(), entry);
         }
         let takes = plan.takes();
-        rest(connection, takes.unwrap_or(LONGEST_HANG)).await?;
+        sleep(takes.unwrap_or(LONGEST_HANG)).await;
         if takes.is_none() {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -151,13 +166,13 @@ impl Desk {
             _ => None,
         });
         let (status, body) = match faults {
-            Some(fault) => (fault.status, dialects::error(question.dialect, fault)),
+            Some(fault) => (fault.status, dialects::error(dialect, fault)),
             None if question.stream => (200, json!([telling.whole()])),
             None => (200, telling.whole()),
         };
-        self.log.note(index, |asked| asked.status = status);
-        let body = body.to_string();
-        connection.answer(request, status, body.as_bytes()).await
+        entry.status(status);
+        entry.finished = true;
+        whole(status, &body)
     }
 
     fn plan(&self, question: &Question) -> Plan {
@@ -172,66 +187,91 @@ impl Desk {
     }
 }
 
-async fn stream(connection: &mut Connection, request: &Request, outs: &[Out]) -> io::Result<()> {
-    connection.begin_events(request).await?;
-    for out in outs {
-        let text = match out {
-            Out::Wait(pause) => {
-                rest(connection, *pause).await?;
-                continue;
+/// A question in the log. What became of its answer is noted when this is dropped.
+struct Entry {
+    log: Log,
+    index: usize,
+    finished: bool,
+}
+
+impl Entry {
+    fn status(&self, status: u16) {
+        self.log.note(self.index, |asked| asked.status = status);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.log.note(self.index, |asked| {
+            (asked.finished, asked.dropped) = (self.finished, !self.finished);
+        });
+    }
+}
+
+/// The whole body, or why the request is refused.
+async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, (u16, &'static str)> {
+    let coding = headers.get(CONTENT_ENCODING);
+    if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err((415, "bodies are read without compression"));
+    }
+    if body.size_hint().lower() > LONGEST_BODY as u64 {
+        return Err((413, "the body is too long"));
+    }
+    match timeout(READING, Limited::new(body, LONGEST_BODY).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err((413, "the body is too long")),
+        Ok(Err(_)) => Err((400, "the body cannot be read")),
+        Err(_) => Err((408, "the request did not end")),
+    }
+}
+
+fn stream(outs: Vec<Out>, entry: Entry) -> io::Result<Answer> {
+    let events = unfold((outs.into_iter(), entry), async |(mut outs, mut entry)| {
+        let text = loop {
+            match outs.next() {
+                Some(Out::Wait(pause)) => sleep(pause).await,
+                Some(Out::Hang) => {
+                    sleep(LONGEST_HANG).await;
+                    return Some((Err(io::ErrorKind::TimedOut.into()), (outs, entry)));
+                }
+                Some(Out::Event(Some(name), data)) => {
+                    break format!("event: {name}\ndata: {data}\n\n");
+                }
+                Some(Out::Event(None, data)) => break format!("data: {data}\n\n"),
+                Some(Out::Done) => break "data: [DONE]\n\n".to_owned(),
+                None => {
+                    entry.finished = true;
+                    return None;
+                }
             }
-            Out::Hang => {
-                rest(connection, LONGEST_HANG).await?;
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            Out::Event(Some(name), data) => format!("event: {name}\ndata: {data}\n\n"),
-            Out::Event(None, data) => format!("data: {data}\n\n"),
-            Out::Done => "data: [DONE]\n\n".to_owned(),
         };
-        connection.event(request, &text).await?;
-    }
-    connection.end_events(request).await
+        Some((Ok(Frame::data(text.into())), (outs, entry)))
+    });
+    let answer = Response::builder()
+        .header("content-type", "text/event-stream")
+        .header("cache-control", "no-cache");
+    let answer = answer.body(StreamBody::new(events).boxed_unsync());
+    answer.map_err(io::Error::other)
 }
 
-async fn rest(connection: &mut Connection, pause: Duration) -> io::Result<()> {
-    if pause.is_zero() || connection.rest(pause).await {
-        return Ok(());
-    }
-    Err(io::ErrorKind::ConnectionReset.into())
+fn whole(status: u16, body: &Value) -> io::Result<Answer> {
+    let body = body.to_string().map_err(|never| match never {});
+    let answer = Response::builder()
+        .status(status)
+        .header("content-type", "application/json")
+        .body(body.boxed_unsync());
+    answer.map_err(io::Error::other)
 }
 
-fn body(request: &Request) -> Result<Value, String> {
-    serde_json::from_slice(&request.body).map_err(|error| format!("the body is no JSON: {error}"))
-}
-
-async fn fail(
-    connection: &mut Connection,
-    request: &Request,
-    dialect: Dialect,
-    status: u16,
-    message: String,
-) -> io::Result<()> {
-    let body = dialects::error(dialect, &Fault { status, message }).to_string();
-    connection.answer(request, status, body.as_bytes()).await
-}
-
-/// Says why what was sent is no request; the connection is of no use after that.
-async fn refuse(connection: &mut Connection, status: u16, why: &str) -> io::Result<()> {
-    let request = Request {
-        method: String::new(),
-        path: String::new(),
-        query: String::new(),
-        body: Vec::new(),
-        keep: false,
-        old: false,
-    };
-    fail(connection, &request, Dialect::Chat, status, why.to_owned()).await
+fn fail(dialect: Dialect, status: u16, message: String) -> io::Result<Answer> {
+    let body = dialects::error(dialect, &Fault { status, message });
+    whole(status, &body)
 }
 
 /// Clients are set up with and without `/v1` at the end of the address: the end of the path
 /// decides.
-fn place(request: &Request) -> Place {
-    let path = request.path.trim_end_matches('/');
+fn place(method: &str, path: &str) -> Place {
+    let path = path.trim_end_matches('/');
     let asked = |end: &str| path.ends_with(end);
     if path.is_empty() {
         Place::Health
@@ -247,7 +287,7 @@ fn place(request: &Request) -> Place {
         Place::Ask(Dialect::Gemini)
     } else if asked(":countTokens") {
         Place::Count(Dialect::Gemini)
-    } else if asked("/models") && matches!(request.method.as_str(), "GET" | "HEAD") {
+    } else if asked("/models") && matches!(method, "GET" | "HEAD") {
         Place::Models
     } else {
         Place::Unknown
