@@ -1,11 +1,12 @@
 //! Secrets that are none: planted where a real one would stand, and looked for afterwards. They
 //! never leave the engine: whatever is shown passes `masked`.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use agentproto_text::redact::{Values, replace_strings};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::model::Finding;
@@ -32,7 +33,7 @@ pub fn new(number: u64) -> String {
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     let random = agentproto_text::hex(&bytes);
     let canary = format!("{PREFIX}{number:02}x{random}");
-    let mut planted = PLANTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut planted = PLANTED.lock();
     for (_, form) in forms(&canary) {
         planted.add(form);
     }
@@ -93,7 +94,7 @@ fn forms(canary: &str) -> Vec<(&'static str, String)> {
 
 /// A text in which nothing of a canary is left, however it was written.
 pub fn masked(text: &str) -> String {
-    let planted = PLANTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let planted = PLANTED.lock();
     let masked = planted.replace(text, MARK);
     drop(planted);
     without_rests(&masked)
