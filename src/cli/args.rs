@@ -1,7 +1,6 @@
 //! The words of the command line.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -9,7 +8,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cli::machine::page::Page;
 use agentproto_lint::render::Format;
 use agentproto_lint::{Profile, Severity};
-use agentproto_report::UnknownFormat;
 
 #[derive(Parser, Debug)]
 #[command(
@@ -134,10 +132,10 @@ pub struct Lint {
     pub paths: Vec<PathBuf>,
     /// Which statements count: all that is sensible, the specs' text alone, or the specs
     /// with the reference implementation's own fields as warnings
-    #[arg(long, value_name = "PROFILE", value_parser = ["default", "spec", "reference"])]
-    pub profile: Option<String>,
+    #[arg(long, value_name = "PROFILE", value_parser = values(Profile::ALL))]
+    pub profile: Option<Profile>,
     /// Output format
-    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = formats(Format::ALL))]
+    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value_t = Format::Human, value_parser = values(Format::ALL))]
     pub output: Format,
     /// Apply safe fixes
     #[arg(long)]
@@ -155,8 +153,8 @@ pub struct Lint {
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub ignore: Vec<String>,
     /// Exit 1 from this severity on [default: error]
-    #[arg(long, value_name = "SEVERITY", value_parser = ["error", "warning", "info"])]
-    pub fail_on: Option<String>,
+    #[arg(long, value_name = "SEVERITY", value_parser = values(Severity::ALL))]
+    pub fail_on: Option<Severity>,
     /// Findings recorded in this file do not count
     #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
     pub baseline: Option<PathBuf>,
@@ -197,15 +195,15 @@ pub struct Explain {
     /// or of the register, for example `TR-13` or `A45-CAP-02`
     pub rule: String,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 #[derive(Args, Debug)]
 pub struct Listing {
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 #[derive(Args, Debug)]
@@ -214,8 +212,8 @@ pub struct Schema {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "json", value_parser = ["json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = DocumentOutput::Json)]
+    pub output: DocumentOutput,
 }
 
 #[derive(Args, Debug)]
@@ -224,28 +222,43 @@ pub struct InputSchema {
     #[arg(long, value_name = "COMMAND", default_value = "list")]
     pub command: String,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "json", value_parser = ["json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = DocumentOutput::Json)]
+    pub output: DocumentOutput,
 }
 
-pub fn profile(name: &str) -> Option<Profile> {
-    [Profile::Default, Profile::Spec, Profile::Reference]
-        .into_iter()
-        .find(|p| p.as_str() == name)
+/// Values of `--output`, of commands that print a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    Human,
+    Json,
+    Jsonl,
 }
 
-pub fn severity(name: &str) -> Option<Severity> {
-    [Severity::Error, Severity::Warning, Severity::Info]
-        .into_iter()
-        .find(|s| s.as_str() == name)
+/// Values of `--output`, of commands that print while they work.
+#[cfg(agents)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LiveOutput {
+    Human,
+    Jsonl,
 }
 
-/// Formats as the values of `--output`.
-pub fn formats<'f, F>(formats: impl IntoIterator<Item = &'f F>) -> impl TypedValueParser<Value = F>
+/// Values of `--output`, of commands whose result is a JSON document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DocumentOutput {
+    Json,
+    Jsonl,
+}
+
+/// Parses an option that takes these values of an enum, by their names. It is for enums of other
+/// crates, which do not know clap; those of the command line derive `ValueEnum`.
+pub fn values<'v, V>(values: impl IntoIterator<Item = &'v V>) -> impl TypedValueParser<Value = V>
 where
-    F: Copy + Into<&'static str> + FromStr<Err = UnknownFormat> + Send + Sync + 'static,
+    V: Copy + Into<&'static str> + Send + Sync + 'static,
 {
-    let names = formats.into_iter().map(|format| (*format).into());
-    let names: Vec<&'static str> = names.collect();
-    PossibleValuesParser::new(names).try_map(|name| name.parse())
+    let values: Vec<(&'static str, V)> = values.into_iter().map(|v| ((*v).into(), *v)).collect();
+    let names: Vec<&'static str> = values.iter().map(|(name, _)| *name).collect();
+    PossibleValuesParser::new(names).try_map(move |name| {
+        let named = values.iter().find(|(known, _)| *known == name);
+        named.map(|(_, value)| *value).ok_or("unknown value")
+    })
 }

@@ -9,6 +9,7 @@ use crate::cli::Failure;
 use crate::cli::args::Global;
 use crate::exit;
 pub use agentproto_lint::CONFIG_FILE as FILE_NAME;
+use agentproto_lint::{Profile, Severity};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -27,12 +28,12 @@ pub struct Config {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LintConfig {
-    pub profile: Option<ProfileName>,
+    pub profile: Option<Profile>,
     #[serde(default)]
     pub select: Vec<String>,
     #[serde(default)]
     pub ignore: Vec<String>,
-    pub fail_on: Option<SeverityName>,
+    pub fail_on: Option<Severity>,
     #[serde(default)]
     pub exclude: Vec<String>,
     pub baseline: Option<PathBuf>,
@@ -66,22 +67,7 @@ pub struct PerFile {
     pub ignore: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProfileName {
-    Default,
-    Spec,
-    Reference,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SeverityName {
-    Error,
-    Warning,
-    Info,
-}
-
+/// A severity for a rule, or `off`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeveritySetting {
@@ -89,6 +75,17 @@ pub enum SeveritySetting {
     Warning,
     Info,
     Off,
+}
+
+impl From<SeveritySetting> for Option<Severity> {
+    fn from(setting: SeveritySetting) -> Self {
+        match setting {
+            SeveritySetting::Error => Some(Severity::Error),
+            SeveritySetting::Warning => Some(Severity::Warning),
+            SeveritySetting::Info => Some(Severity::Info),
+            SeveritySetting::Off => None,
+        }
+    }
 }
 
 /// The named file, or the nearest one from the current directory up to the repository's top.

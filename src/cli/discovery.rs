@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::cli::args::{InputSchema, Listing, Schema};
+use crate::cli::args::{DocumentOutput, InputSchema, Listing, Output, Schema};
 use crate::cli::machine::catalogue;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
@@ -47,7 +47,7 @@ pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
             .chain(manifest_schemas())
             .map(|(n, _)| n)
             .collect();
-        return print(&json!({ "schemas": names }), &args.output, "schema", out);
+        return print(&json!({ "schemas": names }), args.output, "schema", out);
     }
     if find(name).is_none() {
         let names = OWN
@@ -60,7 +60,7 @@ pub fn schema(args: &Schema, out: &mut dyn Write) -> Outcome {
             None => failure.hint("`agentproto schema --name list` names them all"),
         });
     }
-    print(&embedded(name)?, &args.output, "schema", out)
+    print(&embedded(name)?, args.output, "schema", out)
 }
 
 /// How an MCP client reaches the sessions; null in a build that has none.
@@ -94,10 +94,9 @@ pub fn capabilities(args: &Listing, out: &mut dyn Write) -> Outcome {
             "machine_mode": ["--output jsonl", "--format jsonl"],
         },
     });
-    let output = if args.output == "human" {
-        "json"
-    } else {
-        &args.output
+    let output = match args.output {
+        Output::Human | Output::Json => DocumentOutput::Json,
+        Output::Jsonl => DocumentOutput::Jsonl,
     };
     print(&value, output, "capabilities", out)
 }
@@ -121,7 +120,7 @@ pub fn input_schema(args: &InputSchema, out: &mut dyn Write) -> Outcome {
             .map(|(command, schema)| json!({ "command": command, "schema": schema }))
             .collect();
         let value = json!({ "commands": commands });
-        return print(&value, &args.output, "input-schema", out);
+        return print(&value, args.output, "input-schema", out);
     }
     let named = INPUTS.iter().find(|(command, _)| *command == args.command);
     let Some((_, name)) = named else {
@@ -132,7 +131,7 @@ pub fn input_schema(args: &InputSchema, out: &mut dyn Write) -> Outcome {
             None => failure.hint("`agentproto input-schema` names those that do"),
         });
     };
-    print(&embedded(name)?, &args.output, "input-schema", out)
+    print(&embedded(name)?, args.output, "input-schema", out)
 }
 
 fn embedded(name: &str) -> Result<Value, Failure> {
@@ -142,8 +141,8 @@ fn embedded(name: &str) -> Result<Value, Failure> {
 }
 
 /// Discovery is one JSON object; in machine mode it travels inside an event.
-fn print(value: &Value, output: &str, command: &str, out: &mut dyn Write) -> Outcome {
-    if output == "jsonl" {
+fn print(value: &Value, output: DocumentOutput, command: &str, out: &mut dyn Write) -> Outcome {
+    if output == DocumentOutput::Jsonl {
         let started = std::time::Instant::now();
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta(command).map_err(io_failure)?;

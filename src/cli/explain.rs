@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::cli::args::Explain;
+use crate::cli::args::{Explain, Output};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_lint::registry;
@@ -16,16 +16,16 @@ pub fn run(args: &Explain, out: &mut dyn Write) -> Outcome {
         return outcome;
     }
     if let Some(rule) = registry::find(name) {
-        match args.output.as_str() {
-            "json" => docs::explain_json(rule, out),
-            "jsonl" => docs::explain_jsonl(rule, out),
-            _ => docs::explain_human(rule, out),
+        match args.output {
+            Output::Json => docs::explain_json(rule, out),
+            Output::Jsonl => docs::explain_jsonl(rule, out),
+            Output::Human => docs::explain_human(rule, out),
         }
         .map_err(io_failure)?;
         return Ok(exit::CLEAN);
     }
     #[cfg(agents)]
-    if super::agents::explain::any_statement(name, &args.output, out)? {
+    if super::agents::explain::any_statement(name, args.output, out)? {
         return Ok(exit::CLEAN);
     }
     let name = plain(name);

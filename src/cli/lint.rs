@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::cli::args::{self, Global, Lint};
-use crate::cli::config::{self, Config, ProfileName, SeverityName, SeveritySetting};
+use crate::cli::args::{Global, Lint};
+use crate::cli::config::{self, Config};
 use crate::cli::{Failure, Outcome, git, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_lint::discover::{self, Excludes, Globs};
@@ -131,7 +131,10 @@ fn page(args: &Lint, meta: &Meta, report: &mut Report) -> Result<Part, Failure> 
     let failed = meta.run_fails(report);
     let list = format!(
         "lint {:?} {:?} {:?} {:?}",
-        args.paths, args.profile, args.select, args.ignore
+        args.paths,
+        args.profile.map(Profile::as_str),
+        args.select,
+        args.ignore
     );
     let cut = args.page.keep(&list, &mut report.findings)?;
     Ok(Part {
@@ -304,13 +307,8 @@ fn threads(args: &Lint) -> usize {
 }
 
 fn rule_set(args: &Lint, config: &Config) -> Result<RuleSet, Failure> {
-    let named = args.profile.as_deref().and_then(args::profile);
-    let configured = config.lint.profile.map(|p| match p {
-        ProfileName::Default => Profile::Default,
-        ProfileName::Spec => Profile::Spec,
-        ProfileName::Reference => Profile::Reference,
-    });
-    let mut rules = RuleSet::profile_defaults(named.or(configured).unwrap_or(Profile::Default));
+    let profile = args.profile.or(config.lint.profile);
+    let mut rules = RuleSet::profile_defaults(profile.unwrap_or(Profile::Default));
     let here = config
         .path
         .as_deref()
@@ -323,13 +321,7 @@ fn rule_set(args: &Lint, config: &Config) -> Result<RuleSet, Failure> {
     }
     rules.ignore(&config.lint.ignore).map_err(configured)?;
     for (slug, setting) in &config.lint.severity {
-        let severity = match setting {
-            SeveritySetting::Error => Some(Severity::Error),
-            SeveritySetting::Warning => Some(Severity::Warning),
-            SeveritySetting::Info => Some(Severity::Info),
-            SeveritySetting::Off => None,
-        };
-        rules.set(slug, severity).map_err(configured)?;
+        rules.set(slug, (*setting).into()).map_err(configured)?;
     }
     let usage = |error: UnknownRule| Failure::new(exit::USAGE, error.to_string());
     if !args.select.is_empty() {
@@ -350,13 +342,8 @@ fn places(args: &Lint) -> Vec<PathBuf> {
 }
 
 fn fail_on(args: &Lint, config: &Config) -> Severity {
-    let configured = config.lint.fail_on.map(|s| match s {
-        SeverityName::Error => Severity::Error,
-        SeverityName::Warning => Severity::Warning,
-        SeverityName::Info => Severity::Info,
-    });
-    let named = args.fail_on.as_deref().and_then(args::severity);
-    named.or(configured).unwrap_or(Severity::Error)
+    let named = args.fail_on.or(config.lint.fail_on);
+    named.unwrap_or(Severity::Error)
 }
 
 fn walked(paths: &[PathBuf], config: &Config, args: &Lint) -> Result<Vec<Target>, Failure> {

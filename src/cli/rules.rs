@@ -3,8 +3,10 @@
 use std::io::Write;
 
 use clap::Args;
+#[cfg(agents)]
+use clap::ValueEnum;
 
-use crate::cli::args::Global;
+use crate::cli::args::{Global, Output};
 use crate::cli::machine::page::Page;
 use crate::cli::{Outcome, io_failure, terminal};
 use crate::exit;
@@ -17,13 +19,21 @@ use agentproto_lint::{Rule, registry};
 pub struct Rules {
     /// Whose rules: of `lint`, or of `aoi-lint`
     #[cfg(agents)]
-    #[arg(long, value_name = "KIND", default_value = "lint", value_parser = ["lint", "aoi"])]
-    pub kind: String,
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = RuleKind::Lint)]
+    pub kind: RuleKind,
     #[command(flatten)]
     pub page: Page,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
+}
+
+/// The linter that has the rules.
+#[cfg(agents)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RuleKind {
+    Lint,
+    Aoi,
 }
 
 pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -33,23 +43,23 @@ pub fn run(args: &Rules, global: &Global, out: &mut dyn Write) -> Outcome {
         ..Meta::default()
     };
     #[cfg(agents)]
-    if args.kind == "aoi" {
+    if args.kind == RuleKind::Aoi {
         let mut all = docs::sorted();
         let cut = args.page.keep("rules aoi", &mut all)?;
-        match args.output.as_str() {
-            "json" => docs::list_json(&all, out),
-            "jsonl" => docs::list_jsonl(&all, meta.elapsed, cut.fields(), out),
-            _ => docs::list_human(&all, meta.width, out),
+        match args.output {
+            Output::Json => docs::list_json(&all, out),
+            Output::Jsonl => docs::list_jsonl(&all, meta.elapsed, cut.fields(), out),
+            Output::Human => docs::list_human(&all, meta.width, out),
         }
         .map_err(io_failure)?;
         return Ok(exit::CLEAN);
     }
     let mut all: Vec<&Rule> = registry::rules().collect();
     let cut = args.page.keep("rules lint", &mut all)?;
-    match args.output.as_str() {
-        "json" => rules::render_json(&all, &meta, out),
-        "jsonl" => rules::render_jsonl(&all, &meta, cut.fields(), out),
-        _ => rules::render_human(&all, &meta, out),
+    match args.output {
+        Output::Json => rules::render_json(&all, &meta, out),
+        Output::Jsonl => rules::render_jsonl(&all, &meta, cut.fields(), out),
+        Output::Human => rules::render_human(&all, &meta, out),
     }
     .map_err(io_failure)?;
     Ok(exit::CLEAN)

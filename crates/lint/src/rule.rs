@@ -1,20 +1,39 @@
 //! What a rule is: one static record that carries its identity, its source in the specs, its
 //! documentation and its words. `explain`, `rules`, docs/, SARIF help and the editor all read it.
 
+use serde::Deserialize;
+
 use crate::context::Context;
 use crate::page;
 use crate::shape::Violation;
 use agentproto_manifest::Doctype;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+/// How bad a finding is. Messages list the variants as they are declared, the worst first. They
+/// compare by their numbers, so that `Error` is the greatest.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Severity {
-    Info,
-    Warning,
-    Error,
+    Error = 2,
+    Warning = 1,
+    Info = 0,
 }
 
 impl Severity {
+    pub const ALL: &[Severity] = <Severity as strum::VariantArray>::VARIANTS;
+
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -97,7 +116,10 @@ impl Source {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Profile {
     Default,
@@ -108,6 +130,8 @@ pub enum Profile {
 }
 
 impl Profile {
+    pub const ALL: &[Profile] = <Profile as strum::VariantArray>::VARIANTS;
+
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -16,13 +16,28 @@ use agentproto_sandbox::policy::Surroundings;
 use agentproto_text::redact::Masks;
 
 /// Whether the declared sandbox is enforced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Sandboxing {
     /// Enforced or refused.
     #[default]
     Auto,
     /// Not enforced: said aloud and written to the audit log.
     Off,
+}
+
+impl Sandboxing {
+    pub const ALL: &[Sandboxing] = <Sandboxing as strum::VariantArray>::VARIANTS;
 }
 
 /// One bundle on this machine for one user in one workspace.

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Backend {
@@ -11,6 +13,8 @@ pub enum Backend {
 }
 
 impl Backend {
+    pub const ALL: &[Backend] = <Backend as strum::VariantArray>::VARIANTS;
+
     pub fn as_str(self) -> &'static str {
         self.into()
     }

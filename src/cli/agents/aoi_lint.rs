@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::agents::certify;
-use crate::cli::args::{Global, formats};
+use crate::cli::agents::{aoi_selftest, certify, selftest};
+use crate::cli::args::{Global, Output, values};
 use crate::cli::config::{self, AoiSeverity};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
@@ -46,15 +46,14 @@ pub struct AoiLint {
     #[arg(long)]
     pub compat: bool,
     /// What makes the exit code 1; several with commas
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "fail",
-          value_parser = ["fail", "warn", "unproven"])]
-    pub fail_on: Vec<String>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum, default_values_t = [FailOn::Fail])]
+    pub fail_on: Vec<FailOn>,
     /// A report of before (JSON): what was broken there already is no news
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human",
-          value_parser = formats(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
+    #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
+          value_parser = values(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
     pub output: Format,
     /// Write every format into a directory
     #[arg(long, value_name = "DIR")]
@@ -103,6 +102,28 @@ pub struct Init {
     pub command: Vec<String>,
 }
 
+/// What makes the exit code 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Fail,
+    Warn,
+    Unproven,
+}
+
+/// Gives back a format that only reports have.
+impl TryFrom<Format> for Output {
+    type Error = Format;
+
+    fn try_from(format: Format) -> Result<Self, Format> {
+        match format {
+            Format::Human => Ok(Output::Human),
+            Format::Json => Ok(Output::Json),
+            Format::Jsonl => Ok(Output::Jsonl),
+            other => Err(other),
+        }
+    }
+}
+
 pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
     signals::watch();
     not_inside_itself()?;
@@ -114,13 +135,13 @@ pub fn run(args: &AoiLint, global: &Global, out: &mut dyn Write) -> Outcome {
         return tokio.block_on(unless_stopped(first_probe(args, out)))?;
     }
     if args.selftest {
-        let asked = crate::cli::agents::aoi_selftest::Asked {
+        let asked = aoi_selftest::Asked {
             command: "aoi-lint",
             only: &args.only,
             quick: args.quick,
-            output: args.output.into(),
+            output: selftest::output(args.output)?,
         };
-        return crate::cli::agents::aoi_selftest::run(&asked, global, &tokio, out);
+        return aoi_selftest::run(&asked, global, &tokio, out);
     }
     let format = args.output;
     if format.needs_proof() && !args.check.is_empty() {
@@ -400,11 +421,11 @@ fn read_baseline(path: &Path) -> Result<Report, Failure> {
 }
 
 fn is_good(args: &AoiLint, report: &Report, before: Option<&Report>) -> bool {
-    let asked = |what: &str| args.fail_on.iter().any(|word| word == what);
+    let asked = |what| args.fail_on.contains(&what);
     // Whatever else is asked for, a failure is one.
     !(report.has_new_failures()
-        || asked("warn") && report.has_new_warnings()
-        || asked("unproven")
+        || asked(FailOn::Warn) && report.has_new_warnings()
+        || asked(FailOn::Unproven)
             && (report.summary.pairs_proven == 0 || baseline::new_unproven(report, before)))
 }
 

@@ -25,7 +25,7 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
             command: "mock",
             only: &args.only,
             quick: args.quick,
-            output: &args.output,
+            output: args.output,
         };
         return aoi_selftest::start(&asked, global, out);
     }

@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 
 use serde_json::json;
 
-use crate::cli::agents::selftest::{Shown, check_output};
-use crate::cli::args::Global;
+use crate::cli::agents::selftest::Shown;
+use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::object;
@@ -18,7 +18,7 @@ pub struct Asked<'a> {
     pub command: &'static str,
     pub only: &'a [String],
     pub quick: bool,
-    pub output: &'a str,
+    pub output: Output,
 }
 
 /// For a command that has nothing to do with tools otherwise.
@@ -37,7 +37,6 @@ pub fn run(
     tokio: &tokio::runtime::Runtime,
     out: &mut dyn Write,
 ) -> Outcome {
-    check_output(args.output)?;
     let shows = std::io::stderr().is_terminal() && !global.quiet;
     let heard = |name: &str| {
         if shows {

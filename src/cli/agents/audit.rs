@@ -7,6 +7,7 @@ use std::time::Instant;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::cli::args::Output;
 use crate::cli::{Outcome, io_failure};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
@@ -25,8 +26,8 @@ pub struct Verify {
     /// The log [default: that of $AGENTPROTO_HOME]
     pub file: Option<PathBuf>,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
@@ -39,16 +40,16 @@ pub fn run(action: &AuditAction, out: &mut dyn Write) -> Outcome {
     let verified = audit::verify(&path)?;
     let facts =
         json!({ "file": path.to_string_lossy(), "events": verified.events, "head": verified.head });
-    match args.output.as_str() {
-        "json" => writeln!(out, "{facts:#}"),
-        "jsonl" => {
+    match args.output {
+        Output::Json => writeln!(out, "{facts:#}"),
+        Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("audit verify").and_then(|()| {
                 emitter.event(Event::AuditLog, &object(facts.clone()))?;
                 emitter.summary(true, began.elapsed(), object(json!({})))
             })
         }
-        _ => writeln!(
+        Output::Human => writeln!(
             out,
             "{} events, each bound to the one before",
             verified.events
@@ -72,15 +73,19 @@ mod tests {
             .and_then(|log| log.record("x", json!({})))
             .expect("written");
         let path = audit::default_path(&home);
-        for output in ["json", "jsonl", "human"] {
+        for output in [Output::Json, Output::Jsonl, Output::Human] {
             let action = AuditAction::Verify(Verify {
                 file: Some(path.clone()),
-                output: output.to_owned(),
+                output,
             });
             let mut out = Vec::new();
             assert!(matches!(run(&action, &mut out), Ok(exit::CLEAN)));
             let text = String::from_utf8(out).expect("UTF-8");
-            assert_eq!(text.contains("home-\u{fffd}"), output != "human", "{text}");
+            assert_eq!(
+                text.contains("home-\u{fffd}"),
+                output != Output::Human,
+                "{text}"
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::mistakes::{self, misread};
 use crate::cli::agents::{host, progress};
-use crate::cli::args::{Global, formats};
+use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_harness::lifecycle::{BundleTarget, Choices};
@@ -125,8 +125,8 @@ pub struct Certify {
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human",
-          value_parser = formats(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
+    #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
+          value_parser = values(Format::ALL.iter().filter(|f| **f != Format::BadgeJson)))]
     pub output: Format,
     /// Write every format and all transcripts into a directory
     #[arg(long, value_name = "DIR")]
@@ -151,14 +151,28 @@ pub struct Certify {
     #[arg(long = "option", value_name = "ID=VALUE")]
     pub options: Vec<String>,
     /// Whether the sandbox of a bundle is enforced
-    #[arg(long, default_value = "auto", value_parser = ["auto", "off"])]
-    pub sandbox: String,
+    #[arg(long, default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
+    pub sandbox: Sandboxing,
     /// Confirms installing, setup and logins of a bundle beforehand
     #[arg(long)]
     pub yes: bool,
     /// The agent's command line
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Gives back a format that only reports have.
+impl TryFrom<Format> for Output {
+    type Error = Format;
+
+    fn try_from(format: Format) -> Result<Self, Format> {
+        match format {
+            Format::Human => Ok(Output::Human),
+            Format::Json => Ok(Output::Json),
+            Format::Jsonl => Ok(Output::Jsonl),
+            other => Err(other),
+        }
+    }
 }
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -542,10 +556,7 @@ fn bundle(
             options: options.collect(),
             continuation: None,
         },
-        sandboxing: match args.sandbox.as_str() {
-            "off" => Sandboxing::Off,
-            _ => Sandboxing::Auto,
-        },
+        sandboxing: args.sandbox,
         yes: args.yes,
         env: variables(args)?,
         home: Some(home),

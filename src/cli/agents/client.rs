@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
@@ -22,6 +22,13 @@ const CONNECT: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(60);
 /// Of one line of a stream.
 const LONGEST_LINE: u64 = 16 << 20;
+
+/// Where the stream of a session begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Begin {
+    Start,
+    Now,
+}
 
 /// Which host.
 #[derive(Args, Debug)]
@@ -145,7 +152,11 @@ impl Client {
     }
 
     /// Follows a session: after an item that is known, or from `start` or `now` on.
-    pub fn stream(&self, id: &str, after: Option<&str>, from: &str) -> Result<Frames, Failure> {
+    pub fn stream(&self, id: &str, after: Option<&str>, from: Begin) -> Result<Frames, Failure> {
+        let from = match from {
+            Begin::Start => "start",
+            Begin::Now => "now",
+        };
         let mut asked = self
             .agent
             .get(format!(

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::cli::args::Output;
 use crate::cli::machine::page::Page;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
@@ -26,8 +27,8 @@ pub struct Coverage {
     #[command(flatten)]
     pub page: Page,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 /// A statement with everything that decides it.
@@ -187,9 +188,9 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
     rows.retain(|row| !args.gaps || row.by.is_empty());
     let list = format!("coverage {:?} {}", args.spec, args.gaps);
     let cut = args.page.keep(&list, &mut rows)?;
-    match args.output.as_str() {
-        "human" => human(&rows, out).map_err(io_failure)?,
-        "json" => {
+    match args.output {
+        Output::Human => human(&rows, out).map_err(io_failure)?,
+        Output::Json => {
             let list: Vec<_> = rows.iter().map(record).collect();
             let mut value = object(json!({
                 "schema": "agentproto.coverage/v1",
@@ -199,7 +200,7 @@ pub fn run(args: &Coverage, out: &mut dyn Write) -> Outcome {
             let value = Value::Object(value);
             writeln!(out, "{value:#}").map_err(io_failure)?;
         }
-        _ => {
+        Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("coverage").map_err(io_failure)?;
             for row in &rows {
@@ -226,7 +227,7 @@ pub(super) fn is_statement(name: &str) -> bool {
 }
 
 /// A statement of the register with what decides it; `false` where there is none of that name.
-pub(super) fn explain(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+pub(super) fn explain(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
     let Some(statement) = register().find(|s| s.id.eq_ignore_ascii_case(name)) else {
         return Ok(false);
     };
@@ -252,16 +253,16 @@ pub(super) fn explain(name: &str, output: &str, out: &mut dyn Write) -> Result<b
         ));
     }
     let written = match output {
-        "json" => {
+        Output::Json => {
             let mut record = record(&row);
             record.insert("markdown".to_owned(), page.into());
             writeln!(out, "{:#}", serde_json::Value::Object(record))
         }
-        "jsonl" => {
+        Output::Jsonl => {
             let page = std::iter::once((row.id.as_str(), page));
             agentproto_report::aoi::pages_jsonl(page, out)
         }
-        _ => out.write_all(page.as_bytes()),
+        Output::Human => out.write_all(page.as_bytes()),
     };
     written.map_err(io_failure)?;
     Ok(true)

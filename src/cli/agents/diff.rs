@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::args::Global;
+use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
@@ -30,8 +30,8 @@ pub struct Diff {
     /// Another one
     pub b: PathBuf,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 pub fn run(args: &Diff, global: &Global, out: &mut dyn Write) -> Outcome {
@@ -41,7 +41,7 @@ pub fn run(args: &Diff, global: &Global, out: &mut dyn Write) -> Outcome {
         Side::new(&args.a.to_string_lossy(), &a, a.numbers()),
         Side::new(&args.b.to_string_lossy(), &b, b.numbers()),
     ];
-    show(&sides, &[], &args.output, "diff", global, out)
+    show(&sides, &[], args.output, "diff", global, out)
 }
 
 /// A transcript with what it is called.
@@ -85,7 +85,7 @@ pub fn read(path: &Path) -> Result<(Transcript, Value), Failure> {
 pub fn show(
     [a, b]: &[Side<'_>; 2],
     notes: &[String],
-    output: &str,
+    output: Output,
     command: &str,
     global: &Global,
     out: &mut dyn Write,
@@ -96,7 +96,7 @@ pub fn show(
     let found = diff::diff(&ours, &theirs);
     let is_same = found.is_empty();
     let written = match output {
-        "json" => {
+        Output::Json => {
             let list: Vec<Value> = found.iter().map(Difference::as_json).collect();
             let side = |side: &Side, lines: usize| json!({"name": side.name, "lines": lines});
             let document = json!({
@@ -109,11 +109,11 @@ pub fn show(
             });
             writeln!(out, "{document:#}")
         }
-        "jsonl" => {
+        Output::Jsonl => {
             let sides = [(a, ours.len()), (b, theirs.len())];
             events(&found, sides, notes, command, started, out)
         }
-        _ => human(&found, [a, b], notes, global, out),
+        Output::Human => human(&found, [a, b], notes, global, out),
     };
     written.map_err(io_failure)?;
     Ok(match is_same {

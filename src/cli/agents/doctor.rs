@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::agents::host_rules::{self, Verdict};
-use crate::cli::args::Global;
+use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_aoi::isolation::powers;
@@ -33,8 +33,8 @@ pub struct Doctor {
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 /// A bundle with what the rules say about it.
@@ -67,8 +67,8 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
         &probe.seccomp,
     )?;
     let well = able && patients.iter().all(Patient::is_well);
-    match args.output.as_str() {
-        "json" => {
+    match args.output {
+        Output::Json => {
             let mut report = json!({
                 "schema": "agentproto.doctor/v1",
                 "kernel": probe.kernel,
@@ -85,8 +85,8 @@ pub fn run(args: &Doctor, global: &Global, out: &mut dyn Write) -> Outcome {
             }
             writeln!(out, "{report:#}")
         }
-        "jsonl" => events(&lines, &walls, &patients, well, started, out),
-        _ => {
+        Output::Jsonl => events(&lines, &walls, &patients, well, started, out),
+        Output::Human => {
             let color = terminal::color(global);
             human(&lines, able, &probe.kernel, color, out).map_err(io_failure)?;
             human_walls(&walls, color, out).map_err(io_failure)?;

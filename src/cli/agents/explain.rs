@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use super::coverage;
-use crate::cli::args::Explain;
+use crate::cli::args::{Explain, Output};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_text::closest_of;
@@ -17,12 +17,12 @@ pub fn tool_rule(args: &Explain, out: &mut dyn Write) -> Option<Outcome> {
 }
 
 /// A statement of a suite or of the register; `false` where there is none of that name.
-pub fn any_statement(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+pub fn any_statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
     Ok(statement(name, output, out)? || coverage::explain(name, output, out)?)
 }
 
 /// A statement of the suites; `false` where there is none of that name.
-fn statement(name: &str, output: &str, out: &mut dyn Write) -> Result<bool, Failure> {
+fn statement(name: &str, output: Output, out: &mut dyn Write) -> Result<bool, Failure> {
     use crate::cli::agents::statement as docs;
     use crate::cli::agents::statement::Page;
     use agentproto_harness::suite;
@@ -71,10 +71,10 @@ fn aoi(args: &Explain, out: &mut dyn Write) -> Outcome {
             None => failure.hint("`agentproto rules --kind aoi` lists them all"),
         });
     };
-    match args.output.as_str() {
-        "json" => docs::explain_json(rule, out),
-        "jsonl" => docs::explain_jsonl(rule, out),
-        _ => docs::explain_human(rule, out),
+    match args.output {
+        Output::Json => docs::explain_json(rule, out),
+        Output::Jsonl => docs::explain_jsonl(rule, out),
+        Output::Human => docs::explain_human(rule, out),
     }
     .map_err(io_failure)?;
     Ok(exit::CLEAN)

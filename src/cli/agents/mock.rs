@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::cli::agents::mistakes::misread;
 use crate::cli::agents::{aoi_mock, model};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use crate::cli::args::Global;
+use crate::cli::args::{Global, Output};
 use crate::cli::machine::page::Page;
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
@@ -25,8 +25,8 @@ use agentproto_text::closest_of;
 #[derive(Args, Debug)]
 pub struct Mock {
     /// Which protocol it speaks; `llm` is the model behind an agent, on a loopback address
-    #[arg(value_parser = ["acp", "acp-v2", "mcp", "repl", "llm", "aoi"], required_unless_present = "list")]
-    pub kind: Option<String>,
+    #[arg(value_enum, required_unless_present = "list")]
+    pub kind: Option<MockKind>,
     /// What it does: a name of `--list`, or a YAML file [default: default]
     #[arg(long, value_name = "FILE|NAME")]
     pub scenario: Option<String>,
@@ -56,18 +56,41 @@ pub struct Mock {
     #[arg(long, value_name = "ID", value_delimiter = ',', requires = "selftest")]
     pub only: Vec<String>,
     /// Output format of the list, and of the selftest
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
     /// Arguments of the agent itself, which the scenario can show
     #[arg(last = true, value_name = "ARG")]
     pub args: Vec<std::ffi::OsString>,
 }
 
+/// The mock agents, the mock model and the mock tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MockKind {
+    Acp,
+    AcpV2,
+    Mcp,
+    Repl,
+    Llm,
+    Aoi,
+}
+
+impl MockKind {
+    /// The kind of a mock agent; `None` for the model and the tool.
+    fn agent(self) -> Option<Kind> {
+        match self {
+            MockKind::Acp => Some(Kind::Acp),
+            MockKind::AcpV2 => Some(Kind::AcpV2),
+            MockKind::Mcp => Some(Kind::Mcp),
+            MockKind::Repl => Some(Kind::Repl),
+            MockKind::Llm | MockKind::Aoi => None,
+        }
+    }
+}
+
 impl Mock {
     /// It speaks its own protocol.
     pub fn is_agent(&self) -> bool {
-        let speaks = matches!(self.kind.as_deref(), Some(kind) if !["llm", "aoi"].contains(&kind));
-        speaks && !self.list
+        self.kind.and_then(MockKind::agent).is_some() && !self.list
     }
 }
 
@@ -75,23 +98,23 @@ pub fn run(args: &Mock, global: &Global, out: &mut dyn Write) -> Outcome {
     if args.list {
         return list(args, out);
     }
-    if args.selftest && args.kind.as_deref() != Some("aoi") {
+    if args.selftest && args.kind != Some(MockKind::Aoi) {
         return Err(
             Failure::new(exit::USAGE, "`--selftest` is for the mock AOI tool")
                 .hint("`agentproto certify --selftest` tries the mock agents"),
         );
     }
-    if args.kind.as_deref() == Some("llm") {
+    if args.kind == Some(MockKind::Llm) {
         return model::run(args, out);
     }
-    if args.kind.as_deref() == Some("aoi") {
+    if args.kind == Some(MockKind::Aoi) {
         return aoi_mock::run(args, global, out);
     }
     if let Some(flag) = args.model.given() {
         let message = format!("`{flag}` is for the mock model");
         return Err(Failure::new(exit::USAGE, message).hint("agentproto mock llm"));
     }
-    let Some(kind) = args.kind.as_deref().and_then(Kind::named) else {
+    let Some(kind) = args.kind.and_then(MockKind::agent) else {
         return Err(Failure::new(exit::USAGE, "which mock?")
             .hint("agentproto mock acp|acp-v2|mcp|repl|llm|aoi"));
     };
@@ -246,16 +269,16 @@ fn rows() -> Vec<Row> {
 fn list(args: &Mock, out: &mut dyn Write) -> Outcome {
     let mut rows = rows();
     let cut = args.page.keep("mock", &mut rows)?;
-    listed(&rows, args.page.told(&cut), &args.output, out).map_err(io_failure)
+    listed(&rows, args.page.told(&cut), args.output, out).map_err(io_failure)
 }
 
-fn listed(rows: &[Row], more: Fields, output: &str, out: &mut dyn Write) -> std::io::Result<u8> {
+fn listed(rows: &[Row], more: Fields, output: Output, out: &mut dyn Write) -> std::io::Result<u8> {
     let started = Instant::now();
     let of = |event: Event| -> Vec<&Row> { rows.iter().filter(|r| r.event == event).collect() };
     let (scenarios, mutants) = (of(Event::Scenario), of(Event::Mutant));
     let variants = of(Event::Variant);
     match output {
-        "json" => {
+        Output::Json => {
             let fields = |rows: &[&Row]| -> Vec<Value> {
                 rows.iter().map(|row| row.fields.clone()).collect()
             };
@@ -268,7 +291,7 @@ fn listed(rows: &[Row], more: Fields, output: &str, out: &mut dyn Write) -> std:
             document.extend(more);
             writeln!(out, "{:#}", Value::Object(document))?;
         }
-        "jsonl" => {
+        Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("mock")?;
             for row in rows {
@@ -276,7 +299,7 @@ fn listed(rows: &[Row], more: Fields, output: &str, out: &mut dyn Write) -> std:
             }
             emitter.summary(true, started.elapsed(), more)?;
         }
-        _ => {
+        Output::Human => {
             table(["MOCK", "SCENARIO", "WHAT HAPPENS"], &scenarios, out)?;
             writeln!(out)?;
             table(

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::agents::mistakes::misread;
 use crate::cli::agents::mock::Mock;
+use crate::cli::args::Output;
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_mock::llm::{self, Asked, Script, Server};
@@ -56,7 +57,7 @@ pub fn run(args: &Mock, out: &mut dyn Write) -> Outcome {
         .enable_all()
         .build()
         .map_err(io_failure)?;
-    let voice = match args.output == "jsonl" {
+    let voice = match args.output == Output::Jsonl {
         true => Voice::Machine(Emitter::new(out, env!("CARGO_PKG_VERSION"))),
         false => Voice::Plain(out),
     };

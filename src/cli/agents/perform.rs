@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::agents::ask;
 use crate::cli::agents::notes::{self, Note, Notes, Signals};
-use crate::cli::args::Global;
+use crate::cli::args::{Global, LiveOutput, values};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, Fields, object};
@@ -36,8 +36,8 @@ pub struct Common {
     #[arg(long, value_name = "DIR")]
     pub adapters: Vec<PathBuf>,
     /// Enforce the declared sandbox, or run without it
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "off"])]
-    pub sandbox: String,
+    #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
+    pub sandbox: Sandboxing,
     /// Confirm what would be asked, and take what the manifest proposes
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -45,8 +45,8 @@ pub struct Common {
     #[arg(long)]
     pub allow_unverified: bool,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
+    pub output: LiveOutput,
 }
 
 impl Common {
@@ -157,13 +157,13 @@ pub fn perform(
 ) -> Outcome {
     let began = Instant::now();
     let runtime = notes::runtime()?;
-    let mut face = match common.output.as_str() {
-        "jsonl" => {
+    let mut face = match common.output {
+        LiveOutput::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta(command).map_err(io_failure)?;
             Face::Machine(emitter)
         }
-        _ => Face::Human {
+        LiveOutput::Human => Face::Human {
             out,
             quiet: global.quiet,
             has_stages: global.verbose || (command == "install" && !global.quiet),
@@ -213,11 +213,8 @@ async fn watched(
 fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Fault> {
     let home = Home::from_env()?;
     let bundle = Bundle::discover(&common.target, &common.adapters, &home)?;
-    let sandboxing = match common.sandbox.as_str() {
-        "off" => Sandboxing::Off,
-        _ => Sandboxing::Auto,
-    };
-    let interact: Arc<dyn Interact> = match common.output == "human" && ask::somebody() {
+    let is_human = common.output == LiveOutput::Human;
+    let interact: Arc<dyn Interact> = match is_human && ask::somebody() {
         true => Arc::new(ask::Terminal),
         false => Arc::new(Headless),
     };
@@ -227,13 +224,13 @@ fn context(common: &Common, observer: Arc<dyn Observer>) -> Result<Context, Faul
             home,
             cwd: common.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),
-            sandboxing,
+            sandboxing: common.sandbox,
             yes: common.yes,
             observer,
             interact,
         },
     )?;
-    if sandboxing == Sandboxing::Off {
+    if common.sandbox == Sandboxing::Off {
         let what = "the declared sandbox is not enforced: these commands can do whatever you can";
         ctx.observer.warning("sandbox_off", what);
         ctx.audit.record("sandbox.off", json!({}))?;

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use crate::cli::agents::diff::{self, Side};
 use crate::cli::agents::{certify, record};
-use crate::cli::args::Global;
+use crate::cli::args::{Global, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_harness::model::{RECORDING, Target};
 use agentproto_harness::render as reports;
+use agentproto_harness::render::Format;
 use agentproto_harness::run::process::Launcher;
 use agentproto_harness::run::{Secrets, recording, rerun};
 use agentproto_harness::suite::Protocol;
@@ -63,9 +64,9 @@ pub struct Replay {
     #[arg(long, value_name = "FILE", requires = "command")]
     pub to: Option<PathBuf>,
     /// Output format of verdicts; of differences human, json or jsonl
-    #[arg(long, short = 'o', alias = "format", default_value = "human",
-          value_parser = ["human", "json", "jsonl", "junit", "sarif", "html", "markdown", "badge", "badge-json"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", default_value_t = Format::Human,
+          value_parser = values(Format::ALL))]
+    pub output: Format,
     /// A live agent that gets the recorded client's side
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -192,10 +193,10 @@ fn rerun(
     global: &Global,
     out: &mut dyn Write,
 ) -> Outcome {
-    if !["human", "json", "jsonl"].contains(&args.output.as_str()) {
-        let message = format!("differences cannot be told as {}", args.output);
-        return Err(Failure::new(exit::USAGE, message).hint("human, json or jsonl"));
-    }
+    let output = Output::try_from(args.output).map_err(|format| {
+        let message = format!("differences cannot be told as {format}");
+        Failure::new(exit::USAGE, message).hint("human, json or jsonl")
+    })?;
     let given = pairs(&args.env)?;
     let launcher = Launcher::Program(record::program(args.command.clone(), &given)?);
     let secrets = Secrets::of(&given, &launcher);
@@ -232,7 +233,7 @@ fn rerun(
         Side::new(&args.file.to_string_lossy(), recorded, lines),
         Side::new(&command, &new.transcript, new.transcript.numbers()),
     ];
-    diff::show(&sides, &new.notes, &args.output, "replay", global, out)
+    diff::show(&sides, &new.notes, output, "replay", global, out)
 }
 
 fn pairs(env: &[String]) -> Result<Vec<(String, String)>, Failure> {
@@ -275,10 +276,6 @@ fn judge(
     out: &mut dyn Write,
 ) -> Outcome {
     signals::watch();
-    let format: reports::Format = args
-        .output
-        .parse()
-        .map_err(|_| Failure::new(exit::USAGE, "there is no such output format"))?;
     let of_protocol = match recording::protocol(transcript) {
         Protocol::Mcp => "mcp".to_owned(),
         _ => "acp".to_owned(),
@@ -314,7 +311,7 @@ fn judge(
         let written = reports::write_all(&report, dir, &options);
         written.map_err(|error| Failure::new(exit::CANT_CREATE, error.to_string()))?;
     }
-    reports::render(format, &report, &options, out).map_err(io_failure)?;
+    reports::render(args.output, &report, &options, out).map_err(io_failure)?;
     Ok(match report.has_new_failures() {
         true => exit::FINDINGS,
         false => exit::CLEAN,

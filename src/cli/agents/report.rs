@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::cli::args::{Global, formats};
+use crate::cli::args::{Global, values};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_harness::model::Report;
@@ -27,7 +27,7 @@ pub enum ReportAction {
 #[derive(Args, Debug)]
 pub struct Form {
     /// Output format
-    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value = "human", value_parser = formats(Format::ALL))]
+    #[arg(long, short = 'o', value_name = "FORMAT", alias = "format", default_value_t = Format::Human, value_parser = values(Format::ALL))]
     pub output: Format,
     /// Write every form into this directory, too
     #[arg(long, value_name = "DIR")]

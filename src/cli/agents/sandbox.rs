@@ -17,7 +17,7 @@ use crate::cli::agents::sandbox_clauses as table;
 use clap::{Args, Subcommand};
 
 use crate::cli::agents::effects::Keyed;
-use crate::cli::args::Global;
+use crate::cli::args::{Global, LiveOutput, Output, values};
 use crate::cli::{Failure, Outcome, io_failure, terminal};
 use crate::exit;
 use agentproto_lint::render::Meta;
@@ -55,11 +55,11 @@ pub struct SandboxExplain {
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Who confines [default: the first that this machine can]
-    #[arg(long, value_name = "NAME", value_parser = ["native", "bubblewrap"])]
-    pub backend: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = values(Backend::ALL))]
+    pub backend: Option<Backend>,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 #[derive(Args, Debug)]
@@ -70,8 +70,8 @@ pub struct SandboxRun {
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
     /// Who confines [default: the first that this machine can]
-    #[arg(long, value_name = "NAME", value_parser = ["native", "bubblewrap"])]
-    pub backend: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = values(Backend::ALL))]
+    pub backend: Option<Backend>,
     /// Kill the command after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = crate::cli::agents::seconds)]
     pub timeout: Option<f64>,
@@ -81,8 +81,8 @@ pub struct SandboxRun {
     #[command(flatten)]
     pub keyed: Keyed,
     /// Output format: the command's own streams, or events
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
+    pub output: LiveOutput,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
@@ -100,7 +100,7 @@ fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outco
     let target = load(&args.target)?;
     let surroundings = surroundings(&target, args.cwd.as_deref())?;
     let policy = policy::resolve(&target, &surroundings, &[]).map_err(refused)?;
-    let backend = choose(args.backend.as_deref());
+    let backend = backend::choose(args.backend);
     let list = confined::assess_all(&policy, &backend);
     let view = table::View {
         target: &args.target,
@@ -108,14 +108,14 @@ fn explain(args: &SandboxExplain, global: &Global, out: &mut dyn Write) -> Outco
         backend: backend.as_ref().ok().copied(),
         assessments: &list,
     };
-    match args.output.as_str() {
-        "json" => writeln!(out, "{:#}", view.json()),
-        "jsonl" => {
+    match args.output {
+        Output::Json => writeln!(out, "{:#}", view.json()),
+        Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             view.events(&mut emitter)
                 .and_then(|()| emitter.summary(true, started.elapsed(), Fields::new()))
         }
-        _ => {
+        Output::Human => {
             let meta = Meta {
                 color: terminal::color(global),
                 width: terminal::width(),
@@ -165,30 +165,21 @@ fn refused(refusal: Refusal) -> Failure {
     Failure::new(exit_codes::of_refusal(&refusal), refusal.to_string()).typed(refusal.code())
 }
 
-fn choose(name: Option<&str>) -> Result<Backend, String> {
-    backend::choose(match name {
-        Some("bubblewrap") => Some(Backend::Bubblewrap),
-        Some(_) => Some(Backend::Native),
-        None => None,
-    })
-}
-
 fn start(args: &SandboxRun, out: &mut dyn Write) -> Outcome {
     let target = load(&args.policy)?;
     let surroundings = surroundings(&target, args.cwd.as_deref())?;
     let policy = policy::resolve(&target, &surroundings, &args.command).map_err(refused)?;
     let command = command(&surroundings, &args.command)?;
-    let backend = choose(args.backend.as_deref());
+    let backend = backend::choose(args.backend);
     let prepared = confined::prepare(&policy, &command, &backend).map_err(not_started)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::new(exit::INTERNAL, format!("no runtime: {e}")))?;
     runtime.block_on(async {
-        if args.output == "jsonl" {
-            with_events(args, prepared, out).await
-        } else {
-            passed_through(args, &policy, prepared).await
+        match args.output {
+            LiveOutput::Jsonl => with_events(args, prepared, out).await,
+            LiveOutput::Human => passed_through(args, &policy, prepared).await,
         }
     })
 }

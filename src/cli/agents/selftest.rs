@@ -1,5 +1,6 @@
 //! `agentproto certify --selftest`: how good the judge is, in numbers.
 
+use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::agents::certify::Certify;
 use crate::cli::agents::progress;
-use crate::cli::args::Global;
+use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, Fields, object};
@@ -18,7 +19,7 @@ use agentproto_selftest::frame::{self, Caught, Spared};
 use agentproto_text::{plain, pretty};
 
 pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
-    check_output(args.output.into())?;
+    let output = output(args.output)?;
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
@@ -61,7 +62,7 @@ pub fn run(args: &Certify, global: &Global, out: &mut dyn Write) -> Outcome {
         head: head(&outcome),
         is_sound: outcome.is_sound(),
     };
-    shown.finish(args.output.into(), outcome.is_sound(), out)
+    shown.finish(output, outcome.is_sound(), out)
 }
 
 /// The numbers, a line each.
@@ -98,15 +99,15 @@ fn head(outcome: &selftest::Outcome) -> Vec<String> {
     lines
 }
 
-/// Whether a self-test has this output.
-pub fn check_output(output: &str) -> Result<(), Failure> {
-    match ["human", "json", "jsonl"].contains(&output) {
-        true => Ok(()),
-        false => {
-            let message = format!("--selftest has no output `{output}`");
-            Err(Failure::new(exit::USAGE, message).hint("--output human, json or jsonl"))
-        }
-    }
+/// The output of a self-test, which has fewer formats than a report.
+pub fn output<F: fmt::Display>(format: F) -> Result<Output, Failure>
+where
+    Output: TryFrom<F, Error = F>,
+{
+    Output::try_from(format).map_err(|format| {
+        let message = format!("--selftest has no output `{format}`");
+        Failure::new(exit::USAGE, message).hint("--output human, json or jsonl")
+    })
 }
 
 /// What a self-test shows, whichever judge it was about.
@@ -126,13 +127,13 @@ pub struct Shown<'a, M, V> {
 
 impl<M: Caught, V: Spared> Shown<'_, M, V> {
     /// Prints it; the exit code.
-    pub fn finish(self, format: &str, is_good: bool, out: &mut dyn Write) -> Outcome {
+    pub fn finish(self, output: Output, is_good: bool, out: &mut dyn Write) -> Outcome {
         // Asked before: a report that tells of the signal is not cut by it.
         let interrupted = signals::interrupted();
-        let printed = match format {
-            "json" => self.json(out),
-            "jsonl" => self.jsonl(out),
-            _ => self.people(out),
+        let printed = match output {
+            Output::Json => self.json(out),
+            Output::Jsonl => self.jsonl(out),
+            Output::Human => self.people(out),
         };
         printed.map_err(io_failure)?;
         Ok(match interrupted {

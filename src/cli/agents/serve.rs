@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::cli::agents::notes::Signals;
-use crate::cli::args::Global;
+use crate::cli::args::{Global, LiveOutput};
 use crate::cli::{Failure, Outcome, io_failure};
 use crate::exit;
 use agentproto_daemon::http::server::{self, Limits};
@@ -78,8 +78,8 @@ pub struct Serve {
     #[arg(long)]
     pub mcp_aliases: bool,
     /// Output format: sentences, or events until it is stopped
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = LiveOutput::Human)]
+    pub output: LiveOutput,
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {
@@ -285,7 +285,7 @@ enum Face<'w> {
 
 impl<'w> Face<'w> {
     fn new(args: &Serve, global: &Global, out: &'w mut dyn Write) -> io::Result<Self> {
-        if args.output != "jsonl" {
+        if args.output == LiveOutput::Human {
             return Ok(Face::Human {
                 out,
                 quiet: global.quiet,

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::cli::args::Output;
 use agentproto_harness::model::Level;
 use agentproto_harness::suite::{Case, Requirement, Suite};
 use agentproto_mock::Kind;
@@ -131,21 +132,21 @@ impl Page<'_> {
     }
 }
 
-pub fn explain(pages: &[Page<'_>], output: &str, out: &mut dyn Write) -> io::Result<()> {
+pub fn explain(pages: &[Page<'_>], output: Output, out: &mut dyn Write) -> io::Result<()> {
     match output {
-        "json" => {
+        Output::Json => {
             for page in pages {
                 writeln!(out, "{}", text::pretty(&Value::Object(page.record()))?)?;
             }
             Ok(())
         }
-        "jsonl" => {
+        Output::Jsonl => {
             let documents = pages
                 .iter()
                 .map(|p| (p.requirement.id.as_str(), p.markdown()));
             agentproto_report::aoi::pages_jsonl(documents, out)
         }
-        _ => {
+        Output::Human => {
             let pages: Vec<String> = pages.iter().map(Page::markdown).collect();
             out.write_all(pages.join("\n").as_bytes())
         }

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::agents::effects::Effects;
+use crate::cli::args::Output;
 use crate::cli::machine::page::{Cut, Page};
 use crate::cli::{Outcome, io_failure};
 use crate::exit;
@@ -44,8 +45,8 @@ pub struct Add {
     #[command(flatten)]
     pub effects: Effects,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 #[derive(Args, Debug)]
@@ -53,8 +54,8 @@ pub struct List {
     #[command(flatten)]
     pub page: Page,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 #[derive(Args, Debug)]
@@ -64,17 +65,17 @@ pub struct Named {
     #[command(flatten)]
     pub effects: Effects,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 impl WorkspaceAction {
-    pub fn said(&self) -> (&'static str, &String) {
+    pub fn said(&self) -> (&'static str, Output) {
         match self {
-            WorkspaceAction::Add(args) => ("workspace add", &args.output),
-            WorkspaceAction::List(args) => ("workspace list", &args.output),
-            WorkspaceAction::Remove(args) => ("workspace remove", &args.output),
-            WorkspaceAction::Use(args) => ("workspace use", &args.output),
+            WorkspaceAction::Add(args) => ("workspace add", args.output),
+            WorkspaceAction::List(args) => ("workspace list", args.output),
+            WorkspaceAction::Remove(args) => ("workspace remove", args.output),
+            WorkspaceAction::Use(args) => ("workspace use", args.output),
         }
     }
 }
@@ -145,15 +146,15 @@ impl Change {
     fn tell(
         &self,
         command: &str,
-        output: &str,
+        output: Output,
         began: Instant,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let (workspace, is_active) = &self.done;
         let facts = facts(workspace, *is_active);
         match output {
-            "json" => writeln!(out, "{}", agentproto_text::pretty(&facts)?),
-            "jsonl" => {
+            Output::Json => writeln!(out, "{}", agentproto_text::pretty(&facts)?),
+            Output::Jsonl => {
                 let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
                 emitter.meta(command)?;
                 match self.dry_run {
@@ -170,7 +171,7 @@ impl Change {
                 let fields = json!({ "dry_run": self.dry_run });
                 emitter.summary(true, began.elapsed(), object(fields))
             }
-            _ => {
+            Output::Human => {
                 let (would, slug) = (if self.dry_run { "would " } else { "" }, &workspace.slug);
                 let path = shown(&workspace.path);
                 match (self.action, is_active) {
@@ -207,13 +208,13 @@ impl Part<'_> {
     }
 
     fn tell(&self, began: Instant, out: &mut dyn Write) -> io::Result<()> {
-        match self.args.output.as_str() {
-            "json" => {
+        match self.args.output {
+            Output::Json => {
                 let mut all = object(serde_json::to_value(&self.all).unwrap_or_default());
                 all.extend(self.args.page.told(&self.cut));
                 writeln!(out, "{}", agentproto_text::pretty(&Value::Object(all))?)
             }
-            "jsonl" => {
+            Output::Jsonl => {
                 let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
                 emitter.meta("workspace list")?;
                 for workspace in &self.all.workspaces {
@@ -222,13 +223,13 @@ impl Part<'_> {
                 }
                 emitter.summary(true, began.elapsed(), self.cut.fields())
             }
-            _ if self.all.workspaces.is_empty() => {
+            Output::Human if self.all.workspaces.is_empty() => {
                 writeln!(
                     out,
                     "no workspaces; `agentproto workspace add PATH` makes one"
                 )
             }
-            _ => self.table(out),
+            Output::Human => self.table(out),
         }
     }
 

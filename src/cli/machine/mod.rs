@@ -42,7 +42,7 @@ impl Call {
             names.push(name);
             leaf = below;
         }
-        // Raw: some values of `--output` are names, others formats.
+        // Raw: the type of `--output` differs between commands.
         let text = |id: &str| {
             let mut values = leaf.try_get_raw(id).ok().flatten()?;
             Some(values.next()?.to_string_lossy().into_owned())

@@ -11,8 +11,6 @@ use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::Event;
 use agentproto_text as text;
 
-const PROFILES: [Profile; 3] = [Profile::Default, Profile::Spec, Profile::Reference];
-
 /// A table; the titles give way where the terminal is narrow.
 pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<[String; 5]> = rules
@@ -71,7 +69,9 @@ pub fn render_jsonl(
     let events = rules.iter().map(|rule| {
         let mut fields = record(rule);
         // The event names the profiles that the rule is on in; the record tells how loud.
-        let on = PROFILES.iter().filter(|p| rule.severity_in(**p).is_some());
+        let on = Profile::ALL
+            .iter()
+            .filter(|p| rule.severity_in(**p).is_some());
         let on: Vec<Value> = on.map(|p| p.as_str().into()).collect();
         fields.insert("profiles".to_owned(), Value::Array(on));
         Ok((Event::Rule, fields))
@@ -82,7 +82,7 @@ pub fn render_jsonl(
 /// One rule with everything but its texts.
 pub fn record(rule: &Rule) -> Fields {
     let doctypes: Vec<_> = rule.doctypes.iter().map(|d| d.file_name()).collect();
-    let profiles: Fields = PROFILES
+    let profiles: Fields = Profile::ALL
         .iter()
         .map(|p| {
             let severity = rule.severity_in(*p).map(Severity::as_str);

@@ -33,11 +33,16 @@ pub struct Rule {
     pub decision: Decision,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Decision {
     Ask,
     Allow,
     Deny,
+}
+
+impl Decision {
+    pub const ALL: &[Decision] = <Decision as strum::VariantArray>::VARIANTS;
 }
 
 /// What the agent is told.

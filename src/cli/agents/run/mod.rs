@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,7 +18,7 @@ use crate::cli::agents::effects::Keyed;
 use crate::cli::agents::exit_codes;
 use crate::cli::agents::input;
 use crate::cli::agents::notes::{self, Note, Notes, Signals};
-use crate::cli::args::Global;
+use crate::cli::args::{Global, values};
 use crate::cli::{Outcome, io_failure, signals};
 use crate::exit;
 use agentproto_report::aoi::Emitter;
@@ -72,11 +72,11 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     pub operator: Option<PathBuf>,
     /// Enforce the declared sandbox, or run without it
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = ["auto", "off"])]
-    pub sandbox: String,
+    #[arg(long, value_name = "WHEN", default_value_t = Sandboxing::Auto, value_parser = values(Sandboxing::ALL))]
+    pub sandbox: Sandboxing,
     /// Who decides when the agent asks for permission [default: ask on a terminal, else deny]
-    #[arg(long, value_name = "WHO", value_parser = ["ask", "allow", "deny"])]
-    pub permissions: Option<String>,
+    #[arg(long, value_name = "WHO", value_parser = values(Decision::ALL))]
+    pub permissions: Option<Decision>,
     /// Allow tools whose name fits this glob, whatever `--permissions` says
     #[arg(long, value_name = "GLOB")]
     pub allow_tool: Vec<String>,
@@ -104,8 +104,15 @@ pub struct Run {
     #[command(flatten)]
     pub keyed: Keyed,
     /// Output format: the agent's words, or events
-    #[arg(long, short = 'o', alias = "format", default_value = "text", value_parser = ["text", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+/// Values of `--output`: the agent's words alone, or events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    Text,
+    Jsonl,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -118,13 +125,13 @@ fn pair(text: &str) -> Result<(String, String), String> {
 pub fn run(args: &Run, global: &Global, out: &mut dyn Write) -> Outcome {
     let runtime = notes::runtime()?;
     let began = Instant::now();
-    let mut face: Box<dyn Face + '_> = match args.output.as_str() {
-        "jsonl" => {
+    let mut face: Box<dyn Face + '_> = match args.output {
+        Output::Jsonl => {
             let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
             emitter.meta("run").map_err(io_failure)?;
             Box::new(Machine { emitter, began })
         }
-        _ => Box::new(Human {
+        Output::Text => Box::new(Human {
             out,
             verbose: global.verbose,
             quiet: global.quiet,
@@ -399,10 +406,7 @@ fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
             home,
             cwd: args.cwd.clone().unwrap_or_else(|| PathBuf::from(".")),
             host_env: std::sync::Arc::new(std::env::vars_os().collect()),
-            sandboxing: match args.sandbox.as_str() {
-                "off" => Sandboxing::Off,
-                _ => Sandboxing::Auto,
-            },
+            sandboxing: args.sandbox,
             yes: args.yes,
             observer,
             interact: interact(args),
@@ -435,7 +439,7 @@ fn load(args: &Run, observer: Arc<dyn Observer>) -> Result<Agent, Fault> {
 
 /// A person sits there.
 fn at_terminal(args: &Run) -> bool {
-    args.output == "text" && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    args.output == Output::Text && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 fn interact(args: &Run) -> Arc<dyn Interact> {
@@ -446,12 +450,10 @@ fn interact(args: &Run) -> Arc<dyn Interact> {
 }
 
 fn permissions(args: &Run) -> Permissions {
-    let default = match args.permissions.as_deref() {
-        Some("allow") => Decision::Allow,
-        Some("deny") => Decision::Deny,
-        Some("ask") if at_terminal(args) => Decision::Ask,
+    let default = match args.permissions {
         // Nobody could answer: the turn must not hang.
-        Some(_) => Decision::Deny,
+        Some(Decision::Ask) if !at_terminal(args) => Decision::Deny,
+        Some(decision) => decision,
         None if args.yes => Decision::Allow,
         None if at_terminal(args) => Decision::Ask,
         None => Decision::Deny,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Sessions;
-use crate::cli::agents::client::{Client, Frame, escaped};
-use crate::cli::args::Global;
+use crate::cli::agents::client::{Begin, Client, Frame, escaped};
+use crate::cli::args::{Global, Output};
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
 use agentproto_report::aoi::{Emitter, object};
@@ -42,16 +42,16 @@ pub fn run(
     let began = Instant::now();
     let session = find(client, id)?;
     let id = session["id"].as_str().unwrap_or(id).to_owned();
-    let machine = args.output == "jsonl";
+    let machine = args.output == Output::Jsonl;
     let at_terminal = std::io::stdin().is_terminal();
-    let from = match args.from.as_deref() {
-        Some(from) => from.to_owned(),
-        None if at_terminal || machine => "start".to_owned(),
-        None => "now".to_owned(),
+    let from = match args.from {
+        Some(from) => from,
+        None if at_terminal || machine => Begin::Start,
+        None => Begin::Now,
     };
     let (say, heard) = channel();
     hear_signals(say.clone())?;
-    follow(client.clone(), id.clone(), from.clone(), say.clone());
+    follow(client.clone(), id.clone(), from, say.clone());
     if machine {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("sessions").map_err(io_failure)?;
@@ -59,7 +59,7 @@ pub fn run(
         return super::finish(emitter, ended, began);
     }
     // Lines of a pipe are prompts, unless its owner wants to look back instead.
-    let talks = at_terminal || from == "now";
+    let talks = at_terminal || from == Begin::Now;
     let mut attached = Attached {
         client: client.clone(),
         id,
@@ -124,12 +124,12 @@ fn hear_signals(say: Sender<Heard>) -> Result<(), Failure> {
 }
 
 /// Reads the stream to its end; a break in between is taken up after the last item.
-fn follow(client: Client, id: String, from: String, say: Sender<Heard>) {
+fn follow(client: Client, id: String, from: Begin, say: Sender<Heard>) {
     std::thread::spawn(move || {
         let mut last: Option<String> = None;
         let mut tries = 0;
         loop {
-            let lost = match client.stream(&id, last.as_deref(), &from) {
+            let lost = match client.stream(&id, last.as_deref(), from) {
                 Ok(mut frames) => {
                     let _ = say.send(Heard::Open);
                     while let Some(frame) = frames.next() {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::agents::client::{Client, Which};
-use crate::cli::args::Global;
+use crate::cli::agents::client::{Begin, Client, Which};
+use crate::cli::args::{Global, Output};
 use crate::cli::machine::page::Page;
 use crate::cli::{Failure, Outcome, io_failure, signals, terminal};
 use crate::exit;
@@ -32,8 +32,8 @@ pub struct Sessions {
     pub attach: Option<String>,
     /// With `--attach`: from what the host still has, or only what comes [default: start on a
     /// terminal, else now]
-    #[arg(long, value_name = "WHEN", value_parser = ["start", "now"], requires = "attach")]
-    pub from: Option<String>,
+    #[arg(long, value_name = "WHEN", value_enum, requires = "attach")]
+    pub from: Option<Begin>,
     /// Only those that live
     #[arg(long)]
     pub alive: bool,
@@ -45,13 +45,13 @@ pub struct Sessions {
     #[command(flatten)]
     pub which: Which,
     /// Output format
-    #[arg(long, short = 'o', alias = "format", default_value = "human", value_parser = ["human", "json", "jsonl"])]
-    pub output: String,
+    #[arg(long, short = 'o', alias = "format", value_enum, default_value_t = Output::Human)]
+    pub output: Output,
 }
 
 pub fn run(args: &Sessions, global: &Global, out: &mut dyn Write) -> Outcome {
     let client = Client::new(&args.which)?;
-    if args.output == "json" && (args.watch || args.attach.is_some()) {
+    if args.output == Output::Json && (args.watch || args.attach.is_some()) {
         return Err(
             Failure::new(exit::USAGE, "what does not end is no JSON document")
                 .hint("`--output jsonl` has an event per line"),
@@ -85,8 +85,8 @@ fn fetch(args: &Sessions, client: &Client) -> Result<Vec<Value>, Failure> {
 fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
     let began = Instant::now();
     let mut sessions = fetch(args, client)?;
-    let is_document = args.json || args.output == "json";
-    let is_table = !is_document && args.output != "jsonl";
+    let is_document = args.json || args.output == Output::Json;
+    let is_table = !is_document && args.output != Output::Jsonl;
     if is_table {
         table::sort(&mut sessions);
     }
@@ -99,7 +99,7 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
         let all = Value::Object(all);
         let text = agentproto_text::pretty(&all).map_err(io_failure)?;
         writeln!(out, "{text}").map_err(io_failure)?;
-    } else if args.output == "jsonl" {
+    } else if args.output == Output::Jsonl {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("sessions").map_err(io_failure)?;
         for session in sessions {
@@ -125,7 +125,7 @@ fn list(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) 
 fn watch(args: &Sessions, client: &Client, global: &Global, out: &mut dyn Write) -> Outcome {
     let began = Instant::now();
     signals::watch();
-    if args.output == "jsonl" {
+    if args.output == Output::Jsonl {
         let mut emitter = Emitter::new(out, env!("CARGO_PKG_VERSION"));
         emitter.meta("sessions").map_err(io_failure)?;
         let mut known: std::collections::HashMap<String, Value> = Default::default();
