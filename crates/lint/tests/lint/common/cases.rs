@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use agentproto_lint::Profile;
+use agentproto_lint::{Profile, registry};
 use serde::Deserialize;
 
 use super::{Bundle, Odd, base_dir};
@@ -55,6 +55,7 @@ pub struct EditCase {
     pub with: String,
 }
 
+/// Every case of every file. Panics on a rule that does not exist: its case would never run.
 pub fn cases() -> Vec<Case> {
     let dir = base_dir().join("../mutants");
     let mut all = Vec::new();
@@ -62,6 +63,17 @@ pub fn cases() -> Vec<Case> {
         let text = std::fs::read_to_string(entry.path()).expect("readable");
         let cases: Vec<Case> = serde_yaml::from_str(&text)
             .unwrap_or_else(|e| panic!("{}: {e}", entry.path().display()));
+        for slug in cases.iter().flat_map(|c| c.also.iter().chain([&c.rule])) {
+            let file = entry.file_name();
+            assert!(
+                registry::find(slug).is_some(),
+                "fixtures/mutants/{}: unknown rule `{slug}`{}",
+                file.display(),
+                registry::closest(slug)
+                    .map(|known| format!("; did you mean `{known}`?"))
+                    .unwrap_or_default()
+            );
+        }
         all.extend(cases);
     }
     all
@@ -93,7 +105,11 @@ impl Case {
         match self.profile.as_deref() {
             Some("spec") => Profile::Spec,
             Some("reference") => Profile::Reference,
-            _ => Profile::Default,
+            Some(other) => panic!(
+                "{}: `profile: {other}` is not `spec` or `reference`",
+                self.rule
+            ),
+            None => Profile::Default,
         }
     }
 
