@@ -4,7 +4,7 @@
 pub mod cases;
 pub mod reports;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -199,19 +199,25 @@ pub fn markdown_below(dir: &Path, out: &mut Vec<PathBuf>) {
 
 /// Lays the top-level keys of `fragment` over the frontmatter of `text`.
 pub fn overlay(text: &str, fragment: &str) -> String {
+    let doc = Document::parse("x.md", text.to_owned());
     let mut out = text.to_owned();
-    let wrapped = format!("---\n{fragment}---\n");
-    for (key, block) in blocks(&wrapped) {
-        let doc = Document::parse("x.md", out.clone());
-        let front = doc.front.expect("base has frontmatter");
-        let place = blocks_with_ranges(&doc)
-            .into_iter()
-            .find(|(k, _)| *k == key)
-            .map_or(
-                front.yaml.end as usize..front.yaml.end as usize,
-                |(_, range)| range,
-            );
-        out.replace_range(place, &block);
+    let mut replaced = Vec::new();
+    let mut added = String::new();
+    let mut seen = BTreeSet::new();
+    let there = blocks_with_ranges(&doc);
+    for (key, block) in blocks(&format!("---\n{fragment}---\n")) {
+        assert!(seen.insert(key.clone()), "the fragment has `{key}` twice");
+        match there.iter().find(|(known, _)| *known == key) {
+            Some((_, range)) => replaced.push((range.clone(), block)),
+            None => added.push_str(&block),
+        }
+    }
+    // From the end, so that the places before an edit stay valid.
+    let end = doc.front.expect("base has frontmatter").yaml.end as usize;
+    out.insert_str(end, &added);
+    replaced.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+    for (range, block) in replaced {
+        out.replace_range(range, &block);
     }
     out
 }
