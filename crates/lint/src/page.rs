@@ -25,6 +25,7 @@ pub fn section(page: &'static str, heading: &str) -> &'static str {
 }
 
 /// An example: "Over" or "Whole", the bundle and its file in backticks, then the fenced text.
+/// Anything else is not an example; a test refuses the page.
 pub fn example(section: &'static str) -> Example {
     read_example(section).unwrap_or(Example::NONE)
 }
@@ -35,10 +36,11 @@ fn read_example(section: &'static str) -> Option<Example> {
     let (bundle, file) = path.split_once('`')?.0.split_once('/')?;
     let (open, text) = fenced.split_once('\n')?;
     let text = text.strip_suffix(fence_of(open))?;
-    Some(match kind.trim_end() {
-        "Whole" => Example::file(bundle, file, text),
-        _ => Example::over(bundle, file, text),
-    })
+    match kind {
+        "Over " => Some(Example::over(bundle, file, text)),
+        "Whole " => Some(Example::file(bundle, file, text)),
+        _ => None,
+    }
 }
 
 fn fence_of(line: &str) -> &str {
@@ -68,5 +70,13 @@ mod tests {
         assert!(example.whole);
         assert_eq!(example.text, "---\na: 1\n---\n\n## Why\n\n```\n```\n");
         assert_eq!(super::example("").bundle, "");
+    }
+
+    #[test]
+    fn an_example_starts_with_over_or_whole() {
+        let over = example("Over `harbor/ACP.md`:\n\n```yaml\na: 1\n```");
+        assert_eq!((over.bundle, over.whole), ("harbor", false));
+        let other = example("In `harbor/ACP.md`:\n\n```yaml\na: 1\n```");
+        assert_eq!(other.bundle, "");
     }
 }

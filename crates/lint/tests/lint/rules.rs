@@ -1,5 +1,6 @@
 //! Judging the judge: every rule is documented, catches its mutants at the right place, and
-//! leaves conforming siblings alone. `RULES=prefix` limits a run while working on a family.
+//! leaves conforming siblings alone. While working on one rule or family:
+//! `RULES=SLUG-PREFIX cargo test -p agentproto-lint --test lint rules::`.
 
 use std::collections::BTreeMap;
 
@@ -60,27 +61,42 @@ fn every_rule_is_documented() {
         };
         need(
             !rule.title.is_empty() && !rule.title.ends_with('.'),
-            "title",
+            "`title` is empty or ends with a period",
         );
-        need(rule.what().len() > 20 && rule.what().ends_with('.'), "what");
-        need(rule.why().len() > 20 && rule.why().ends_with('.'), "why");
-        need(
-            !rule.source.spec.is_empty() && !rule.source.section.is_empty(),
-            "source",
-        );
-        need(!rule.doctypes.is_empty(), "doctypes");
+        for (heading, text) in [("What it checks", rule.what()), ("Why", rule.why())] {
+            need(
+                text.len() >= 20 && text.ends_with('.'),
+                &format!(
+                    "`## {heading}` is missing, shorter than 20 characters, or does not end with \
+                     a period"
+                ),
+            );
+        }
+        need(!rule.source.spec.is_empty(), "`source.spec` is empty");
+        need(!rule.source.section.is_empty(), "`source.section` is empty");
+        need(!rule.doctypes.is_empty(), "`doctypes` is empty");
         if !NOT_ABOUT_TEXT.contains(&rule.slug) {
-            need(!rule.bad().bundle.is_empty(), "bad example");
-            need(!rule.good().bundle.is_empty(), "good example");
+            for (heading, example) in [("Example", rule.bad()), ("Use instead", rule.good())] {
+                need(
+                    !example.bundle.is_empty(),
+                    &format!(
+                        "`## {heading}` is missing, or is not a line \"Over `BUNDLE/FILE`:\" or \
+                         \"Whole `BUNDLE/FILE`:\", an empty line and a fenced block"
+                    ),
+                );
+            }
         }
         let own = rule.source.spec == "agentproto" || rule.is_derived();
         let neighbour = ["AIP-9", "AIP-14", "AIP-17", "AIP-19", "AIP-36", "YAML 1.2"]
             .contains(&rule.source.spec);
         need(
             own || neighbour || !rule.decides.is_empty(),
-            "names no statement of the register",
+            "`decides` names no statement of suites/register.tsv",
         );
-        need(slugs.insert(rule.slug, ()).is_none(), "slug stands twice");
+        need(
+            slugs.insert(rule.slug, ()).is_none(),
+            "the slug is used by two rules",
+        );
     }
     assert!(gaps.is_empty(), "{}", gaps.join("\n"));
 }
@@ -217,10 +233,18 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
     killed.remove("internal-fault");
     for (slug, (kills, spared)) in killed {
         if kills == 0 {
-            wrong.push(format!("{slug}: has no mutant"));
+            let family = family_of(slug);
+            wrong.push(format!(
+                "{slug}: has no mutant; add one with `at: POINTER` to \
+                 fixtures/mutants/{family}.yaml"
+            ));
         }
         if spared == 0 {
-            wrong.push(format!("{slug}: has no conforming sibling"));
+            let family = family_of(slug);
+            wrong.push(format!(
+                "{slug}: has no conforming sibling; add one with `spare: true` to \
+                 fixtures/mutants/{family}.yaml"
+            ));
         }
     }
     assert!(
@@ -229,6 +253,12 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+fn family_of(slug: &str) -> &'static str {
+    let mut families = FAMILIES.iter();
+    let own = families.find(|f| f.rules.iter().any(|r| r.slug == slug));
+    own.expect("a rule of a family").name
 }
 
 /// The text of a finding's file after its fix.
