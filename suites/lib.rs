@@ -42,11 +42,18 @@ pub struct Statement {
     pub level: &'static str,
     pub binds: &'static str,
     pub text: &'static str,
-    /// What the register proposes as decider, `rule:x` among others.
+    /// What decides it: `rule` (a rule of the linter, which names the statement in `decides`),
+    /// `rule:NAME` (a rule that only `doctor` decides), `case:SUITE`, `case:SUITE/ID`, `test:NAME`;
+    /// or `n/d` and why nothing does.
     pub proposed: &'static str,
 }
 
 impl Statement {
+    /// The parts of the last column.
+    pub fn deciders(&self) -> impl Iterator<Item = &'static str> {
+        self.proposed.split(", ")
+    }
+
     /// `test:NAME` for each target of tests that the register proposes.
     pub fn tests(&self) -> impl Iterator<Item = String> {
         let is_name = |c: char| c.is_ascii_lowercase() || c == '_';

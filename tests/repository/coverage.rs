@@ -1,61 +1,7 @@
-//! The register of statements and the rules name each other.
+//! The register of statements names tests that exist, and what the suites promise is decided.
+//! `crates/lint/tests/lint/register.rs` compares it with the rules.
 
-use std::collections::BTreeMap;
-
-use agentproto_lint::registry;
 use agentproto_suites::register;
-
-/// Rules that need a running host: `doctor` decides them.
-const NEED_A_HOST: [&str; 3] = [
-    "host-os-mismatch",
-    "vc-probe-out-of-range",
-    "out-mixed-undeclared",
-];
-
-#[test]
-fn every_statement_that_names_a_rule_is_decided_by_it() {
-    let rules: BTreeMap<&str, _> = registry::rules().map(|r| (r.slug, r)).collect();
-    let mut gaps = Vec::new();
-    let mut named = 0;
-    for statement in register() {
-        for slug in statement.proposed.split("rule:").skip(1) {
-            let slug: &str = slug
-                .split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
-                .next()
-                .unwrap_or("");
-            named += 1;
-            match rules.get(slug) {
-                Some(rule) if rule.decides.contains(&statement.id) => {}
-                Some(_) => gaps.push(format!(
-                    "{} names {slug}, which does not decide it",
-                    statement.id
-                )),
-                None if NEED_A_HOST.contains(&slug) => {}
-                None => gaps.push(format!(
-                    "{} names {slug}, which does not exist",
-                    statement.id
-                )),
-            }
-        }
-    }
-    assert!(named > 200, "{named}");
-    assert!(gaps.is_empty(), "{}", gaps.join("\n"));
-}
-
-#[test]
-fn every_decided_statement_stands_in_the_register() {
-    let known: Vec<&str> = register().map(|s| s.id).collect();
-    assert_eq!(known.len(), 791);
-    for rule in registry::rules() {
-        for id in rule.decides {
-            assert!(
-                known.contains(id),
-                "{} decides {id}, which is not in the register",
-                rule.slug
-            );
-        }
-    }
-}
 
 #[test]
 fn named_tests_are_there() {
@@ -88,38 +34,6 @@ fn every_statement_about_sessions_has_a_decider() {
     // What binds a client that starts sessions, which ours do not; and a permission only: a host
     // may leave its routes out.
     assert_eq!(open, ["A46-WS-09", "A46-COMPAT-02"]);
-}
-
-#[test]
-fn a_level_is_not_louder_than_its_severity() {
-    use agentproto_lint::{Level, Profile, Severity};
-    for rule in registry::rules() {
-        if rule.level == Level::Derived {
-            assert_eq!(rule.severity_in(Profile::Spec), None, "{}", rule.slug);
-        }
-        // `spec_severity` marks what the schema refuses though the prose only advises.
-        if rule.severity_in(Profile::Spec) == Some(Severity::Error) && rule.spec_severity.is_none()
-        {
-            assert_eq!(
-                rule.level,
-                Level::Must,
-                "{} is an error in profile spec",
-                rule.slug
-            );
-        }
-    }
-}
-
-#[test]
-fn every_contradiction_is_told_in_the_reference() {
-    let reference = agentproto_lint::render::docs::reference();
-    for number in 1..=30 {
-        let name = format!("C{number}");
-        let told = reference
-            .split(|c: char| !c.is_ascii_alphanumeric())
-            .any(|word| word == name);
-        assert!(told, "{name} is told in no rule");
-    }
 }
 
 /// What belongs to the agent's side of the certification is decided, or the register says why not.

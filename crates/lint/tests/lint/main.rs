@@ -11,6 +11,7 @@ mod ignores;
 mod long_inputs;
 mod outputs;
 mod outputs_any;
+mod register;
 mod rules;
 mod schemas;
 mod spec_examples;

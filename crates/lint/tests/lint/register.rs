@@ -1,0 +1,114 @@
+//! The register of statements (`suites/register.tsv`) and the rules agree on which statements
+//! rules decide.
+
+use std::collections::BTreeSet;
+
+use agentproto_lint::rules::host;
+use agentproto_lint::{Level, Profile, Rule, Severity, registry};
+use agentproto_suites::register;
+
+/// Rules that only `doctor` can decide. The register names them, since no family has them.
+const HOST_RULES: [&Rule; 3] = [
+    &host::HOST_OS_MISMATCH,
+    &host::VC_PROBE_OUT_OF_RANGE,
+    &host::OUT_MIXED_UNDECLARED,
+];
+
+#[test]
+fn every_decided_statement_is_in_the_register() {
+    let known: BTreeSet<&str> = register().map(|s| s.id).collect();
+    assert_eq!(known.len(), 791);
+    let mut unknown = Vec::new();
+    for rule in registry::rules().chain(HOST_RULES) {
+        let ids = rule.decides.iter().filter(|id| !known.contains(*id));
+        unknown.extend(ids.map(|id| {
+            format!(
+                "{} decides {id}, which is not in suites/register.tsv",
+                rule.slug
+            )
+        }));
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+}
+
+#[test]
+fn the_register_says_which_statements_rules_decide() {
+    let mut wrong = Vec::new();
+    let mut marked = 0;
+    for statement in register() {
+        let id = statement.id;
+        let deciders: Vec<&str> = registry::rules()
+            .filter(|rule| rule.decides.contains(&id))
+            .map(|rule| rule.slug)
+            .collect();
+        let says_rule = statement.deciders().any(|decider| decider == "rule");
+        marked += usize::from(says_rule);
+        if says_rule && deciders.is_empty() {
+            wrong.push(format!(
+                "{id} says `rule`, but no rule has it in `decides`; correct one of the two"
+            ));
+        }
+        if !says_rule && !deciders.is_empty() {
+            wrong.push(format!(
+                "{id} is decided by {}; write `rule` first in the last column of its line in \
+                 suites/register.tsv",
+                deciders.join(", ")
+            ));
+        }
+    }
+    assert!(marked > 200, "{marked}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_register_names_only_rules_that_need_a_host() {
+    let named: BTreeSet<(&str, &str)> = register()
+        .flat_map(|s| {
+            let slugs = s.proposed.split("rule:").skip(1);
+            slugs.map(move |rest| {
+                let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+                (&rest[..end.unwrap_or(rest.len())], s.id)
+            })
+        })
+        .collect();
+    let decided = HOST_RULES.iter();
+    let decided: BTreeSet<(&str, &str)> = decided
+        .flat_map(|rule| rule.decides.iter().map(|id| (rule.slug, *id)))
+        .collect();
+    assert_eq!(
+        named, decided,
+        "`rule:NAME` in suites/register.tsv, and `decides` in crates/lint/src/rules/host.rs; for a \
+         rule of a family write `rule`"
+    );
+}
+
+#[test]
+fn an_error_in_profile_spec_is_a_must() {
+    for rule in registry::rules() {
+        let severity = rule.severity_in(Profile::Spec);
+        if rule.level == Level::Derived {
+            assert_eq!(severity, None, "{}", rule.slug);
+        }
+        // `spec_severity` marks what the schema refuses though the prose only advises.
+        if severity == Some(Severity::Error) && rule.spec_severity.is_none() {
+            assert_eq!(
+                rule.level,
+                Level::Must,
+                "{} is an error in profile spec: use `Level::Must`, or a lower severity",
+                rule.slug
+            );
+        }
+    }
+}
+
+#[test]
+fn every_contradiction_is_in_the_reference() {
+    let reference = agentproto_lint::render::docs::reference();
+    let words: BTreeSet<&str> = reference
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .collect();
+    for number in 1..=30 {
+        let name = format!("C{number}");
+        assert!(words.contains(name.as_str()), "no rule mentions {name}");
+    }
+}
