@@ -14,6 +14,7 @@ cargo xtask COMMAND
   test --list       list the test targets that need more than Rust
   test NAME…        run some of them; `--all` runs every one
   docs              regenerate the references in docs/ from the code
+  docs lint         regenerate only docs/rules.md
   snapshots         accept changed snapshots, then show them with git diff
   deny              check licenses, bans and sources of the dependencies
   measure NAME…     measure build and test cost (release, lint, first, test, ci)
@@ -32,7 +33,8 @@ fn main() -> ExitCode {
             test(&names)
         }),
         ["test", names @ ..] if !names.is_empty() => test(names),
-        ["docs"] => docs(),
+        ["docs"] => docs(&[LINT_REFERENCE, JUDGES_REFERENCES]),
+        ["docs", "lint"] => docs(&[LINT_REFERENCE]),
         ["snapshots"] => snapshots(),
         ["deny"] => tools::deny(),
         ["measure", names @ ..] if !names.is_empty() => measure::all(names),
@@ -122,20 +124,16 @@ fn test(names: &[&str]) -> Outcome {
     }
 }
 
+/// Package, test target and name filter of the tests that write docs/rules.md.
+const LINT_REFERENCE: [&str; 3] = ["agentproto-lint", "lint", "the_reference_is_up_to_date"];
+/// The same for docs/suites/ and docs/aoi-rules.md.
+const JUDGES_REFERENCES: [&str; 3] = ["agentproto", "judges", "reference"];
+
 /// Tests that compare a reference with the code write it when `UPDATE_DOCS` is set.
-fn docs() -> Outcome {
-    let targets: [&[&str]; 2] = [
-        &[
-            "--package",
-            "agentproto-lint",
-            "--test",
-            "lint",
-            "reference",
-        ],
-        &["--package", "agentproto", "--test", "judges", "reference"],
-    ];
-    for target in targets {
-        run(cargo().arg("test").args(target).env("UPDATE_DOCS", "1"))?;
+fn docs(tests: &[[&str; 3]]) -> Outcome {
+    for [package, target, filter] in tests {
+        let args = ["test", "--package", package, "--test", target, filter];
+        run(cargo().args(args).env("UPDATE_DOCS", "1"))?;
     }
     let files = ["diff", "--stat", "--", "docs"];
     run(Command::new("git").args(files).current_dir(root()))

@@ -122,7 +122,7 @@ fn severities(rule: &Rule) -> String {
 pub fn reference() -> String {
     let mut out = String::from(
         "# Rules\n\n\
-         <!-- Generated from the rules themselves; `UPDATE_DOCS=1 cargo test --test lint` \
+         <!-- Generated from the rules themselves; `cargo xtask docs lint` \
          writes this file. -->\n\n\
          What `agentproto lint` checks. `agentproto explain RULE` prints one of these pages. \
          Notes with a C-number name a place where the specs contradict themselves and the side \

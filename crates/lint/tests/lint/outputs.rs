@@ -1,7 +1,7 @@
 //! Every output format, as people and programs see it.
 //!
-//! `INSTA_UPDATE=always cargo test --test lint` records the snapshots again,
-//! `UPDATE_DOCS=1` writes docs/rules.md.
+//! `UPDATE_DOCS=1 INSTA_UPDATE=always cargo test -p agentproto-lint --test lint` writes
+//! docs/rules.md and the snapshots again.
 
 use std::path::Path;
 
@@ -312,6 +312,6 @@ fn the_reference_is_up_to_date() {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         there == wanted,
-        "docs/rules.md is old; UPDATE_DOCS=1 cargo test --test lint writes it"
+        "docs/rules.md is out of date; `cargo xtask docs lint` writes it"
     );
 }

@@ -1,5 +1,6 @@
 //! What people read when a rule fires: the bad example of every rule as `lint` prints it, one
-//! snapshot per family. `INSTA_UPDATE=always cargo test --test lint wording` records them again.
+//! snapshot per family. `INSTA_UPDATE=always cargo test -p agentproto-lint --test lint wording`
+//! records them again.
 
 use crate::common::{Bundle, base_dir, reports};
 use crate::rules::{needs_base, profile_for, unlinted_for};
