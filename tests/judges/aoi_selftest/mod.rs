@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agentproto_aoi::rules;
-use agentproto_mock::mutants::aoi::all;
+use agentproto_mock::mutants::aoi::{Mutant, all};
 use agentproto_mock::variants::aoi::VARIANTS;
 use serde_json::Value;
 
@@ -28,9 +28,11 @@ fn sample() -> Option<Vec<&'static str>> {
     }
     let mut mutants: Vec<_> = all().collect();
     mutants.sort_by_key(|mutant| mutant.requirement);
-    let mutants = mutants.into_iter().step_by(8).map(|mutant| mutant.id);
-    let variants = VARIANTS.iter().step_by(6).map(|variant| variant.name);
-    Some(mutants.chain(variants).collect())
+    let check = |mutant: &Mutant| mutant.requirement.split('.').next();
+    let checks = mutants.chunk_by(|one, next| check(one) == check(next));
+    let mutants = checks.flat_map(|of_check| of_check.iter().step_by(20));
+    let variants = VARIANTS.iter().step_by(9).map(|variant| variant.name);
+    Some(mutants.map(|mutant| mutant.id).chain(variants).collect())
 }
 
 /// What the self-test reports, and its exit code.

@@ -153,13 +153,13 @@ fn sample() -> Option<Vec<&'static str>> {
     }
     let mocks = [Kind::Acp, Kind::AcpV2, Kind::Mcp];
     let of_mocks = mocks.into_iter().flat_map(|kind| {
-        let mutants = mutants::of(kind).map(|mutant| mutant.id).step_by(8);
-        let variants = variants::of(kind).map(|variant| variant.name).step_by(6);
+        let mutants = mutants::of(kind).map(|mutant| mutant.id).step_by(16);
+        let variants = variants::of(kind).map(|variant| variant.name).step_by(12);
         mutants.chain(variants)
     });
     let bundles = lifecycle::mutants().into_iter().map(|mutant| mutant.id);
     let hosts = sessions::mutants().into_iter().map(|mutant| mutant.id);
-    let others = bundles.step_by(8).chain(hosts.step_by(8));
+    let others = bundles.step_by(16).chain(hosts.step_by(16));
     Some(of_mocks.chain(others).collect())
 }
 

@@ -45,7 +45,7 @@ fn rare_events_are_declared_and_have_their_shape() {
         ),
         (
             "certify",
-            &["certify", "--selftest", "--only", "acp-pt-02-odd-reason"],
+            &[&["certify"], &selftest[..], &["acp-pt-02-odd-reason"]].concat(),
             "mutant",
         ),
     ] {
