@@ -2,6 +2,7 @@
 //! One binary, because most of these tests wait for processes and run well side by side.
 #![cfg(target_os = "linux")]
 
+mod aoi_agentproto;
 mod aoi_checks;
 mod aoi_discovery;
 mod aoi_effects;

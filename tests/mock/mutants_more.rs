@@ -259,7 +259,7 @@ fn places() {
                 |t| t.answers(1002).is_empty(),
             ),
             sight("acp-se-11-no-headers", http_server, |t| {
-                raw_has(t, "POST /mcp") && !raw_has(t, "X-Mock: given")
+                raw_has(t, "POST /mcp") && !raw_has(t, "x-mock: given")
             })
             .scenario("rich"),
             sight("acp-se-11-not-reached", http_server, |t| {

@@ -21,7 +21,7 @@ fn every_mutant_breaks_a_rule_that_there_is() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Some mutants of every check and some variants; `None` means all, and the repeats.
+/// A mutant of every check and some variants; `None` means all, and the repeats.
 fn sample() -> Option<Vec<&'static str>> {
     if std::env::var("AGENTPROTO_SELFTEST").is_ok_and(|which| which == "all") {
         return None;
@@ -30,7 +30,7 @@ fn sample() -> Option<Vec<&'static str>> {
     mutants.sort_by_key(|mutant| mutant.requirement);
     let check = |mutant: &Mutant| mutant.requirement.split('.').next();
     let checks = mutants.chunk_by(|one, next| check(one) == check(next));
-    let mutants = checks.flat_map(|of_check| of_check.iter().step_by(20));
+    let mutants = checks.filter_map(|of_check| of_check.first());
     let variants = VARIANTS.iter().step_by(9).map(|variant| variant.name);
     Some(mutants.map(|mutant| mutant.id).chain(variants).collect())
 }

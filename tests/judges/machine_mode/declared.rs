@@ -43,11 +43,6 @@ fn rare_events_are_declared_and_have_their_shape() {
             &[&["mock", "aoi"], &selftest[..], &[conforming]].concat(),
             "aoi-variant",
         ),
-        (
-            "certify",
-            &[&["certify"], &selftest[..], &["acp-pt-02-odd-reason"]].concat(),
-            "mutant",
-        ),
     ] {
         let ran = place.run(&[words, &["--output", "jsonl"]].concat(), "");
         assert_eq!(ran.code, Some(0), "{command}: {}", ran.err);

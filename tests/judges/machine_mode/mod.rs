@@ -2,10 +2,9 @@
 //! see is looked at here.
 
 mod declared;
-mod host;
+pub mod host;
 mod keys;
 mod lists;
-mod proof;
 mod serve;
 mod streams;
 

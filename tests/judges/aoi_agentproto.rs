@@ -1,4 +1,5 @@
-//! `agentproto aoi-lint` on agentproto.
+//! `agentproto aoi-lint` on agentproto. Tests start in the order of their names, and the longest of
+//! this binary is here.
 
 use std::collections::BTreeSet;
 use std::process::Command;
