@@ -14,3 +14,8 @@ mod harness_monitors;
 mod machine_mode;
 mod oracle;
 mod suites;
+
+/// Whether the self-tests run over everything, as `tests/selftest/run` asks, or over a sample.
+fn is_full_depth() -> bool {
+    std::env::var("AGENTPROTO_SELFTEST").is_ok_and(|depth| depth == "all")
+}

@@ -194,7 +194,7 @@ fn rerun(
     out: &mut dyn Write,
 ) -> Outcome {
     let output = Output::try_from(args.output).map_err(|format| {
-        let message = format!("differences cannot be told as {format}");
+        let message = format!("differences cannot be written as {format}");
         Failure::new(exit::USAGE, message).hint("human, json or jsonl")
     })?;
     let given = pairs(&args.env)?;

@@ -102,7 +102,8 @@ impl Desk {
             }
         };
         let json = || -> Result<Value, String> {
-            serde_json::from_slice(&body).map_err(|error| format!("the body is no JSON: {error}"))
+            serde_json::from_slice(&body)
+                .map_err(|error| format!("the body is not valid JSON: {error}"))
         };
         match place(method, path) {
             Place::Health => whole(200, &json!({})),
