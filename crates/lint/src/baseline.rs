@@ -1,7 +1,7 @@
-//! Baselines: findings that were known when the file was written and do not count.
+//! Baselines: files that list known findings, which then do not count.
 //!
-//! An entry knows a finding by its rule, its file and the text at fault, not by its line, so
-//! edits elsewhere in the file do not bring it back.
+//! An entry identifies a finding by rule, file and the text of its lines, not by line number.
+//! Edits elsewhere in the file therefore do not make a known finding count again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -15,19 +15,39 @@ use agentproto_manifest::normalize;
 use agentproto_text::replace_file;
 
 const SCHEMA: &str = "agentproto.baseline/v1";
-/// What `Finding::suppressed` says of a known finding.
+/// Value of `Finding::suppressed` for a finding that the baseline lists.
 pub const REASON: &str = "baseline";
 
+/// Why a baseline could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum BaselineError {
-    #[error("{}: there is no such baseline file", .0.display())]
+    /// The file does not exist.
+    #[error("{}: baseline file not found", .0.display())]
     Missing(PathBuf),
-    #[error("{}: the baseline cannot be read: {error}", .path.display())]
-    Read { path: PathBuf, error: io::Error },
-    #[error("{}: the baseline is malformed: {why}", .path.display())]
-    Malformed { path: PathBuf, why: String },
-    #[error("{}: the baseline cannot be written: {error}", .path.display())]
-    Write { path: PathBuf, error: io::Error },
+    /// The file cannot be read.
+    #[error("{}: cannot read the baseline: {error}", .path.display())]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        error: io::Error,
+    },
+    /// The file is not a baseline.
+    #[error("{}: invalid baseline: {why}", .path.display())]
+    Malformed {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong with its content.
+        why: String,
+    },
+    /// The file cannot be written.
+    #[error("{}: cannot write the baseline: {error}", .path.display())]
+    Write {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        error: io::Error,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +57,7 @@ struct Key {
     fingerprint: String,
 }
 
-/// Known findings with how often each may occur.
+/// Known findings, and how often each may occur.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Baseline {
     /// Directory of the baseline file, to which its paths are relative.
@@ -45,13 +65,13 @@ pub struct Baseline {
     entries: BTreeMap<Key, usize>,
 }
 
-/// What a baseline did to a report.
+/// The result of applying a baseline to a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    /// Findings that do not count any more.
+    /// Number of findings that the baseline suppressed.
     pub known: usize,
-    /// Entries for linted files that match fewer findings than they allow: time to write the
-    /// baseline anew, no reason to fail.
+    /// Number of entries for linted files that match fewer findings than they list. The baseline
+    /// should then be written again, but the run does not fail.
     pub stale: usize,
 }
 
@@ -70,8 +90,8 @@ struct FileEntry {
 }
 
 impl Baseline {
-    /// A baseline of all findings that count, or that only an older baseline covers. `file`
-    /// is where it will be written.
+    /// A baseline of all findings that count or that only an older baseline suppresses. `file` is
+    /// the path to which it will be written.
     pub fn of(report: &Report, file: &Path) -> Baseline {
         let mut baseline = Baseline {
             dir: directory_of(file),
@@ -86,26 +106,27 @@ impl Baseline {
         baseline
     }
 
+    /// Reads a baseline file.
     pub fn load(file: &Path) -> Result<Baseline, BaselineError> {
         let fail = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => BaselineError::Missing(file.to_owned()),
             io::ErrorKind::InvalidData => BaselineError::Malformed {
                 path: file.to_owned(),
-                why: "it is not UTF-8".to_owned(),
+                why: "not valid UTF-8".to_owned(),
             },
             _ => BaselineError::Read {
                 path: file.to_owned(),
                 error,
             },
         };
-        // A pipe under the baseline's name would block for ever.
+        // Reading a named pipe would block forever.
         if !std::fs::metadata(file).map_err(fail)?.is_file() {
-            return Err(fail(io::Error::other("it is not a file")));
+            return Err(fail(io::Error::other("not a regular file")));
         }
         Baseline::parse(&std::fs::read_to_string(file).map_err(fail)?, file)
     }
 
-    /// Reads a baseline's text; `file` is where it comes from.
+    /// Parses the text of a baseline. `file` is the path it was read from.
     pub fn parse(text: &str, file: &Path) -> Result<Baseline, BaselineError> {
         let malformed = |why: String| BaselineError::Malformed {
             path: file.to_owned(),
@@ -115,7 +136,7 @@ impl Baseline {
         let parsed: File = serde_json::from_str(text).map_err(|e| malformed(e.to_string()))?;
         if parsed.schema != SCHEMA {
             return Err(malformed(format!(
-                "its `schema` is `{}`, not `{SCHEMA}`",
+                "`schema` must be `{SCHEMA}`, found `{}`",
                 parsed.schema
             )));
         }
@@ -127,7 +148,9 @@ impl Baseline {
                 )));
             }
             if entry.count == 0 {
-                return Err(malformed(format!("entry {i} has the `count` 0")));
+                return Err(malformed(format!(
+                    "`count` of entry {i} must be at least 1, found 0"
+                )));
             }
             let key = Key {
                 path: entry.path,
@@ -143,7 +166,8 @@ impl Baseline {
         })
     }
 
-    /// The file's text: sorted, so that two baselines can be compared line by line.
+    /// The text of the file. Entries are sorted, so that two baselines can be compared line by
+    /// line.
     pub fn render(&self) -> String {
         let file = File {
             schema: SCHEMA.to_owned(),
@@ -163,7 +187,7 @@ impl Baseline {
         text
     }
 
-    /// Writes the file in one step: readers see the old text or the new one.
+    /// Writes the file atomically: readers see either the old text or the new one.
     pub fn write(&self, file: &Path) -> Result<(), BaselineError> {
         replace_file(file, self.render().as_bytes()).map_err(|error| BaselineError::Write {
             path: file.to_owned(),
@@ -171,18 +195,19 @@ impl Baseline {
         })
     }
 
-    /// How many findings it knows.
+    /// Total number of known findings.
     pub fn len(&self) -> usize {
         self.entries
             .values()
             .fold(0, |sum, n| sum.saturating_add(*n))
     }
+    /// Whether the baseline is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Marks known findings as suppressed, the first in reading order where there are more
-    /// than the baseline allows.
+    /// Marks known findings as suppressed. If there are more than the baseline lists, the first
+    /// ones in report order are marked.
     pub fn apply(&self, report: &mut Report) -> Matched {
         let mut left = self.entries.clone();
         let mut known = Vec::new();
@@ -204,7 +229,7 @@ impl Baseline {
         let stale = if left.is_empty() {
             0
         } else {
-            // Files outside the run were not looked at, so nothing is known about them.
+            // Entries for files that were not linted in this run are not stale.
             let linted: HashSet<String> = report.files.iter().map(|f| self.relative(f)).collect();
             left.keys().filter(|key| linted.contains(&key.path)).count()
         };
@@ -222,7 +247,7 @@ impl Baseline {
         }
     }
 
-    /// A path as the baseline writes it.
+    /// The path relative to the baseline's directory, with forward slashes.
     fn relative(&self, path: &Path) -> String {
         let path = absolute(path);
         let mut from = self.dir.components().peekable();
@@ -251,7 +276,8 @@ fn directory_of(file: &Path) -> PathBuf {
     file.parent().map(Path::to_owned).unwrap_or(file)
 }
 
-/// Digest of the rule and the lines at fault, white space folded.
+/// Digest of the rule and of the words on the finding's lines. Changes of white space do not
+/// matter.
 fn fingerprint(report: &Report, finding: &Finding) -> String {
     let mut hash = Sha256::new();
     hash.update(finding.rule.slug);
@@ -265,8 +291,8 @@ fn fingerprint(report: &Report, finding: &Finding) -> String {
             hash.update(" ");
             hash.update(word);
         }
-        // A finding about the document as a whole has no text of its own: two missing fields
-        // both point at the fence.
+        // A finding about the whole document has no text of its own: findings about two missing
+        // fields both point at the opening fence. The message tells them apart.
         if finding.pointer.is_empty() {
             hash.update("\n");
             hash.update(&finding.message);

@@ -1,4 +1,4 @@
-//! What a check sees, and how it speaks.
+//! The input of a check ([`Context`]) and the findings it builds ([`Draft`]).
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -12,14 +12,16 @@ use agentproto_manifest::{
     Doctype, Document, Entry, Node, RefRole, RefSite, Resolution, Span, Workspace, ref_sites,
 };
 
-/// Where a finding points. Made from a node (its value) or an entry (its key).
+/// The place a finding points at. A node converts to its value, an entry to its key.
 #[derive(Clone, Debug)]
 pub enum Place<'d> {
+    /// A value.
     Value(&'d Node),
+    /// The key of an entry.
     Key(&'d Entry),
-    /// A part of a node's text; the pointer is the node's.
+    /// A part of a node's text. The finding has the node's pointer.
     Part(&'d Node, Span),
-    /// Outside the tree (fences, body, comments).
+    /// A place outside the tree, such as a fence, the body or a comment.
     Bytes(Span),
 }
 
@@ -39,7 +41,7 @@ impl From<Span> for Place<'_> {
     }
 }
 
-/// A finding in the making.
+/// A finding that is being built: its places are nodes, not yet lines and columns.
 pub struct Draft<'d> {
     rule: &'static Rule,
     place: Place<'d>,
@@ -52,6 +54,7 @@ pub struct Draft<'d> {
 }
 
 impl<'d> Draft<'d> {
+    /// A finding without help, related places and fix.
     pub fn new(
         rule: &'static Rule,
         place: impl Into<Place<'d>>,
@@ -68,29 +71,31 @@ impl<'d> Draft<'d> {
             fix: None,
         }
     }
+    /// The rule of the finding.
     pub fn rule(&self) -> &'static Rule {
         self.rule
     }
-    /// What to do about it.
+    /// Sets the help text: what to do.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
-    /// Another severity than the rule's, for this finding only (never above an error of the rule).
+    /// Overrides the rule's severity for this finding. It must not be higher than the rule's.
     pub fn severity(mut self, severity: Severity) -> Self {
         self.severity = Some(severity);
         self
     }
-    /// A place in this file that explains the finding.
+    /// Adds a place in the same file that explains the finding.
     pub fn nearby(mut self, span: Span, message: impl Into<String>) -> Self {
         self.nearby.push((span, message.into()));
         self
     }
-    /// A place in another file that explains the finding.
+    /// Adds a place in another file that explains the finding.
     pub fn related(mut self, doc: &Arc<Document>, span: Span, message: impl Into<String>) -> Self {
         self.related.push((Arc::clone(doc), span, message.into()));
         self
     }
+    /// Attaches a fix. Does nothing without edits.
     pub fn fix(mut self, safety: Safety, title: impl Into<String>, edits: Vec<Edit>) -> Self {
         if !edits.is_empty() {
             self.fix = Some(Fix {
@@ -101,7 +106,8 @@ impl<'d> Draft<'d> {
         }
         self
     }
-    /// As `fix`, where the edits may be impossible (`None`) for the way the file is written.
+    /// Attaches a fix if the edits are possible. They are `None` if the way the file is written
+    /// does not allow them.
     pub fn fix_if(
         self,
         safety: Safety,
@@ -115,22 +121,28 @@ impl<'d> Draft<'d> {
     }
 }
 
-/// A reference with what it leads to.
+/// A reference and the result of resolving it.
 #[derive(Debug)]
 pub struct Ref<'d> {
+    /// The field that holds the reference.
     pub site: RefSite<'d>,
+    /// What the reference resolves to.
     pub target: Resolution,
 }
 
-/// One document under judgement.
+/// The document being checked, and everything that checks may look up.
 pub struct Context<'d> {
+    /// The document.
     pub doc: &'d Document,
-    /// The frontmatter; checks run only where there is one.
+    /// The frontmatter. Checks run only on documents that have one.
     pub root: &'d Node,
+    /// Kind of the manifest.
     pub doctype: Doctype,
+    /// The profile of the run.
     pub profile: Profile,
+    /// Loads other files and resolves references.
     pub workspace: &'d Workspace<'d>,
-    /// The manifests of the whole run, once all are read; `None` in the first pass.
+    /// All manifests of the run. `None` in the first pass, before all files are read.
     pub index: Option<&'d Index>,
     rules: &'d RuleSet,
     /// Whether a path is itself linted in this run.
@@ -141,6 +153,7 @@ pub struct Context<'d> {
 }
 
 impl<'d> Context<'d> {
+    /// A context without findings.
     pub fn new(
         doc: &'d Document,
         root: &'d Node,
@@ -165,22 +178,24 @@ impl<'d> Context<'d> {
         }
     }
 
-    /// Whether a rule is on: to be asked only before costly work, `report` filters anyway.
+    /// Whether a rule is on. Only needed before expensive work: `report` drops findings of rules
+    /// that are off.
     pub fn on(&self, rule: &'static Rule) -> bool {
         self.rules.severity(rule).is_some()
     }
 
+    /// Whether the document has this doctype.
     pub fn is(&self, doctype: Doctype) -> bool {
         self.doctype == doctype
     }
 
-    /// Whether the file at `path` is judged in this run, so that its own mistakes are
-    /// reported there and need not be repeated at the reference.
+    /// Whether the file at `path` is linted in this run. If so, its errors are reported there and
+    /// need not be repeated at references to it.
     pub fn is_linted(&self, path: &std::path::Path) -> bool {
         (self.linted)(path)
     }
 
-    /// Every reference of the document, resolved once.
+    /// All references of the document. They are resolved at the first call.
     pub fn refs(&self) -> &[Ref<'d>] {
         self.refs.get_or_init(|| {
             ref_sites(self.doc)
@@ -193,7 +208,7 @@ impl<'d> Context<'d> {
         })
     }
 
-    /// The first readable target of a role that has the expected doctype and a frontmatter.
+    /// The first target of a role that can be read, has frontmatter and has the expected doctype.
     pub fn bound(&self, role: RefRole) -> Option<(&Ref<'d>, &Arc<Document>)> {
         self.refs()
             .iter()
@@ -206,12 +221,13 @@ impl<'d> Context<'d> {
             })
     }
 
-    /// `sandbox`, looked up once: rules ask for it at every violation, and a mapping may have
-    /// very many keys.
+    /// The field `sandbox`. The lookup is cached, because rules ask for it at every violation and a
+    /// mapping may have very many keys.
     pub fn sandbox(&self) -> Option<&'d Node> {
         *self.sandbox.get_or_init(|| self.root.get("sandbox"))
     }
 
+    /// Adds a finding, unless its rule is off.
     pub fn report(&self, draft: Draft<'d>) {
         let Some(on) = self.rules.severity(draft.rule) else {
             return;
@@ -221,12 +237,13 @@ impl<'d> Context<'d> {
         self.findings.borrow_mut().push(finding);
     }
 
-    /// Findings so far.
+    /// Number of findings so far.
     pub fn told(&self) -> usize {
         self.findings.borrow().len()
     }
 
-    /// Adds to a finding about an unknown field how many more are not told.
+    /// Appends the number of unknown fields that are not reported to a finding about an unknown
+    /// field.
     pub fn say_unlisted(&self, finding: usize, count: usize) {
         if let Some(last) = self.findings.borrow_mut().get_mut(finding) {
             let fields = if count == 1 { "field is" } else { "fields are" };
@@ -234,12 +251,13 @@ impl<'d> Context<'d> {
         }
     }
 
+    /// The findings, in the order in which they were reported.
     pub fn into_findings(self) -> Vec<Finding> {
         self.findings.into_inner()
     }
 }
 
-/// Turns a draft's symbolic places into lines, columns and pointers.
+/// Turns a draft into a finding: converts its places to lines, columns and JSON pointers.
 pub fn conclude(doc: &Document, draft: Draft<'_>, severity: Severity) -> Finding {
     let (span, pointer) = match draft.place {
         Place::Value(node) => (node.span, doc.pointer_of(node)),
@@ -283,7 +301,7 @@ pub fn conclude(doc: &Document, draft: Draft<'_>, severity: Severity) -> Finding
     }
 }
 
-/// New lines end as the file's lines do.
+/// Uses the file's line endings in the text that a fix inserts.
 fn with_line_breaks_of(doc: &Document, mut fix: Fix) -> Fix {
     if fix.edits.iter().any(|e| e.text.contains('\n')) && newline(doc) == "\r\n" {
         for edit in &mut fix.edits {

@@ -1,4 +1,4 @@
-//! Paths that a user names → the files to lint.
+//! Finds the files to lint below the paths that a user names.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -10,16 +10,20 @@ use parking_lot::Mutex;
 use crate::Target;
 use agentproto_manifest::{Doctype, normalize};
 
-/// A path that a user named and that cannot be looked at.
+/// A path that the user named and that does not exist or cannot be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {why}", .path.display())]
 pub struct NotFound {
+    /// The path as the user wrote it.
     pub path: PathBuf,
+    /// The error message.
     pub why: String,
 }
 
-/// Files named on the command line are linted even where `exclude` covers them, unless
-/// `force_exclude` is set: a hook runner names every file. Directories are walked.
+/// The files to lint: directories are walked, files are taken as they are.
+///
+/// `exclude` does not apply to files named on the command line, unless `force_exclude` is set.
+/// Hook runners need that, because they name every file.
 pub fn targets(
     paths: &[PathBuf],
     excluded: &Excludes,
@@ -39,7 +43,7 @@ pub fn targets(
             targets.push(Target::named(clean(path)));
         }
     }
-    // By bytes: comparing paths component by component is slow, and any order will do.
+    // Sort by bytes. Comparing paths by component is slower, and any fixed order is fine.
     targets.sort_by(|a, b| {
         a.path
             .as_os_str()
@@ -58,7 +62,7 @@ fn reason(error: &std::io::Error) -> String {
     }
 }
 
-/// Whether a path, were it a file, would be taken up by a walk.
+/// Whether a walk would consider a file with this path.
 pub fn is_candidate(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "md")
 }
@@ -69,8 +73,8 @@ fn is_manifest_name(path: &Path) -> bool {
         .is_some_and(|n| Doctype::from_file_name(n).is_some())
 }
 
-/// One file has one path, which references to it have as well: `./x` and `y/../x` are `x`,
-/// unless `y` is a link that leads elsewhere.
+/// Normalizes a path, so that a file has the same path as references to it: `./x` and `y/../x`
+/// become `x`. A path is kept if `y` is a symlink and the result would be a different file.
 pub fn clean(path: &Path) -> PathBuf {
     if !path.components().any(|part| part == Component::ParentDir) {
         return path
@@ -86,7 +90,7 @@ pub fn clean(path: &Path) -> PathBuf {
     }
 }
 
-/// The same file by a relative and by an absolute path is linted once.
+/// Removes absolute paths of files that are also listed by a relative path.
 fn without_doubles(targets: &mut Vec<Target>) {
     let mixed = |t: &&Target| t.path.is_absolute();
     let absolute = targets.iter().filter(mixed).count();
@@ -102,7 +106,7 @@ fn without_doubles(targets: &mut Vec<Target>) {
 }
 
 fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) {
-    // Bundles live in hidden folders too (`.cli/`, `.secrets/`), so those are walked.
+    // Hidden directories are walked, because bundles use some (`.cli/`, `.secrets/`).
     let mut builder = WalkBuilder::new(dir);
     builder
         .hidden(false)
@@ -133,7 +137,7 @@ fn walk(dir: &Path, excluded: &Excludes, threads: usize, out: &mut Vec<Target>) 
     out.append(&mut all.into_inner());
 }
 
-/// What one thread of the walk found; handed over when the thread is done.
+/// The files that one thread of the walk found. They are moved to `all` when the thread ends.
 struct Own<'w> {
     all: &'w Mutex<Vec<Target>>,
     found: Vec<Target>,
@@ -145,11 +149,11 @@ impl Drop for Own<'_> {
     }
 }
 
-/// The target behind an entry of a walk, if it may be a manifest.
+/// The target for an entry of a walk, if it may be a manifest.
 fn found(entry: Result<DirEntry, ignore::Error>, excluded: &Excludes) -> Option<Target> {
     let entry = match entry {
         Ok(entry) => entry,
-        // An unreadable directory is named, and the walk goes on.
+        // An unreadable directory becomes a target, so that it is reported. The walk continues.
         Err(error) => return error_path(&error).map(|path| Target::named(clean(&path))),
     };
     let path = entry.path();
@@ -166,7 +170,7 @@ fn found(entry: Result<DirEntry, ignore::Error>, excluded: &Excludes) -> Option<
     })
 }
 
-/// A file that a walk or git found: a manifest by its name, or perhaps one by its shape.
+/// A target for a file that a walk or git found. It is certainly a manifest if its name says so.
 pub fn target(path: &Path) -> Target {
     Target {
         path: clean(path),
@@ -186,15 +190,18 @@ fn error_path(error: &ignore::Error) -> Option<PathBuf> {
     }
 }
 
-/// `exclude` of the configuration, matched like .gitignore lines at the file's directory.
+/// `exclude` of the configuration. Patterns are matched like lines of a .gitignore in the
+/// configuration's directory.
 #[derive(Default)]
 pub struct Excludes(Option<Globs>);
 
 impl Excludes {
+    /// Excludes all paths that the globs match.
     pub fn new(globs: Globs) -> Excludes {
         Excludes(Some(globs))
     }
 
+    /// Whether a path is excluded.
     pub fn hit(&self, path: &Path) -> bool {
         self.0.as_ref().is_some_and(|globs| globs.hit(path))
     }
@@ -205,14 +212,14 @@ impl Excludes {
 #[error("{0}")]
 pub struct BadGlob(String);
 
-/// Globs of the configuration; they say nothing about files outside its directory.
+/// Globs of the configuration. They never match files outside its directory.
 pub struct Globs {
     here: PathBuf,
     lines: Gitignore,
 }
 
 impl Globs {
-    /// Compiles patterns of the configuration in `dir`.
+    /// Compiles the patterns of a configuration file in `dir`.
     pub fn new(dir: &Path, patterns: &[String]) -> Result<Globs, BadGlob> {
         let here = std::env::current_dir().unwrap_or_default();
         let mut builder = GitignoreBuilder::new(normalize(&here.join(dir)));
@@ -225,6 +232,7 @@ impl Globs {
         Ok(Globs { here, lines })
     }
 
+    /// Whether a glob matches the path or one of its parent directories.
     pub fn hit(&self, path: &Path) -> bool {
         let absolute = normalize(&self.here.join(path));
         absolute

@@ -1,9 +1,9 @@
-//! Byte edits that change one value and leave comments, order and style alone.
-//! Each returns `None` where the way the file is written leaves no safe edit.
+//! Builds edits that change one value of a manifest and keep comments, order and style.
+//! Functions return `None` if the way the file is written does not allow a safe edit.
 //!
-//! An edit is first made by the shape of the text around its place, then tried: the changed
-//! file must read as the tree that was meant (`check`). So a style that nobody thought of
-//! costs a fix, never a file.
+//! An edit is first built from the text around its place. Then it is verified: the changed file
+//! must parse to the intended tree (`check`). An unexpected YAML style therefore prevents a fix,
+//! but never damages a file.
 
 mod check;
 mod quoting;
@@ -18,14 +18,14 @@ use check::{afford, checked, node_at};
 pub use quoting::string;
 use quoting::{double, string_as};
 
-/// Gives a scalar another text, in its own quotes where these can hold it.
+/// Replaces the text of a scalar. Keeps its quoting style if that can represent the new text.
 pub fn set_scalar(doc: &Document, node: &Node, text: &str) -> Option<Vec<Edit>> {
     afford(doc)?;
     let edit = replace_scalar(doc, node, string_as(node.style, text))?;
     become_value(doc, node, vec![edit], Value::Str(SmolStr::new(text)))
 }
 
-/// Turns a plain scalar that YAML reads as another type into a string: `123` → `"123"`.
+/// Quotes a plain scalar, so that YAML reads it as a string: `123` → `"123"`.
 pub fn quote(doc: &Document, node: &Node) -> Option<Vec<Edit>> {
     afford(doc)?;
     if node.style != Style::Plain || node.span.is_empty() {
@@ -36,7 +36,7 @@ pub fn quote(doc: &Document, node: &Node) -> Option<Vec<Edit>> {
     become_value(doc, node, vec![edit], Value::Str(SmolStr::new(text)))
 }
 
-/// Replaces a value by YAML text as it stands (one line).
+/// Replaces a value with one line of YAML.
 pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
     afford(doc)?;
     if yaml.contains(['\n', '\r']) {
@@ -47,7 +47,7 @@ pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
             if has_oddity(doc, node.span) {
                 return None;
             }
-            // Only a value under its key can move up behind the colon.
+            // The new value is written after the colon, so there must be one before the old value.
             let start = match node.items().first() {
                 Some(item) => dash_of(doc, item)?,
                 None => node.span.start as usize,
@@ -74,6 +74,7 @@ pub fn set_raw(doc: &Document, node: &Node, yaml: &str) -> Option<Vec<Edit>> {
     become_value(doc, node, vec![edit], value)
 }
 
+/// Renames a key. Keeps its quotes.
 pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>> {
     afford(doc)?;
     let written = doc.slice(entry.key_span);
@@ -102,8 +103,8 @@ pub fn rename_key(doc: &Document, entry: &Entry, name: &str) -> Option<Vec<Edit>
     })
 }
 
-/// Removes a key with its value, and in block style its line(s). Comments stay behind.
-/// The only entry of a block mapping stays: nothing would be left to be a mapping.
+/// Removes a key and its value; in block style, also their lines. Comments are kept.
+/// Returns `None` for the only entry of a block mapping, because the mapping would become null.
 pub fn remove_entry(doc: &Document, map: &Node, entry: &Entry) -> Option<Vec<Edit>> {
     afford(doc)?;
     let entries = map.entries();
@@ -131,7 +132,7 @@ pub fn remove_entry(doc: &Document, map: &Node, entry: &Entry) -> Option<Vec<Edi
     remove_child(doc, map, at, edits)
 }
 
-/// Removes an item of a list. The last one leaves `[]`.
+/// Removes an item of a list. Removing the only item leaves `[]`.
 pub fn remove_item(doc: &Document, list: &Node, item: &Node) -> Option<Vec<Edit>> {
     afford(doc)?;
     let items = list.items();
@@ -165,7 +166,7 @@ pub fn remove_item(doc: &Document, list: &Node, item: &Node) -> Option<Vec<Edit>
     remove_child(doc, list, at, edits)
 }
 
-/// Appends a string to a list of scalars, in the list's own style.
+/// Appends a string to a list of scalars, in the style of the list.
 pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>> {
     afford(doc)?;
     let items = list.items();
@@ -198,8 +199,8 @@ pub fn append_item(doc: &Document, list: &Node, text: &str) -> Option<Vec<Edit>>
     })
 }
 
-/// Adds a key at the end of a mapping (which may be the root). `yaml` is one line, or
-/// several lines indented relative to the key.
+/// Adds a key at the end of a mapping, which may be the root. `yaml` is one line, or several lines
+/// with indentation relative to the key.
 pub fn add_entry(doc: &Document, map: &Node, key: &str, yaml: &str) -> Option<Vec<Edit>> {
     afford(doc)?;
     if !map.is_map() {
@@ -263,7 +264,8 @@ fn scalar(value: Value) -> Node {
     }
 }
 
-/// Anchors, aliases, merge keys and tags bind places together that an edit would part.
+/// Whether the span touches an anchor, alias, merge key or tag. An edit there could change other
+/// places of the document.
 fn has_oddity(doc: &Document, span: Span) -> bool {
     doc.oddities.iter().any(|o| {
         o.kind != OddityKind::Yaml11 && o.span.start <= span.end && span.start <= o.span.end
@@ -303,7 +305,7 @@ fn replace_scalar(doc: &Document, node: &Node, written: String) -> Option<Edit> 
         .checked_sub(1)
         .and_then(|i| doc.text.as_bytes().get(i));
     let text = match before {
-        // `key:` without a value.
+        // A key without a value (`key:`) needs a space before the new value.
         Some(b':' | b'-') if node.span.is_empty() => format!(" {written}"),
         _ => written,
     };
@@ -313,7 +315,7 @@ fn replace_scalar(doc: &Document, node: &Node, written: String) -> Option<Edit> 
     })
 }
 
-/// The line break that a file uses.
+/// The line break of a file: that of its opening fence.
 pub fn newline(doc: &Document) -> &'static str {
     let at = doc.front.map_or(0, |front| front.open.start as usize);
     let end = line_end(&doc.text, at);
@@ -323,16 +325,17 @@ pub fn newline(doc: &Document) -> &'static str {
     }
 }
 
-/// A new line behind the line on which `at` stands.
+/// Inserts a line after the line that contains `at`.
 fn line_behind(doc: &Document, at: usize, text: &str) -> Edit {
     let end = line_end(&doc.text, at);
     edit(end, end, format!("{}{text}", newline(doc)))
 }
 
-/// What stands on the line before a key or a dash, with its width.
+/// The text on the line before a key or a dash, with its width in bytes.
 enum Indent {
+    /// Only spaces.
     Blank(usize),
-    /// At least one `- ` of a list around it.
+    /// At least one `- ` of an enclosing list.
     Dash(usize),
 }
 
@@ -347,7 +350,7 @@ fn indent_before(doc: &Document, at: usize) -> Option<Indent> {
     }
 }
 
-/// The dash of a list item, behind which comments may stand.
+/// Offset of the dash of a list item. There may be comments between the dash and the item.
 fn dash_of(doc: &Document, item: &Node) -> Option<usize> {
     let start = item.span.start as usize;
     let mut end = doc.text.get(..start)?.trim_end().len();
@@ -357,7 +360,7 @@ fn dash_of(doc: &Document, item: &Node) -> Option<usize> {
         }
     }
     let dash = end.checked_sub(1)?;
-    // An empty item is placed directly behind its dash.
+    // The span of an empty item starts directly after its dash.
     let apart = dash + 1 < start || item.span.is_empty();
     (doc.text.as_bytes().get(dash) == Some(&b'-') && apart).then_some(dash)
 }
@@ -370,12 +373,12 @@ fn rest_of_line(doc: &Document, at: usize) -> &str {
     doc.text.get(at..line_end(&doc.text, at)).unwrap_or("")
 }
 
-/// Width of the blanks that `text` starts with.
+/// Number of leading spaces and tabs.
 fn blanks(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\t']).len()
 }
 
-/// Removes whole lines; comments on them stay as lines of their own.
+/// Removes whole lines. Comments on them are kept on separate lines.
 fn remove_lines(doc: &Document, this: Span) -> Option<Vec<Edit>> {
     let from = line_start(&doc.text, this.start as usize);
     let indent = doc.text.get(from..this.start as usize)?;
@@ -389,7 +392,7 @@ fn remove_lines(doc: &Document, this: Span) -> Option<Vec<Edit>> {
         .filter(|c| c.start > this.start && (c.end as usize) <= to)
         .map(|c| format!("{indent}{}{}", doc.slice(c), newline(doc)))
         .collect();
-    // Two blank lines that come to stand together become one.
+    // If blank lines before and after the removed lines would become adjacent, keep only one.
     let blank_before = from > 0 && is_blank(rest_of_line(doc, line_start(&doc.text, from - 1)));
     let end = doc.front?.yaml.end as usize;
     if kept.is_empty() && blank_before && to < end && is_blank(rest_of_line(doc, to)) {
@@ -398,7 +401,7 @@ fn remove_lines(doc: &Document, this: Span) -> Option<Vec<Edit>> {
     Some(vec![edit(from, to, kept)])
 }
 
-/// Removes what stands behind a `- `, so that its neighbour takes the place.
+/// Removes an entry or item that directly follows a `- `. The next one takes its place.
 fn remove_behind_dash(doc: &Document, this: Span, next: Span) -> Option<Vec<Edit>> {
     let (start, end) = (this.start as usize, this.end as usize);
     let between = Span::new(start, next.start as usize);
@@ -418,7 +421,7 @@ fn remove_behind_dash(doc: &Document, this: Span, next: Span) -> Option<Vec<Edit
     }
 }
 
-/// First comma of a gap between two members of a flow collection.
+/// Offset of the first comma between two members of a flow collection, outside comments.
 fn comma_in(doc: &Document, from: usize, to: usize) -> Option<usize> {
     let mut comment = false;
     let gap = doc.text.as_bytes().get(from..to)?;
@@ -498,7 +501,7 @@ fn add_to_flow(
     }
     let comma = comma_in(doc, end, inner_end);
     let line = line_end(&doc.text, comma.unwrap_or(end));
-    // The closing bracket on the same line leaves no line of its own to the new member.
+    // If the closing bracket is on the same line, the new member cannot have its own line.
     if line > inner_end {
         return Some(vec![edit(end, end, format!(", {written}"))]);
     }

@@ -1,4 +1,4 @@
-//! Runs rules over documents: one document, or many files on several threads.
+//! Runs the rules over one document, or over many files on several threads.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -23,15 +23,18 @@ use agentproto_manifest::{Doctype, Document, FileSource, KnownFiles, ReadError, 
 /// A file to lint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
+    /// Path of the file, as reports print it.
     pub path: PathBuf,
-    /// Named by the user or by its own name. Other files count only if their frontmatter
-    /// has the shape of a manifest.
+    /// Whether the file is certainly a manifest: the user named it, or its file name is that of a
+    /// manifest. Other files are linted only if their frontmatter looks like a manifest.
     pub named: bool,
-    /// Found by a walk, which found every other file of its directory, too.
+    /// Whether a directory walk found the file. The walk then also found all other files of its
+    /// directory.
     pub walked: bool,
 }
 
 impl Target {
+    /// A file that is certainly a manifest.
     pub fn named(path: impl Into<PathBuf>) -> Self {
         Target {
             path: path.into(),
@@ -39,6 +42,7 @@ impl Target {
             walked: false,
         }
     }
+    /// A file that is linted only if its frontmatter looks like a manifest.
     pub fn perhaps(path: impl Into<PathBuf>) -> Self {
         Target {
             path: path.into(),
@@ -48,22 +52,27 @@ impl Target {
     }
 }
 
-/// What a run needs besides the files.
+/// Settings of a run.
 pub struct Options<'a> {
+    /// The rules that are on, with their severities.
     pub rules: &'a RuleSet,
+    /// Where files are read from.
     pub files: &'a dyn FileSource,
-    /// References may not leave this directory.
+    /// Workspace root: references must not lead out of this directory.
     pub root: PathBuf,
+    /// Maximum number of threads.
     pub threads: usize,
-    /// Once true, the run ends after the files under way.
+    /// Set to true to stop the run. Files that are already being linted are finished.
     pub stop: Option<&'a AtomicBool>,
-    /// Findings that the configuration does not want: rule by file.
+    /// Drops findings that the configuration turns off for single files.
     pub skip: Option<&'a Skip<'a>>,
 }
 
+/// Whether findings of a rule are dropped in a file.
 pub type Skip<'a> = dyn Fn(&Path, &'static Rule) -> bool + Sync + 'a;
 
 impl<'a> Options<'a> {
+    /// Options for one thread, without `stop` and `skip`.
     pub fn new(rules: &'a RuleSet, files: &'a dyn FileSource, root: impl Into<PathBuf>) -> Self {
         Options {
             rules,
@@ -80,17 +89,17 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Files that one thread takes at a time; bundles are neighbours in path order, so a
-/// bundle's references mostly stay inside one take.
+/// Number of files that a thread takes at once. The files of a bundle are adjacent in path order,
+/// so most references of a bundle stay within one batch.
 const TAKE: usize = 32;
 
-/// Lints files, all of them manifests. `paths` must be sorted.
+/// Lints files that are all manifests. `paths` must be sorted.
 pub fn lint_files(paths: &[PathBuf], options: &Options<'_>) -> Report {
     let targets: Vec<Target> = paths.iter().map(Target::named).collect();
     lint_targets(&targets, options)
 }
 
-/// Lints targets, which must be sorted by path; the report is in the same order.
+/// Lints targets. They must be sorted by path; the report has the same order.
 pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
     let known = Known {
         set: targets.iter().map(|t| t.path.as_os_str()).collect(),
@@ -157,8 +166,8 @@ pub fn lint_targets(targets: &[Target], options: &Options<'_>) -> Report {
     finish(findings, files.collect(), options)
 }
 
-/// Adds to a report what the rules find that hold each manifest against an earlier revision
-/// of it; `base` is the text of that revision.
+/// Runs the rules that compare each manifest with an earlier revision of it, and adds their
+/// findings to the report. `base` returns the text of that revision.
 pub fn compare_with_base(
     report: &mut Report,
     options: &Options<'_>,
@@ -186,10 +195,10 @@ pub fn compare_with_base(
     report.findings.sort_by(Finding::order);
 }
 
-/// The targets of a run, as answers to questions about files.
+/// Answers questions about files from the targets of a run, without asking the file system.
 struct Known<'t> {
     set: FxHashSet<&'t OsStr>,
-    /// Sorted by the bytes of their paths, where they come from a walk.
+    /// Sorted by the bytes of their paths if they come from a walk.
     targets: &'t [Target],
 }
 
@@ -227,16 +236,16 @@ impl KnownFiles for Known<'_> {
     }
 }
 
-/// What one thread found.
+/// The results of one thread.
 #[derive(Default)]
 struct Pass {
     findings: Vec<Finding>,
     cards: Vec<(usize, Card)>,
-    /// Operators wait until every manifest that they could name is known.
+    /// Operators. They are linted last, when all manifests that they may refer to are known.
     deferred: Vec<PathBuf>,
     /// Indices of the targets that turned out to be manifests.
     files: Vec<usize>,
-    /// Files with ignores of rules over all files.
+    /// Files that ignore rules which need all files of the run.
     waiting: Vec<PathBuf>,
 }
 
@@ -287,8 +296,8 @@ impl Pass {
     }
 }
 
-/// Runs the rules on one file; a defect of ours becomes a finding, and the other files are
-/// still linted.
+/// Runs the rules on one file. A panic (a bug in agentproto) becomes a finding, and the other files
+/// are still linted.
 fn guarded(path: &Path, rules: &RuleSet, work: impl FnOnce() -> Vec<Finding>) -> Vec<Finding> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let rule = &document::INTERNAL_FAULT;
@@ -296,14 +305,14 @@ fn guarded(path: &Path, rules: &RuleSet, work: impl FnOnce() -> Vec<Finding>) ->
         let draft = Draft::new(
             rule,
             Place::Bytes(Span::default()),
-            "a rule failed inside agentproto while it judged this file",
+            "internal error: a rule panicked while checking this file",
         );
         let severity = rules.severity(rule).unwrap_or(rule.severity);
         vec![conclude(&empty, draft, severity)]
     })
 }
 
-/// A finding for a file that could not become a document.
+/// A finding for a file that could not be read.
 fn unreadable(path: &Path, error: &ReadError, rules: &RuleSet) -> Option<Finding> {
     let rule = match error {
         ReadError::TooLarge(_) => &document::FILE_TOO_LARGE,
@@ -315,7 +324,10 @@ fn unreadable(path: &Path, error: &ReadError, rules: &RuleSet) -> Option<Finding
     Some(conclude(&empty, draft, severity))
 }
 
-/// Lints one document that is already read.
+/// Lints one document that has already been read.
+///
+/// `index` holds all manifests of the run, if they are known. `linted` says whether a path is
+/// linted in the same run.
 pub fn lint_document(
     doc: &Document,
     workspace: &Workspace<'_>,
@@ -327,7 +339,7 @@ pub fn lint_document(
     if let (Some(root), Some(doctype)) = (&doc.root, doc.doctype) {
         let ctx = Context::new(doc, root, doctype, workspace, rules, index, linted);
         let open = doc.front.map_or(Span::default(), |front| front.open);
-        // The last unknown key that was told: its mapping, and which finding it is.
+        // The last unknown key that was reported: its mapping, and the index of its finding.
         let mut last_unknown = None;
         for violation in shape::violations(shape::shapes_for(doctype), root, Place::Bytes(open)) {
             let told = ctx.told();
@@ -337,7 +349,7 @@ pub fn lint_document(
                     None => ctx.report(shape::draft(&ctx, &violation)),
                 }
             }
-            // A rule may be off, or leave the word to another finding.
+            // No finding is added if the rule is off or leaves the report to another finding.
             if violation.keyword == Keyword::AdditionalProperties && ctx.told() > told {
                 last_unknown = Some((violation.node, told));
             }
@@ -373,9 +385,9 @@ fn checks_for(doctype: Doctype) -> &'static [Run] {
     })
 }
 
-/// One mistake, one finding: where a rule with a name of its own speaks about a place,
-/// the general schema rules are silent about the same place. A word that YAML 1.1 reads
-/// otherwise is no news where it is wrong in YAML 1.2 already.
+/// Reports each mistake once. If a specific rule has a finding at a place, findings of the general
+/// schema rules at the same place are dropped. A finding about a scalar that YAML 1.1 reads
+/// differently is dropped if another finding is about the same scalar.
 fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
     let is_note = |f: &Finding| f.rule == &document::FM_YAML11_SCALAR;
     if findings.iter().any(is_note) {
@@ -400,7 +412,7 @@ fn drop_general_beside_specific(findings: &mut Vec<Finding>) {
 
 fn retain_wanted(findings: &mut Vec<Finding>, options: &Options<'_>) {
     if let Some(skip) = options.skip {
-        // Nobody can wish to take a file that was not judged for a clean one.
+        // Internal errors are always kept: otherwise a file that was not checked would look clean.
         findings.retain(|f| f.rule == &document::INTERNAL_FAULT || !skip(&f.file, f.rule));
     }
 }
@@ -415,7 +427,8 @@ fn finish(mut findings: Vec<Finding>, files: Vec<PathBuf>, options: &Options<'_>
         .collect();
     quoted.sort();
     quoted.dedup();
-    // Texts are read again rather than kept: most files of a large run have no findings.
+    // Files with findings are read again. Keeping all texts in memory would be wasteful: most
+    // files of a large run have no findings.
     let workspace = Workspace::new(options.files, &options.root);
     let sources = quoted
         .into_iter()

@@ -1,4 +1,4 @@
-//! A finding: one mistake, at one place, with all that a reader needs to mend it.
+//! Findings: each is one mistake at one place, with everything a reader needs to fix it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,66 +6,91 @@ use std::sync::Arc;
 use crate::rule::{Rule, Severity, Source};
 use agentproto_manifest::{Doctype, Document, Position, Span};
 
-/// A second place that explains the first, possibly in another file.
+/// Another place that explains a finding, possibly in another file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Related {
+    /// The file of the place.
     pub file: PathBuf,
+    /// Byte range in the file.
     pub span: Span,
+    /// Line and column of the start of `span`.
     pub start: Position,
+    /// Line and column of the end of `span`.
     pub end: Position,
+    /// What the place has to do with the finding.
     pub message: String,
 }
 
+/// Whether a fix may change the meaning of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Safety {
+    /// It does not; `--fix` applies it.
     Safe,
+    /// It may; only `--unsafe-fixes` applies it.
     Unsafe,
 }
 
 impl Safety {
+    /// `safe` or `unsafe`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// Replace the bytes of `span` by `text`.
+/// Replaces the bytes of `span` with `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
+    /// Byte range that is replaced. If empty, `text` is inserted there.
     pub span: Span,
+    /// The new text. If empty, `span` is deleted.
     pub text: String,
 }
 
-/// Edits of the finding's own file; they apply together or not at all.
+/// Edits of the finding's file. They are applied together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
+    /// Whether the fix may change the meaning of the manifest.
     pub safety: Safety,
-    /// "Replace `macos` by `darwin`".
+    /// What the fix does, for example "Replace `macos` with `darwin`".
     pub title: String,
+    /// The edits.
     pub edits: Vec<Edit>,
 }
 
+/// One violation of a rule.
 #[derive(Clone, Debug)]
 pub struct Finding {
+    /// The violated rule.
     pub rule: &'static Rule,
-    /// The statement behind it: that of the rule, or of the spec whose schema is broken.
+    /// The spec section it comes from: that of the rule, or of the spec whose schema is violated.
     pub source: Source,
+    /// Severity in this run.
     pub severity: Severity,
+    /// What is wrong.
     pub message: String,
+    /// What to do.
     pub help: Option<String>,
+    /// The file with the violation.
     pub file: PathBuf,
+    /// Byte range in the file.
     pub span: Span,
+    /// Line and column of the start of `span`.
     pub start: Position,
+    /// Line and column of the end of `span`.
     pub end: Position,
-    /// JSON pointer into the frontmatter; empty for the document as a whole.
+    /// JSON pointer into the frontmatter. Empty if the finding is about the whole document.
     pub pointer: String,
+    /// Other places that explain the finding.
     pub related: Vec<Related>,
+    /// Edits that remove the violation.
     pub fix: Option<Fix>,
-    /// Reason given by the inline ignore or `baseline` when the finding does not count.
+    /// Why the finding does not count: the reason of an inline ignore, or `baseline`. `None` if it
+    /// counts.
     pub suppressed: Option<String>,
 }
 
-/// Rules for whatever breaks a schema and has no rule of its own, in any doctype.
+/// The rules for schema violations that have no specific rule, in any doctype.
 const ANY_SCHEMA: [&str; 5] = [
     "fm-type",
     "fm-enum",
@@ -74,7 +99,7 @@ const ANY_SCHEMA: [&str; 5] = [
     "fm-unknown-field",
 ];
 
-/// Where the statement stands that `rule` holds a document against.
+/// The spec section that a finding of `rule` in this document comes from.
 pub fn source_for(rule: &Rule, doc: &Document) -> Source {
     match doc.doctype {
         Some(doctype) if ANY_SCHEMA.contains(&rule.slug) && doctype != Doctype::AgentCli => {
@@ -88,33 +113,36 @@ pub fn source_for(rule: &Rule, doc: &Document) -> Source {
 }
 
 impl Finding {
-    /// Reading order: file, place, rule.
+    /// Report order: by file, then by place, then by rule.
     pub fn order(&self, other: &Self) -> std::cmp::Ordering {
         (&self.file, self.span, self.rule.slug).cmp(&(&other.file, other.span, other.rule.slug))
     }
+    /// Whether the finding is not suppressed.
     pub fn counts(&self) -> bool {
         self.suppressed.is_none()
     }
 }
 
-/// All that one run found, ready for a renderer.
+/// The result of a run, ready to be rendered.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// In reading order; suppressed ones included.
+    /// All findings in report order, including suppressed ones.
     pub findings: Vec<Finding>,
-    /// Files that were linted, by the path they were found under.
+    /// The files that were linted, by the path under which they were found.
     pub files: Vec<PathBuf>,
-    /// Text of each file that has findings or related places, for renderers that quote it.
+    /// The files with findings or related places, sorted by path. Renderers quote their text.
     pub sources: Vec<(PathBuf, Arc<Document>)>,
 }
 
 impl Report {
+    /// The document of a file. `None` if it has no findings or could not be read.
     pub fn source(&self, file: &Path) -> Option<&Arc<Document>> {
         self.sources
             .binary_search_by(|(path, _)| path.as_path().cmp(file))
             .ok()
             .map(|i| &self.sources[i].1)
     }
+    /// Number of findings of a severity that are not suppressed.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings
             .iter()

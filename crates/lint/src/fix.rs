@@ -1,5 +1,5 @@
-//! Applying fixes. Every change is tried on a copy first and kept only if the run as a whole
-//! gets better by it, so a fix can fail but never harm.
+//! Applies fixes. Every change is first tried in memory. It is kept only if linting the result
+//! shows fewer problems, so a failed fix never damages a file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,30 +10,34 @@ use crate::finding::{Edit, Finding, Fix, Report, Safety};
 use crate::rule::Severity;
 use agentproto_manifest::{Document, Overlay};
 
-/// Fixes can make room for each other (two edits of one line); more rounds than this means
-/// that two rules disagree for ever.
+/// Maximum number of rounds. A fix that conflicts with another one (two edits of one line) is
+/// applied in the next round. More rounds than this mean that two rules undo each other's fixes.
 const MAX_ROUNDS: usize = 10;
 
-/// A file that fixes changed.
+/// A file that was changed by fixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
+    /// Path of the file.
     pub path: PathBuf,
+    /// The text before.
     pub old: String,
+    /// The text after.
     pub new: String,
 }
 
+/// The result of fixing files.
 #[derive(Debug, Default)]
 pub struct FixOutcome {
-    /// In path order. Nothing is written: that is for the caller to do.
+    /// Changed files in path order. They are not written to disk: the caller does that.
     pub changed: Vec<Changed>,
-    /// How many fixes went in.
+    /// Number of applied fixes.
     pub applied: usize,
-    /// What is left to report, judged on the changed texts.
+    /// The report for the changed texts: the findings that remain.
     pub report: Report,
 }
 
-/// Applies fixes in order, each as a whole; one that touches the place of an earlier one is
-/// skipped. Gives the new text and the positions of the applied and of the skipped fixes.
+/// Applies fixes in order, each completely or not at all. A fix that overlaps an earlier one is
+/// skipped. Returns the new text and the indices of the applied and of the skipped fixes.
 pub fn apply(text: &str, fixes: &[&Fix]) -> (String, Vec<usize>, Vec<usize>) {
     let mut taken: Vec<&Edit> = Vec::new();
     let (mut applied, mut skipped) = (Vec::new(), Vec::new());
@@ -60,7 +64,8 @@ pub fn apply(text: &str, fixes: &[&Fix]) -> (String, Vec<usize>, Vec<usize>) {
 
 fn collide(a: &Edit, b: &Edit) -> bool {
     if a.span.is_empty() || b.span.is_empty() {
-        // New lines at one place follow each other; any other neighbours may clash.
+        // Two insertions of whole lines at one place are both applied. Any other adjacent edits may
+        // conflict.
         let new_line = |e: &Edit| e.span.is_empty() && e.text.starts_with(['\n', '\r']);
         return a.span.start <= b.span.end
             && b.span.start <= a.span.end
@@ -69,14 +74,16 @@ fn collide(a: &Edit, b: &Edit) -> bool {
     a.span.start < b.span.end && b.span.start < a.span.end
 }
 
-/// Fixes files, all of them manifests. `paths` must be sorted.
+/// Fixes files that are all manifests. `paths` must be sorted. See [`fix_targets`].
 pub fn fix_documents(paths: &[PathBuf], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
     let targets: Vec<Target> = paths.iter().map(Target::named).collect();
     fix_targets(&targets, options, unsafe_too)
 }
 
-/// Lints, applies what can be applied, and lints again until nothing more can be done.
-/// `targets` must be sorted by path. A second run over the result changes nothing.
+/// Lints, applies fixes and lints again, until no fix can be applied. A second run over the result
+/// changes nothing. `targets` must be sorted by path.
+///
+/// `unsafe_too` also applies fixes that may change the meaning of a manifest.
 pub fn fix_targets(targets: &[Target], options: &Options<'_>, unsafe_too: bool) -> FixOutcome {
     let mut originals = BTreeMap::new();
     let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
@@ -121,7 +128,7 @@ struct Candidate<'r> {
     fix: &'r Fix,
 }
 
-/// One round: the fixes on offer, judged against the report that offered them.
+/// One round: the fixes of a report, and which of them are accepted.
 struct Round<'r> {
     targets: &'r [Target],
     options: &'r Options<'r>,
@@ -130,7 +137,7 @@ struct Round<'r> {
     before: Tally<'r>,
     candidates: Vec<Candidate<'r>>,
     accepted: Vec<usize>,
-    /// The report with all accepted fixes, and the texts they give.
+    /// The report with all accepted fixes applied, and the resulting texts.
     best: Option<(Report, Vec<(PathBuf, String)>)>,
 }
 
@@ -163,7 +170,8 @@ impl<'r> Round<'r> {
         }
     }
 
-    /// Accepts as many of the candidates as possible: all, or else what each half allows.
+    /// Accepts as many candidates as possible: all of them, or else those that can be accepted from
+    /// each half.
     fn settle(&mut self, part: std::ops::Range<usize>) {
         if part.is_empty() {
             return;
@@ -211,7 +219,7 @@ impl<'r> Round<'r> {
             skip: self.options.skip,
         };
         let after = lint_targets(self.targets, &options);
-        // A run that was cut short proves nothing.
+        // The report of a stopped run is incomplete.
         if options.stopped() {
             return None;
         }
@@ -222,7 +230,7 @@ impl<'r> Round<'r> {
     }
 }
 
-/// The fixes that can go in together: of two at one place, the first.
+/// The fixes that can be applied together. Of two that overlap, the first is kept.
 fn without_collisions<'r>(offered: Vec<Candidate<'r>>, report: &Report) -> Vec<Candidate<'r>> {
     let mut by_file: BTreeMap<&Path, Vec<Candidate<'r>>> = BTreeMap::new();
     for candidate in offered {
@@ -253,8 +261,8 @@ fn reads_as_well(old: &Document, new: &str) -> bool {
 
 type Key<'r> = (&'r Path, &'static str);
 
-/// Findings per file and rule. Lines and pointers move when a file is mended, so findings are
-/// compared by number.
+/// Number of findings per file and rule. Fixes move lines and pointers, so the findings of two runs
+/// can only be compared by count.
 #[derive(Default)]
 struct Tally<'r> {
     all: HashMap<Key<'r>, usize>,
@@ -275,7 +283,7 @@ impl<'r> Tally<'r> {
         tally
     }
 
-    /// Nothing new that is loud, and all of `mended` gone.
+    /// Whether no errors or warnings were added, and all findings of `mended` are gone.
     fn is_better_than(&self, before: &Tally<'_>, mended: &Tally<'_>) -> bool {
         let count =
             |map: &HashMap<Key<'_>, usize>, key: &Key<'_>| map.get(key).copied().unwrap_or(0);
@@ -313,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn apart_together_and_over_each_other() {
+    fn overlapping_fixes_are_skipped() {
         let fixes = [
             fix(&[(4, 5, "E")]),
             fix(&[(0, 2, "A"), (6, 6, "!")]),
@@ -326,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn insertions_at_one_place() {
+    fn line_insertions_at_one_place_are_all_applied() {
         let lines = [fix(&[(1, 1, "\nb")]), fix(&[(1, 1, "\nc")])];
         assert_eq!(applied("a\n", &lines).0, "a\nb\nc\n");
         let commas = [fix(&[(1, 1, ", b")]), fix(&[(1, 1, ", c")])];

@@ -1,48 +1,58 @@
-//! What the registry rules need to know of every manifest of a run: little, so that a run
-//! over a hundred thousand files stays small.
+//! The fields of each manifest that the registry rules need. Only these are kept, so that a run
+//! over a hundred thousand files needs little memory.
 
 use std::path::PathBuf;
 
 use agentproto_manifest::{Doctype, Document, Node, Span, normalize};
 
-/// A field's text and place; lines are computed only if it ends up in a finding.
+/// Text and place of a field. Lines are computed only if the field appears in a finding.
 #[derive(Clone, Debug)]
 pub struct Field {
+    /// The value.
     pub text: String,
+    /// Byte range of the value in its file.
     pub span: Span,
 }
 
+/// Index entry of one manifest.
 #[derive(Clone, Debug)]
 pub struct Card {
+    /// Path of the manifest.
     pub path: PathBuf,
+    /// Kind of the manifest.
     pub doctype: Doctype,
+    /// The field `id` (CLI.md, AGENT-CLI.md and ACP.md only).
     pub id: Option<Field>,
+    /// The field `version` (CLI.md, AGENT-CLI.md and ACP.md only).
     pub version: Option<String>,
+    /// The field `bin` (CLI.md and AGENT-CLI.md only).
     pub bin: Option<Field>,
     /// Slug and kind of each declared secret (SECRETS.md only).
     pub secrets: Vec<(Field, String)>,
-    /// Agent → endpoint → operator → agent: the only references that can run in a circle.
-    /// Secrets and runners refer to nothing, and a tool refers back to its CLI by design.
+    /// The reference from agent to endpoint, endpoint to operator, or operator to agent. Only these
+    /// can form a cycle: secrets and runners refer to nothing, and a tool refers back to its CLI by
+    /// design.
     pub next: Option<Next>,
 }
 
-/// Where a manifest's one onward reference leads.
+/// Target of the reference in [`Card::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Normalised path.
+    /// Normalized path.
     File(PathBuf),
     /// Id of an agent in the registry.
     Slug(String),
 }
 
-/// All manifests of a run, in path order.
+/// Index of all manifests of a run.
 #[derive(Debug, Default)]
 pub struct Index {
+    /// The entries, in path order.
     pub cards: Vec<Card>,
 }
 
 impl Index {
-    /// Manifests of a doctype with this id.
+    /// The manifests of a doctype that have this id.
     pub fn by_id<'a>(&'a self, doctype: Doctype, id: &'a str) -> impl Iterator<Item = &'a Card> {
         self.cards
             .iter()
@@ -51,6 +61,7 @@ impl Index {
 }
 
 impl Card {
+    /// The entry of a document. `None` if it cannot be read or no registry rule needs its doctype.
     pub fn of(doc: &Document) -> Option<Card> {
         let (root, doctype) = (doc.root.as_ref()?, doc.doctype?);
         let field = |key: &str| {
@@ -91,7 +102,7 @@ impl Card {
     }
 }
 
-/// The reference of a manifest that may lead back to it.
+/// The reference of a manifest that may be part of a cycle (see [`Card::next`]).
 pub fn onward(root: &Node, doctype: Doctype) -> Option<&Node> {
     match doctype {
         Doctype::AgentCli => root.get("acp"),

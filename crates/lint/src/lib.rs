@@ -1,7 +1,8 @@
-//! Workspace → findings.
+//! The linter: takes the manifests of a workspace and returns findings.
 //!
-//! A document is judged in one pass: its parse problems, its schema (`shape`), then the
-//! checks of its doctype. Data flows one way; nothing here writes files or prints.
+//! Each document is checked in one pass: first its parse problems, then its schema (`shape`),
+//! then the checks of its doctype. Nothing here writes files or prints, except
+//! [`Baseline::write`].
 
 mod baseline;
 mod context;

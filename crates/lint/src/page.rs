@@ -1,8 +1,8 @@
-//! Reads a rule's page: Markdown with fixed headings, only when somebody asks for it.
+//! Reads the sections of a rule's page, which is Markdown with fixed headings.
 
 use crate::rule::Example;
 
-/// The text below a heading of the second level, up to the next one.
+/// The text between a second-level heading and the next one. Empty if there is no such heading.
 pub fn section(page: &'static str, heading: &str) -> &'static str {
     let (mut from, mut at, mut fence) = (None, 0, None);
     for line in page.split_inclusive('\n') {
@@ -24,8 +24,8 @@ pub fn section(page: &'static str, heading: &str) -> &'static str {
     from.map_or("", |from| page[from..].trim_matches('\n'))
 }
 
-/// An example: "Over" or "Whole", the bundle and its file in backticks, then the fenced text.
-/// Anything else is not an example; a test refuses the page.
+/// Parses an example: "Over" or "Whole", then the bundle and its file in backticks, then a fenced
+/// block. Returns [`Example::NONE`] for any other text; a test rejects such a page.
 pub fn example(section: &'static str) -> Example {
     read_example(section).unwrap_or(Example::NONE)
 }
@@ -57,14 +57,14 @@ mod tests {
         ## Why\n\nOne.\n\nTwo.\n";
 
     #[test]
-    fn sections_are_found_outside_of_fences() {
+    fn headings_inside_fences_are_not_sections() {
         assert_eq!(section(PAGE, "What it checks"), "The `leash`.");
         assert_eq!(section(PAGE, "Why"), "One.\n\nTwo.");
         assert_eq!(section(PAGE, "Notes"), "");
     }
 
     #[test]
-    fn examples_keep_their_text() {
+    fn examples_return_the_fenced_text_unchanged() {
         let example = example(section(PAGE, "Example"));
         assert_eq!((example.bundle, example.file), ("harbor", "x/ACP.md"));
         assert!(example.whole);

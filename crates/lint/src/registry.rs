@@ -1,4 +1,4 @@
-//! The explicit table of all rules and checks.
+//! The table of all rules and checks.
 
 use crate::context::Context;
 use crate::rule::Rule;
@@ -6,33 +6,40 @@ use crate::rules;
 use agentproto_manifest::Doctype;
 use agentproto_text::closest_of;
 
-/// A function that looks at one document and reports for any rule of its family.
+/// A function that checks one document and may report any rule of its family.
 pub struct Check {
+    /// The doctypes that the check runs on.
     pub doctypes: &'static [Doctype],
+    /// Reports findings to the context.
     pub run: fn(&Context<'_>),
 }
 
-/// Rules that belong together and the checks that decide them.
+/// Related rules, and the checks that report them.
 pub struct Family {
+    /// Name in snake case: the directory of its pages and snapshots.
     pub name: &'static str,
+    /// The rules, in the order of the reference.
     pub rules: &'static [&'static Rule],
+    /// The checks. Rules without a check are reported by schema constraints or by the engine.
     pub checks: &'static [Check],
 }
 
-/// In the order in which `rules` and the reference print them.
+/// All families, in the order in which `rules` and docs/rules.md print them.
 pub static FAMILIES: &[&Family] = rules::FAMILIES;
 
+/// All rules.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     FAMILIES
         .iter()
         .flat_map(|family| family.rules.iter().copied())
 }
 
+/// The rule with this slug.
 pub fn find(slug: &str) -> Option<&'static Rule> {
     rules().find(|rule| rule.slug == slug)
 }
 
-/// The slug that a mistyped one was meant to be.
+/// The existing slug that is most similar to a mistyped one.
 pub fn closest(slug: &str) -> Option<&'static str> {
     closest_of(slug, rules().map(|rule| rule.slug))
 }

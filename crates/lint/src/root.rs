@@ -1,16 +1,20 @@
-//! How far references may go: the root of a run.
+//! Finds the workspace root of a run. References must not lead out of it.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::CONFIG_FILE as FILE_NAME;
 use agentproto_manifest::normalize;
 
-/// The first that there is, seen from the directory that holds all linted paths: the
-/// repository around it, the nearest directory above it with a configuration file, the
-/// current directory if the paths are named as parts of it, that directory itself.
+/// The workspace root for the paths to lint. The search starts at their common directory and
+/// returns the first of:
 ///
-/// So a bundle gets the same verdict from wherever it is linted, and a reference between two
-/// named directories is followed.
+/// 1. the git repository that contains it;
+/// 2. the nearest parent directory with a configuration file;
+/// 3. the working directory, if all paths are relative and inside it;
+/// 4. the common directory itself.
+///
+/// A bundle therefore gets the same findings from every working directory, and references between
+/// two of the given directories are followed.
 pub fn of(paths: &[PathBuf]) -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
     let anchor = paths
@@ -51,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_root_holds_every_path() {
+    fn the_root_contains_every_path() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path();
         std::fs::create_dir_all(top.join("a/b")).unwrap();

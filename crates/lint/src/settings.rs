@@ -1,28 +1,31 @@
-//! Which rules are on, and how loud, for one run.
+//! Which rules are on in a run, and with which severity.
 
 use std::collections::HashMap;
 
 use crate::registry;
 use crate::rule::{Profile, Rule, Severity};
 
-/// Severity per rule; a rule that is not in here is off.
+/// The rules that are on, with their severities.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     profile: Profile,
     on: HashMap<usize, Severity>,
 }
 
+/// A selector matches no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no rule `{name}`{}", did_you_mean(suggestion))]
+#[error("unknown rule `{name}`{}", did_you_mean(suggestion))]
 pub struct UnknownRule {
+    /// The selector.
     pub name: String,
+    /// A rule with a similar name.
     pub suggestion: Option<&'static str>,
 }
 
 fn did_you_mean(suggestion: &Option<&'static str>) -> String {
     match suggestion {
         Some(slug) => format!("; did you mean `{slug}`?"),
-        None => "; `agentproto rules` lists them all".to_owned(),
+        None => "; `agentproto rules` lists all rules".to_owned(),
     }
 }
 
@@ -31,7 +34,7 @@ fn key(rule: &'static Rule) -> usize {
 }
 
 impl RuleSet {
-    /// All rules of a profile.
+    /// All rules that are on in a profile, with their severities there.
     pub fn profile_defaults(profile: Profile) -> Self {
         let on = registry::rules()
             .filter_map(|rule| Some((key(rule), rule.severity_in(profile)?)))
@@ -39,16 +42,18 @@ impl RuleSet {
         RuleSet { profile, on }
     }
 
+    /// The profile that the set was made from.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
+    /// Severity of a rule. `None` if the rule is off.
     pub fn severity(&self, rule: &'static Rule) -> Option<Severity> {
         self.on.get(&key(rule)).copied()
     }
 
-    /// Keeps only the rules that a selector matches. Selected rules that the profile turns
-    /// off come on: who names a rule wants it.
+    /// Keeps only the rules that a selector matches. Selected rules are turned on even if they are
+    /// off in the profile.
     pub fn select(&mut self, selectors: &[String]) -> Result<(), UnknownRule> {
         let mut kept = HashMap::new();
         for selector in selectors {
@@ -61,6 +66,7 @@ impl RuleSet {
         Ok(())
     }
 
+    /// Turns off the rules that a selector matches.
     pub fn ignore(&mut self, selectors: &[String]) -> Result<(), UnknownRule> {
         for selector in selectors {
             for rule in matching(selector)? {
@@ -70,7 +76,7 @@ impl RuleSet {
         Ok(())
     }
 
-    /// `None` turns the rule off.
+    /// Sets the severity of the rules that the selector `slug` matches. `None` turns them off.
     pub fn set(&mut self, slug: &str, severity: Option<Severity>) -> Result<(), UnknownRule> {
         for rule in matching(slug)? {
             match severity {
@@ -82,7 +88,8 @@ impl RuleSet {
     }
 }
 
-/// Rules that a selector names: a slug, or a prefix with a star (`setup-*`, `*`).
+/// The rules that a selector matches. A selector is a slug, or a prefix with a star (`setup-*`,
+/// `*`).
 pub fn matching(selector: &str) -> Result<Vec<&'static Rule>, UnknownRule> {
     let selector = selector.trim();
     let hits: Vec<_> = match selector.strip_suffix('*') {

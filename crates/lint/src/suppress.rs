@@ -1,7 +1,7 @@
 //! Inline ignores: `# agentproto: ignore[rule-a, rule-b] reason`.
 //!
-//! A suppressed finding stays in the report and does not count. An ignore that suppresses
-//! nothing is itself reported, so that the file does not gather dead exceptions.
+//! A suppressed finding stays in the report but does not count. An ignore that suppresses nothing
+//! is reported, so that unused ignores do not accumulate.
 
 mod directive;
 
@@ -20,22 +20,21 @@ use agentproto_manifest::comments::{line_end, line_start, next_line};
 use agentproto_manifest::{Document, Span, Value, Workspace};
 use agentproto_text::one_of;
 
-/// Marks the document's findings that an ignore covers, and adds what is wrong with the
-/// ignores themselves.
+/// Marks the findings that an ignore covers, and adds findings about the ignores themselves.
 pub fn apply(doc: &Document, rules: &RuleSet, findings: &mut Vec<Finding>) {
     if doc.text.contains(MARK) {
         Judge::new(doc, rules).document(findings);
     }
 }
 
-/// As `apply`, for findings that come outside a run: the ignores themselves are not judged.
+/// Marks findings that were found outside a run. The ignores themselves are not checked.
 pub fn mark(doc: &Document, rules: &RuleSet, findings: &mut [Finding]) {
     if !findings.is_empty() && doc.text.contains(MARK) {
         Judge::new(doc, rules).mark(findings);
     }
 }
 
-/// Whether a document ignores rules that only the run as a whole can decide.
+/// Whether a document ignores rules that need all files of the run.
 pub fn waits(doc: &Document) -> bool {
     doc.text.contains(MARK)
         && directives(doc)
@@ -45,7 +44,7 @@ pub fn waits(doc: &Document) -> bool {
             .any(|(name, _)| registry::find(name).is_some_and(needs_whole_run))
 }
 
-/// The same for rules over all files, once their findings are there.
+/// Same as [`apply`], for rules that need all files of the run. Called after those rules ran.
 pub fn apply_late(
     waiting: &[PathBuf],
     workspace: &Workspace<'_>,
@@ -69,8 +68,8 @@ fn needs_whole_run(rule: &'static Rule) -> bool {
     rule.scope == Scope::Registry && !registry_wide::needs_base(rule)
 }
 
-/// Rules that one document decides. Those that need an earlier revision are never judged:
-/// most runs have none.
+/// Whether a single document is enough to check a rule. Ignores of rules that need an earlier
+/// revision are never reported as unused, because most runs have no such revision.
 fn decided_alone(rule: &'static Rule) -> bool {
     rule.scope != Scope::Registry && rule != &ignores::UNUSED
 }
@@ -79,7 +78,7 @@ struct Judge<'d> {
     doc: &'d Document,
     rules: &'d RuleSet,
     ignores: Vec<Ignore<'d>>,
-    /// Rule and line (`None`: the whole file) → the ignores that speak about it.
+    /// The ignores by rule and line. The line is `None` for ignores of the whole file.
     index: HashMap<(&'static str, Option<u32>), Covering>,
     malformed: Vec<directive::Malformed>,
 }
@@ -87,13 +86,13 @@ struct Judge<'d> {
 /// Ignores of one rule at one place.
 #[derive(Default)]
 struct Covering {
-    /// The one whose reason holds.
+    /// Index of the ignore whose reason is used.
     first: Option<usize>,
-    /// Those not yet known to be of use, with the name in question.
+    /// Ignores that have not suppressed anything yet: index of the ignore, index of the name.
     unused: Vec<(usize, usize)>,
 }
 
-/// A directive with, for each of its names, the rule and whether it was of use.
+/// A directive, and for each of its names the rule and whether it suppressed a finding.
 struct Ignore<'d> {
     directive: Directive<'d>,
     named: Vec<(Option<&'static Rule>, bool)>,
@@ -117,7 +116,7 @@ impl<'d> Judge<'d> {
         let mut index: HashMap<_, Covering> = HashMap::new();
         for (at, ignore) in ignores.iter().enumerate() {
             for (name, (rule, _)) in ignore.named.iter().enumerate() {
-                // Named twice, a rule is ignored once.
+                // A rule that is named twice is only counted once.
                 let again = ignore.named.iter().take(name).any(|(r, _)| r == rule);
                 if let Some(rule) = rule.filter(|_| !again) {
                     let covering = index.entry((rule.slug, ignore.directive.line)).or_default();
@@ -143,7 +142,7 @@ impl<'d> Judge<'d> {
         self.mark(&mut own);
         let mut dead = self.unused(decided_alone);
         self.mark(&mut dead);
-        // An ignore of `ignore-unused` can be unused, too; there the chain ends.
+        // An ignore of `ignore-unused` can itself be unused. These findings cannot be ignored.
         dead.extend(self.unused(|rule| rule == &ignores::UNUSED));
         findings.append(&mut own);
         findings.append(&mut dead);
@@ -197,7 +196,7 @@ impl<'d> Judge<'d> {
         for malformed in &self.malformed {
             let rule = &ignores::MALFORMED;
             let draft = Draft::new(rule, Place::Bytes(malformed.span), malformed.why.as_str())
-                .help("Until it is mended, it ignores nothing.");
+                .help("fix the directive; until then it ignores nothing");
             self.report(out, draft, rule);
         }
     }
@@ -211,14 +210,14 @@ impl<'d> Judge<'d> {
                 }
                 let rule = &ignores::UNKNOWN_RULE;
                 let help = match registry::closest(name) {
-                    Some(slug) => format!("Did you mean `{slug}`?"),
-                    None => "`agentproto rules` lists all rules; each has to be named in full."
+                    Some(slug) => format!("did you mean `{slug}`?"),
+                    None => "run `agentproto rules` for a list; wildcards are not allowed here"
                         .to_owned(),
                 };
                 let draft = Draft::new(
                     rule,
                     Place::Bytes(*span),
-                    format!("there is no rule `{name}` to ignore"),
+                    format!("unknown rule `{name}` in an ignore"),
                 )
                 .help(help);
                 self.report(out, draft, rule);
@@ -228,18 +227,18 @@ impl<'d> Judge<'d> {
                 let draft = Draft::new(
                     rule,
                     Place::Bytes(directive.span),
-                    "the ignore does not say why",
+                    "the ignore has no reason",
                 )
-                .help("Add the reason behind the bracket.");
+                .help("add a reason after the closing bracket");
                 self.report(out, draft, rule);
             }
         }
     }
 
-    /// Reports the names, of those that `asked` picks, that suppressed nothing.
+    /// Reports the names that suppressed nothing, among the rules for which `asked` is true.
     fn unused(&self, asked: impl Fn(&'static Rule) -> bool) -> Vec<Finding> {
         let mut out = Vec::new();
-        // What could not be read was not judged.
+        // A document that could not be parsed was not checked, so its ignores may be needed.
         if self.doc.root.is_none() {
             return out;
         }
@@ -263,7 +262,7 @@ impl<'d> Judge<'d> {
             }
             let rule = &ignores::UNUSED;
             let place = if ignore.directive.line.is_some() {
-                "on its line"
+                "on the line it applies to"
             } else {
                 "in this file"
             };
@@ -271,9 +270,9 @@ impl<'d> Judge<'d> {
             let draft = Draft::new(
                 rule,
                 Place::Bytes(ignore.directive.span),
-                format!("nothing {place} trips {}", one_of(&names)),
+                format!("unused ignore: no finding of {} {place}", one_of(&names)),
             )
-            .help("Remove the ignore, or move it to the line that it is meant for.")
+            .help("remove the ignore, or move it to the line that it is meant for")
             .fix(
                 Safety::Safe,
                 if all {
@@ -293,7 +292,7 @@ impl<'d> Judge<'d> {
     }
 }
 
-/// Removes the comment, and its line where nothing else stands on it.
+/// Removes the comment. If nothing else is on its line, removes the line.
 fn without_comment(doc: &Document, comment: Span) -> Edit {
     let text = &doc.text;
     let (start, end) = (comment.start as usize, comment.end as usize);
@@ -323,8 +322,8 @@ fn without_names(directive: &Directive<'_>, dead: &[usize]) -> Edit {
     }
 }
 
-/// Lines on which an ignore can stand for a finding: its own, and those of the value and the
-/// key that it points at.
+/// The lines whose ignores apply to a finding: its first line, and the first lines of the key and
+/// the value that it points at.
 fn lines_of(doc: &Document, finding: &Finding) -> Vec<u32> {
     let mut lines = vec![finding.start.line];
     let Some(mut node) = doc.root.as_ref().filter(|_| !finding.pointer.is_empty()) else {

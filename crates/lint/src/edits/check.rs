@@ -1,20 +1,20 @@
-//! The net under every edit: the changed file is read again, and must say what was meant,
-//! nothing else, with every comment still there.
+//! Verifies edits: the changed file is parsed again. It must have the intended tree, the same
+//! body and all of its comments.
 
 use crate::finding::Edit;
 use agentproto_manifest::comments::comments;
 use agentproto_manifest::{Document, Node, Span, Value};
 
-/// Bytes of re-reading that one document may cost. Far beyond what a manifest with a mistake
-/// on every line needs; a huge file with thousands of findings must not take minutes.
+/// Maximum number of bytes that are parsed again per document. A manifest with a mistake on every
+/// line needs far less. Without a limit, a huge file with thousands of findings would take minutes.
 const BUDGET: usize = 8 * 1024 * 1024;
 
-/// Pays for one edit of the document; `None` where the budget is spent.
+/// Counts one verification of the document. `None` if the budget is exhausted.
 pub(super) fn afford(doc: &Document) -> Option<()> {
     (doc.count_reread() <= BUDGET).then_some(())
 }
 
-/// Edits that make the tree what `change` makes it; `None` where they would do anything else.
+/// Returns the edits if they have the same effect on the tree as `change` and no other effect.
 pub(super) fn checked(
     doc: &Document,
     edits: Vec<Edit>,
@@ -41,7 +41,7 @@ pub(super) fn checked(
     fits.then_some(edits)
 }
 
-/// The text with edits applied; `None` where they overlap or miss a character boundary.
+/// Applies edits to a text. `None` if they overlap or do not start and end at character boundaries.
 pub fn apply_edits(text: &str, edits: &[Edit]) -> Option<String> {
     let mut order: Vec<&Edit> = edits.iter().collect();
     order.sort_by_key(|e| e.span);
@@ -64,7 +64,7 @@ fn comment_texts(doc: &Document) -> Vec<&str> {
     texts
 }
 
-/// The same values in the same order, wherever they stand.
+/// Whether two trees have the same values in the same order, ignoring spans and styles.
 fn same(a: &Node, b: &Node) -> bool {
     match (&a.value, &b.value) {
         (Value::Seq(a), Value::Seq(b)) => {

@@ -1,9 +1,9 @@
-//! Writing strings as YAML.
+//! Writes strings as YAML scalars.
 
 use agentproto_manifest::{Style, Value, yaml};
 
-/// How a string is written as a one-line YAML value: plain where every reader takes it for
-/// this string, in block and in flow style.
+/// Writes a string as a one-line YAML value. It is plain if every YAML reader reads it as this
+/// string, both in block and in flow style; otherwise it is quoted.
 pub fn string(text: &str) -> String {
     if plain(text) {
         text.to_owned()
@@ -14,7 +14,7 @@ pub fn string(text: &str) -> String {
     }
 }
 
-/// As `string`, in the quotes that `style` has where these can hold the text.
+/// Same as [`string`], but keeps the quotes of `style` if they can represent the text.
 pub(super) fn string_as(style: Style, text: &str) -> String {
     match style {
         Style::SingleQuoted if !needs_escape(text) => single(text),
@@ -45,7 +45,7 @@ pub(super) fn double(text: &str) -> String {
     out
 }
 
-/// Characters that YAML does not print, or takes for a line break.
+/// Whether YAML treats a character as non-printable or as a line break.
 fn escaped(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -82,9 +82,8 @@ fn plain(text: &str) -> bool {
         && !other_in_yaml11(text)
 }
 
-/// Types that YAML 1.1 has beside those that matter to a reader of manifests: dates, binary
-/// and hexadecimal numbers with signs or underscores. The test is wide on purpose: quotes
-/// around a string that did not need them do no harm.
+/// Whether YAML 1.1 may read a text as a date, or as a number with a radix, sign, underscore or
+/// colon. The test may match too much: unneeded quotes do no harm.
 fn other_in_yaml11(text: &str) -> bool {
     let number_like =
         text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
@@ -108,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_where_unambiguous() {
+    fn unambiguous_strings_stay_plain() {
         for text in [
             "plain",
             "--flag",
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_where_another_type_or_syntax() {
+    fn strings_that_yaml_would_read_differently_are_quoted() {
         for text in [
             "",
             " a",

@@ -1,4 +1,4 @@
-//! Short text for a model to act on: what to change, where, and the exact replacement.
+//! Short report for language models: what to change, where, and the exact replacement.
 
 use std::io::{self, Write};
 
@@ -8,14 +8,14 @@ use crate::{Edit, Finding, Fix, Report};
 use agentproto_manifest::{Document, Span};
 use agentproto_text::{clip, count, json_plain, plain};
 
-/// Longest piece of the old text that is quoted; the range says the rest.
+/// Maximum number of characters of the old text that are quoted.
 const QUOTE: usize = 160;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let findings = counted(report);
     if findings.is_empty() {
         let files = count(report.files.len(), "file", "files");
-        return writeln!(out, "No findings in {files}. Next: nothing to mend.");
+        return writeln!(out, "No findings in {files}. Next: nothing to fix.");
     }
     let masks = Masks::of(report);
     for (file, findings) in by_file(&findings) {
@@ -69,7 +69,7 @@ fn fix_words(fix: &Fix, doc: &Document, masks: &[Span]) -> String {
     format!("Fix ({}): {}.", fix.safety.as_str(), edits.join("; "))
 }
 
-/// Texts are JSON strings, so that blanks and line breaks are exact.
+/// Texts are written as JSON strings, so that spaces and line breaks are exact.
 fn edit_words(edit: &Edit, doc: &Document, masks: &[Span]) -> String {
     let at = doc.position(edit.span.start);
     let place = format!("{}:{}", at.line, at.column);
@@ -96,7 +96,7 @@ fn quoted_old(text: &str) -> String {
     if short.len() == text.len() {
         return quoted(text);
     }
-    format!("{} ({} bytes in all)", quoted(&short), text.len())
+    format!("{} ({} bytes in total)", quoted(&short), text.len())
 }
 
 fn sentence(text: &str) -> String {
@@ -112,13 +112,13 @@ fn next_step(tally: &Tally) -> String {
     let again = "then run `agentproto lint` again";
     let rest = tally.total() - tally.safe_fixes;
     match (tally.safe_fixes, rest) {
-        (0, _) => format!("Next: edit the files as said above, {again}."),
+        (0, _) => format!("Next: edit the files as described above, {again}."),
         (safe, 0) => format!(
             "Next: run `agentproto lint --fix` ({}), {again}.",
             count(safe, "finding", "findings")
         ),
         (safe, rest) => format!(
-            "Next: run `agentproto lint --fix` ({}), mend the other {rest} by hand, {again}.",
+            "Next: run `agentproto lint --fix` ({}), fix the other {rest} by hand, {again}.",
             count(safe, "finding", "findings")
         ),
     }

@@ -1,4 +1,4 @@
-//! `file:line:col: severity[rule] message`, one line per finding, for editors and grep.
+//! One line per finding, for editors and grep: `file:line:col: severity[rule] message`.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! A rule's documentation as Markdown: for `explain`, docs/rules.md, SARIF and the editor.
+//! Documentation of a rule as Markdown, for `explain`, docs/rules.md, SARIF and the editor.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use agentproto_report::aoi::{object, pages_jsonl};
 use agentproto_report::markdown::block;
 use agentproto_text as text;
 
-/// The whole page of one rule; its title is a heading of `level`.
+/// The page of a rule. Its title is a heading of this level.
 pub fn markdown(rule: &Rule, level: usize) -> String {
     format!(
         "{} {}\n\n{}\n\n{}",
@@ -22,7 +22,7 @@ pub fn markdown(rule: &Rule, level: usize) -> String {
     )
 }
 
-/// The page without its title.
+/// The sections of the page, without its title. Their headings have this level.
 pub fn sections(rule: &Rule, level: usize) -> String {
     let mut parts: Vec<(&str, String)> = vec![
         ("What it checks", rule.what().trim().to_owned()),
@@ -68,7 +68,7 @@ fn example(example: &Example) -> String {
     }
     let language = if example.whole { "markdown" } else { "yaml" };
     let place = if example.whole {
-        format!("A whole `{}`:", example.file)
+        format!("The whole file `{}`:", example.file)
     } else {
         format!("In `{}`:", example.file)
     };
@@ -79,11 +79,11 @@ fn example(example: &Example) -> String {
 fn fix(kind: FixKind) -> &'static str {
     match kind {
         FixKind::None => "By hand.",
-        FixKind::Suggest => "By hand; the finding says what to write.",
-        FixKind::Safe => "`agentproto lint --fix` mends it.",
+        FixKind::Suggest => "By hand. The help text of the finding says what to write.",
+        FixKind::Safe => "`agentproto lint --fix` fixes it.",
         FixKind::Unsafe => {
-            "`agentproto lint --unsafe-fixes` mends it. The change may alter what the manifest \
-             means: look at it first with `--diff`."
+            "`agentproto lint --unsafe-fixes` fixes it. The change may alter the meaning of the \
+             manifest: review it first with `--diff`."
         }
     }
 }
@@ -96,12 +96,12 @@ fn source(rule: &Rule) -> String {
         lines.push(format!("- Applies to: {}", names.join(", ")));
     }
     if !rule.decides.is_empty() {
-        lines.push(format!("- Decides: {}", rule.decides.join(", ")));
+        lines.push(format!("- Requirements: {}", rule.decides.join(", ")));
     }
     lines.join("\n")
 }
 
-/// "error", or "warning; error in profile `spec`".
+/// For example "error", or "warning; error in profile `spec`".
 fn severities(rule: &Rule) -> String {
     let of = |profile| rule.severity_in(profile).map_or("off", Severity::as_str);
     let usual = of(Profile::Default);
@@ -118,16 +118,15 @@ fn severities(rule: &Rule) -> String {
     words
 }
 
-/// docs/rules.md: every rule, by family.
+/// The text of docs/rules.md: all rules by family.
 pub fn reference() -> String {
     let mut out = String::from(
         "# Rules\n\n\
-         <!-- Generated from the rules themselves; `cargo xtask docs lint` \
-         writes this file. -->\n\n\
-         What `agentproto lint` checks. `agentproto explain RULE` prints one of these pages. \
-         Notes with a C-number name a place where the specs contradict themselves and the side \
-         that the rule takes; C30 (AIP-46 has moved on since its first text) concerns no \
-         manifest.\n\n\
+         <!-- Generated from the rules by `cargo xtask docs lint`. -->\n\n\
+         The rules that `agentproto lint` checks. `agentproto explain RULE` prints one of these \
+         pages. Notes that start with a C-number describe a contradiction in the specs, and which \
+         side the rule takes. C30 (AIP-46 has changed since its first version) does not affect \
+         manifests.\n\n\
          | Rule | Severity | Source | Fix | |\n|---|---|---|---|---|\n",
     );
     for rule in registry::rules() {
@@ -150,12 +149,12 @@ pub fn reference() -> String {
     out
 }
 
-/// `explain`: the page as text.
+/// `explain`: writes the page as text.
 pub fn explain_human(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(markdown(rule, 1).as_bytes())
 }
 
-/// `explain --output json`: the rule's record with its page.
+/// `explain --output json`: writes the record of the rule with its page.
 pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     let mut document = object(json!({ "schema": "agentproto.rule/v1" }));
     document.extend(rules::record(rule));
@@ -163,7 +162,7 @@ pub fn explain_json(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", text::pretty(&Value::Object(document))?)
 }
 
-/// `explain --output jsonl`.
+/// `explain --output jsonl`: writes the page as AOI events.
 pub fn explain_jsonl(rule: &Rule, out: &mut dyn Write) -> io::Result<()> {
     pages_jsonl(std::iter::once((rule.slug, markdown(rule, 1))), out)
 }

@@ -1,4 +1,4 @@
-//! A name for a finding that survives edits elsewhere in the file.
+//! Fingerprints of findings that do not change when other parts of the file are edited.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use agentproto_report::fingerprint::{digest, hex};
 use crate::Report;
 use crate::render::{Meta, message};
 
-/// One per finding, in the report's order: SHA-256 over rule, file, pointer and message, not
-/// over lines. Equal findings are told apart by their order.
+/// One fingerprint per finding, in report order: the SHA-256 of rule, file, pointer and message.
+/// Line numbers are not included. Identical findings are distinguished by their order.
 pub fn fingerprints(report: &Report, meta: &Meta) -> Vec<String> {
     let mut seen: HashMap<[u8; 32], u32> = HashMap::new();
     report

@@ -1,4 +1,4 @@
-//! GitHub workflow commands: annotations on the changed lines of a pull request.
+//! GitHub workflow commands, which GitHub shows as annotations on a pull request.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
             property(&meta.path(&finding.file)),
             start.line.max(1)
         );
-        // Columns of a span over several lines make GitHub drop the annotation.
+        // GitHub drops annotations that have columns and span several lines.
         if start.line == end.line {
             place.push_str(&format!(
                 ",col={},endLine={},endColumn={}",
@@ -50,7 +50,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
     Ok(())
 }
 
-/// The text after `::`.
+/// Escapes the text after `::`.
 fn data(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -65,7 +65,7 @@ fn data(text: &str) -> String {
     out
 }
 
-/// A value between `::error ` and `::`, where `:` and `,` have a meaning of their own.
+/// Escapes a property value between `::error ` and `::`, where `:` and `,` are separators.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_escape_colon_and_comma_too() {
+    fn properties_also_escape_colon_and_comma() {
         assert_eq!(property("a:b,c%\n"), "a%3Ab%2Cc%25%0A");
     }
 }

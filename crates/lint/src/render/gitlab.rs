@@ -1,4 +1,4 @@
-//! GitLab Code Quality: an array of issues.
+//! GitLab Code Quality report: a JSON array of issues.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Reports for people: the place itself, what is wrong with it, and what to do.
+//! The report for people: each finding with a source excerpt, message and help.
 
 use std::error::Error;
 use std::fmt;
@@ -16,12 +16,12 @@ use crate::render::{Meta, Tally, by_file, citation, concise, counted, message};
 use crate::{Finding, Related, Report, Safety, Severity};
 use agentproto_text::{count, plain, plain_lines};
 
-/// Narrower terminals wrap what is made for this.
+/// Minimum width. Narrower terminals wrap the lines.
 const MIN_WIDTH: usize = 40;
 const MAX_WIDTH: usize = 140;
-/// Nobody reads more pictures than this of one file; further findings get a line each.
+/// Maximum number of findings per file that are shown with an excerpt. Further ones get one line.
 const MAX_DRAWN: usize = 100;
-/// Columns that line numbers, bars and arrows take.
+/// Number of columns for line numbers, bars and arrows.
 const GUTTER: usize = 14;
 
 pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
@@ -50,7 +50,7 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
     if let Some(first) = findings.first() {
         writeln!(
             out,
-            "Why a rule exists and how to meet it: agentproto explain {}",
+            "For more about a rule, run: agentproto explain {}",
             first.rule.slug
         )?;
     }
@@ -91,7 +91,7 @@ fn summary(report: &Report, pen: &Pen<'_>) -> String {
     line
 }
 
-/// How things are drawn.
+/// Draws findings in the style of the terminal.
 struct Pen<'r> {
     handler: GraphicalReportHandler,
     color: bool,
@@ -161,7 +161,7 @@ impl<'r> Pen<'r> {
         let snippet = report.source(&finding.file).map(|doc| {
             let mut marks = vec![Mark {
                 span: finding.span,
-                // With a second mark in sight, the first one needs a name.
+                // If there is a second mark in the excerpt, the first one needs a label.
                 label: (!here.is_empty()).then(|| "here".to_owned()),
                 primary: true,
             }];
@@ -200,7 +200,7 @@ impl<'r> Pen<'r> {
             .collect())
     }
 
-    /// A related place of another file, with a snippet of its own.
+    /// A related place in another file, with its own excerpt.
     fn elsewhere(&self, place: &Related, report: &Report, meta: &Meta) -> Drawing {
         let path = plain(&meta.path(&place.file)).into_owned();
         let source = report.source(&place.file);
@@ -252,7 +252,7 @@ fn help(finding: &Finding) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n"))
 }
 
-/// What miette draws.
+/// The diagnostic that is passed to miette.
 struct Drawing {
     code: Option<String>,
     severity: miette::Severity,

@@ -1,4 +1,4 @@
-//! The report as one JSON document (schemas/lint-report.schema.json).
+//! The report as one JSON document. Its schema is schemas/lint-report.schema.json.
 
 use std::io::{self, Write};
 
@@ -62,11 +62,11 @@ pub(super) fn finding(finding: &Finding, meta: &Meta) -> Map<String, Value> {
 }
 
 fn position(at: Position) -> Value {
-    // Lines and columns count from 1 even where nothing could be read.
+    // Lines and columns start at 1, even if the file could not be read.
     json!({ "line": at.line.max(1), "column": at.column.max(1), "byte": at.byte })
 }
 
-/// Where the statement behind a rule stands.
+/// The spec section of a rule, and its level.
 pub(super) fn source(source: Source, level: Level) -> Value {
     let spec = match source.spec {
         "" => TOOL,

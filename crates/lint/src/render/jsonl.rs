@@ -1,4 +1,4 @@
-//! AOI machine mode of `lint`: one `finding` per line between `aoi:meta` and `aoi:summary`.
+//! AOI machine mode of `lint`: one `finding` event per line between `aoi:meta` and `aoi:summary`.
 
 use std::io::{self, Write};
 
@@ -14,9 +14,10 @@ pub fn render(report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<(
     let events = findings.map(|finding| Ok((Event::Finding, json::finding(finding, meta))));
     let tally = Tally::of(&report.findings);
     let mut counts = object(json!({
-        // Lines, suppressed ones included; the counts by severity leave those out.
+        // Number of lines. It includes suppressed findings; the counts by severity do not.
         "count": report.findings.len(),
-        // `error_count` and `warning_count` are those of the stream itself: it has none.
+        // Not `error_count` and `warning_count`: these count error and warning events of the
+        // stream.
         "findings": { "error": tally.errors, "warning": tally.warnings, "info": tally.infos },
         "info_count": tally.infos,
         "suppressed_count": tally.suppressed,

@@ -1,4 +1,4 @@
-//! JUnit XML: a suite per file, a case per finding, a passing case for a clean file.
+//! JUnit XML: one suite per file, one case per finding, and a passing case for a clean file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,9 +62,9 @@ impl Tests for Shown<'_> {
             self.report.source(&finding.file),
         ) {
             (true, Some(_)) => Verdict::Fail,
-            // JUnit keeps "could not be tested" apart from "tested and bad".
+            // JUnit distinguishes tests that could not run (error) from tests that failed.
             (true, None) => Verdict::Error,
-            // Below the threshold: reported, but the build stays green as the run does.
+            // Below `fail_on`: reported, but it does not fail the build.
             (false, _) => Verdict::Warn,
         }
     }

@@ -1,7 +1,7 @@
-//! One findings model → every output format, one file each.
+//! Renders a report in all output formats. Each format has its own file.
 //!
-//! Renderers only read: they never judge, sort or drop a finding. Texts of manifests reach
-//! a terminal through `text::plain` alone, so that no control character gets there raw.
+//! Renderers do not change, sort or drop findings. Text from manifests is always passed through
+//! `text::plain` before it is printed, so that no control character reaches a terminal.
 
 mod agent;
 mod concise;
@@ -29,35 +29,39 @@ use agentproto_text as text;
 
 use crate::{Finding, Level, Profile, Report, Safety, Severity, Source};
 
-/// What a renderer has to know besides the findings.
+/// Settings of a renderer, and facts about the run.
 #[derive(Clone, Debug)]
 pub struct Meta {
+    /// Version of agentproto.
     pub version: String,
+    /// Profile of the run.
     pub profile: Profile,
+    /// Whether to use ANSI colors.
     pub color: bool,
-    /// Box drawing and other characters beyond ASCII may be printed.
+    /// Whether box drawing and other non-ASCII characters may be printed.
     pub unicode: bool,
-    /// Columns of the terminal.
+    /// Width of the terminal in columns.
     pub width: usize,
+    /// Duration of the run.
     pub elapsed: Duration,
-    /// The run fails from this severity on.
+    /// Findings of this severity or higher fail the run.
     pub fail_on: Severity,
-    /// Findings never fail the run.
+    /// Whether findings never fail the run.
     pub exit_zero: bool,
-    /// A signal ended the run before every file was judged.
+    /// Whether a signal stopped the run before all files were checked.
     pub interrupted: bool,
     /// Paths below this directory are printed relative to it.
     pub base: Option<PathBuf>,
-    /// The report holds a page of the findings.
+    /// Set if the report contains only one page of the findings.
     pub part: Option<Part>,
 }
 
-/// What a page of findings does not show by itself.
+/// Facts about all findings, for a report that contains only one page of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Whether the findings of all pages fail the run.
     pub failed: bool,
-    /// The cursor of the next page.
+    /// Cursor of the next page. `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -80,7 +84,7 @@ impl Default for Meta {
 }
 
 impl Meta {
-    /// A path as reports print it: relative to `base` where it can be, with forward slashes.
+    /// A path as reports print it: relative to `base` if possible, with forward slashes.
     pub fn path(&self, path: &Path) -> String {
         let inside = self
             .base
@@ -96,15 +100,17 @@ impl Meta {
         }
     }
 
+    /// Duration of the run in milliseconds.
     pub fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether one finding is enough to fail the run.
+    /// Whether a finding fails the run, unless `exit_zero` is set.
     pub fn is_failure(&self, finding: &Finding) -> bool {
         finding.counts() && finding.severity >= self.fail_on
     }
 
+    /// Whether the run fails.
     pub fn run_fails(&self, report: &Report) -> bool {
         if let Some(part) = &self.part {
             return part.failed;
@@ -113,6 +119,7 @@ impl Meta {
     }
 }
 
+/// Output formats of `lint`.
 #[derive(
     Clone,
     Copy,
@@ -127,18 +134,28 @@ impl Meta {
 )]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownFormat, parse_err_fn = unknown)]
 pub enum Format {
+    /// Findings with source excerpts.
     Human,
+    /// One line per finding.
     Concise,
+    /// One JSON document.
     Json,
+    /// AOI events, one per line.
     Jsonl,
+    /// SARIF 2.1.0.
     Sarif,
+    /// GitHub workflow commands.
     Github,
+    /// GitLab Code Quality report.
     Gitlab,
+    /// JUnit XML.
     Junit,
+    /// Short text for language models.
     Agent,
 }
 
 impl Format {
+    /// All formats.
     pub const ALL: &[Format] = <Format as strum::VariantArray>::VARIANTS;
 }
 
@@ -167,7 +184,7 @@ impl Row for Finding {
     }
 }
 
-/// A report as it is to be shown.
+/// A report and the settings of its renderer.
 struct Shown<'r> {
     report: &'r Report,
     meta: &'r Meta,
@@ -183,7 +200,7 @@ impl shared::Report for Shown<'_> {
     }
 }
 
-/// Renders a report.
+/// Writes a report in a format.
 pub fn render(format: Format, report: &Report, meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let shown = Shown { report, meta };
     let rendered = match format {
@@ -200,20 +217,25 @@ pub fn render(format: Format, report: &Report, meta: &Meta, out: &mut dyn Write)
     format::end(rendered, out)
 }
 
-/// Counts of one run.
+/// Number of findings by severity and kind of fix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
+    /// Errors that count.
     pub errors: usize,
+    /// Warnings that count.
     pub warnings: usize,
+    /// Infos that count.
     pub infos: usize,
+    /// Suppressed findings of any severity.
     pub suppressed: usize,
-    /// Findings that `--fix` mends.
+    /// Findings that `--fix` can fix.
     pub safe_fixes: usize,
-    /// Findings that only `--unsafe-fixes` mends.
+    /// Findings that only `--unsafe-fixes` can fix.
     pub unsafe_fixes: usize,
 }
 
 impl Tally {
+    /// Counts findings.
     pub fn of<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Self {
         let mut tally = Tally::default();
         for finding in findings {
@@ -235,11 +257,12 @@ impl Tally {
         tally
     }
 
+    /// Number of findings that count.
     pub fn total(&self) -> usize {
         self.errors + self.warnings + self.infos
     }
 
-    /// "2 errors, 1 info"; kinds that do not occur are left out.
+    /// For example "2 errors, 1 info". Severities without findings are left out.
     pub fn words(&self) -> String {
         let kinds = [
             (self.errors, "error", "errors"),
@@ -259,7 +282,7 @@ impl Tally {
     }
 }
 
-/// Whether a file of the run could not be read at all.
+/// Whether a file of the run could not be read.
 pub(crate) fn is_partial(report: &Report) -> bool {
     report
         .findings
@@ -267,7 +290,7 @@ pub(crate) fn is_partial(report: &Report) -> bool {
         .any(|f| report.source(&f.file).is_none())
 }
 
-/// Neighbouring findings of the same file; the report is in file order.
+/// The findings grouped by file. They must be in report order.
 pub(crate) fn by_file<'f>(
     findings: &'f [&'f Finding],
 ) -> impl Iterator<Item = (&'f Path, &'f [&'f Finding])> {
@@ -276,11 +299,12 @@ pub(crate) fn by_file<'f>(
         .filter_map(|chunk| Some((chunk.first()?.file.as_path(), chunk)))
 }
 
+/// The findings that count.
 pub(crate) fn counted(report: &Report) -> Vec<&Finding> {
     report.findings.iter().filter(|f| f.counts()).collect()
 }
 
-/// The message, or the rule's title where a finding has none to say.
+/// The message of a finding, or the title of its rule if it has none.
 pub(crate) fn message(finding: &Finding) -> &str {
     if finding.message.trim().is_empty() {
         finding.rule.title
@@ -289,7 +313,7 @@ pub(crate) fn message(finding: &Finding) -> &str {
     }
 }
 
-/// `AIP-45 §Conformance (MUST)`.
+/// The source of a finding, for example `AIP-45 §Conformance (MUST)`.
 pub fn citation(source: Source, level: Level) -> String {
     let section = match source.section {
         "" => String::new(),

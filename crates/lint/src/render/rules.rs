@@ -1,4 +1,4 @@
-//! `rules`: the list of all rules, as a table, as JSON and as AOI events.
+//! Output of `rules`: the list of rules as a table, as JSON or as AOI events.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use agentproto_report::aoi::{Emitter, Fields, object};
 use agentproto_report::event::Event;
 use agentproto_text as text;
 
-/// A table; the titles give way where the terminal is narrow.
+/// Writes a table. Titles are shortened to fit the terminal.
 pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<[String; 5]> = rules
         .iter()
@@ -46,9 +46,13 @@ pub fn render_human(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Re
         )?;
     }
     let number = text::count(rules.len(), "rule", "rules");
-    writeln!(out, "\n{number}. More about one: agentproto explain RULE")
+    writeln!(
+        out,
+        "\n{number}. For more about a rule, run: agentproto explain RULE"
+    )
 }
 
+/// Writes one JSON document.
 pub fn render_json(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Result<()> {
     let list: Vec<Value> = rules.iter().map(|r| Value::Object(record(r))).collect();
     let document = json!({
@@ -59,7 +63,7 @@ pub fn render_json(rules: &[&Rule], meta: &Meta, out: &mut dyn Write) -> io::Res
     writeln!(out, "{}", text::pretty(&document)?)
 }
 
-/// `more` goes into the summary.
+/// Writes one AOI event per rule. `more` is added to the summary.
 pub fn render_jsonl(
     rules: &[&Rule],
     meta: &Meta,
@@ -68,7 +72,7 @@ pub fn render_jsonl(
 ) -> io::Result<()> {
     let events = rules.iter().map(|rule| {
         let mut fields = record(rule);
-        // The event names the profiles that the rule is on in; the record tells how loud.
+        // The event lists the profiles in which the rule is on; the record also has severities.
         let on = Profile::ALL
             .iter()
             .filter(|p| rule.severity_in(**p).is_some());
@@ -79,7 +83,7 @@ pub fn render_jsonl(
     Emitter::new(out, &meta.version).stream("rules", events, (true, meta.elapsed, more))
 }
 
-/// One rule with everything but its texts.
+/// The fields of a rule, without its page.
 pub fn record(rule: &Rule) -> Fields {
     let doctypes: Vec<_> = rule.doctypes.iter().map(|d| d.file_name()).collect();
     let profiles: Fields = Profile::ALL

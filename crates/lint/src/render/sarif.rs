@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, for code scanning: every finding, suppressed ones as such.
+//! SARIF 2.1.0 for code scanning. Suppressed findings are included and marked as suppressed.
 
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn help_text(rule: &Rule) -> String {
     .join(" ")
 }
 
-/// `setup-order` → `SetupOrder`, the form that viewers expect of a name.
+/// `setup-order` → `SetupOrder`, the form that SARIF viewers expect.
 fn pascal_case(slug: &str) -> String {
     slug.split('-')
         .flat_map(|word| {
@@ -123,7 +123,7 @@ fn level(severity: Severity) -> Level {
     }
 }
 
-/// GitHub's word for the same.
+/// The severity in GitHub's terms (`problem.severity`).
 fn problem_severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",

@@ -1,4 +1,4 @@
-//! A finding about a secret in plain text must not carry the secret any further.
+//! Masks plain-text secrets, so that a report about a secret does not repeat it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use crate::{Finding, Report};
 use agentproto_manifest::{Doctype, Document, Span};
 
-/// Endings of rules that point at a literal secret.
+/// Suffixes of the slugs of rules that point at a plain-text secret.
 const RULES: [&str; 4] = [
     "inline-secret",
     "env-set-secret",
     "plaintext-credential",
     "plaintext-secret",
 ];
-/// Fields of a SECRETS.md that hold what must not stand there.
+/// Fields of a SECRETS.md whose values are masked: they hold secrets, which is not allowed.
 const FIELDS: [&str; 6] = [
     "value",
     "values",
@@ -23,7 +23,7 @@ const FIELDS: [&str; 6] = [
     "plaintext",
 ];
 
-/// Places that are never quoted, by file.
+/// The places that are never quoted, by file.
 pub struct Masks<'r> {
     spans: HashMap<&'r Path, Vec<Span>>,
 }
@@ -55,7 +55,7 @@ fn secret(finding: &Finding, doc: &Document) -> Option<Span> {
         return None;
     }
     let value = doc.at_pointer(&finding.pointer)?.span;
-    // A mark on the key is about the whole value; a mark inside it, about that part.
+    // If the finding points at a part of the value, mask that part. Otherwise mask the whole value.
     Some(if value.contains(finding.span) {
         finding.span
     } else {
@@ -68,7 +68,7 @@ pub fn hides(masks: &[Span], byte: usize) -> bool {
     masks.iter().any(|mask| mask.range().contains(&byte))
 }
 
-/// Whether a piece of the file has anything masked in it.
+/// Whether a span overlaps a masked place.
 pub fn touches(masks: &[Span], span: Span) -> bool {
     masks
         .iter()

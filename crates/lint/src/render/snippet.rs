@@ -1,8 +1,8 @@
-//! The few lines of a file that a finding quotes, made safe to print.
+//! Excerpts of files that are safe to print.
 //!
-//! miette is handed this excerpt instead of the file: hidden characters are shown, long
-//! lines are cut around what is marked, and lines far from every mark are not there. Each
-//! excerpt line ends with a line break, so that a mark at the end of the file has a place.
+//! miette gets an excerpt instead of the file. Hidden characters are made visible, long lines are
+//! cut around the mark, and lines far from all marks are left out. Each excerpt line ends with a
+//! line break, so that there is a position to mark at the end of the file.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use crate::render::secrets::hides;
 use agentproto_manifest::{Document, Span};
 use agentproto_text::{is_hidden, shown};
 
-/// Lines around a mark.
+/// Number of context lines before and after a mark.
 pub const CONTEXT: usize = 1;
-/// A mark over more lines than this is drawn on its first line only.
+/// A mark that spans more lines than this is drawn on its first line only.
 const MARK_LINES: u32 = 8;
 
 pub struct Mark {
@@ -23,41 +23,41 @@ pub struct Mark {
     pub primary: bool,
 }
 
-/// What bounds an excerpt line.
+/// Limits of an excerpt line.
 #[derive(Clone, Copy)]
 pub struct Frame<'m> {
-    /// Columns for the text of a line.
+    /// Maximum number of columns of a line.
     pub width: usize,
-    /// Stands where a line was cut.
+    /// Inserted where a line was cut.
     pub cut: &'static str,
-    /// Places whose text is not for printing.
+    /// Places whose text must not be printed.
     pub masks: &'m [Span],
 }
 
-/// An excerpt and its marks in the excerpt's own offsets.
+/// An excerpt and its marks. Offsets are relative to the excerpt.
 pub struct Snippet {
     name: String,
     text: String,
     lines: Vec<Line>,
     labels: Vec<LabeledSpan>,
-    /// Excerpt offset → line and column in the file, for the headline of each part.
+    /// Offsets in the excerpt with line and column in the file, for the header of each part.
     origins: Vec<(usize, usize, usize)>,
 }
 
 struct Line {
-    /// In the file, from 0.
+    /// Line number in the file, from 0.
     number: usize,
-    /// Where it starts in the excerpt.
+    /// Offset of its start in the excerpt.
     start: usize,
 }
 
-/// A mark, cut to what will be drawn.
+/// The part of a mark that is drawn.
 struct Drawn {
     start: usize,
     end: usize,
     first: u32,
     last: u32,
-    /// The file's last line of it, where that is not drawn.
+    /// Last line of the mark in the file, if that line is not drawn.
     beyond: Option<u32>,
 }
 
@@ -73,7 +73,7 @@ impl Snippet {
         }
         let mut text = String::new();
         let mut lines = Vec::new();
-        // Per mark: where it starts and ends in the excerpt.
+        // Start and end of each mark in the excerpt.
         let mut places = vec![(0, 0); drawn.len()];
         for number in numbers {
             let (from, raw) = raw_line(doc, number);
@@ -135,7 +135,7 @@ impl Snippet {
         self.labels.clone()
     }
 
-    /// Index of the excerpt line that holds an offset.
+    /// Index of the excerpt line that contains an offset.
     fn line_at(&self, offset: usize) -> usize {
         self.lines
             .partition_point(|line| line.start <= offset)
@@ -148,7 +148,7 @@ fn drawn(doc: &Document, span: Span) -> Drawn {
     let mut end = floor(&doc.text, span.end as usize).max(start);
     let marked = doc.text.get(start..end).unwrap_or("");
     if marked.contains('\n') {
-        // Blocks end where the next one starts; the blank between is nobody's.
+        // The span of a block ends where the next one starts. Do not mark the white space between.
         end = start + marked.trim_end().len().max(1);
         end = floor(&doc.text, end).max(start);
     }
@@ -182,7 +182,7 @@ fn floor(text: &str, offset: usize) -> usize {
     offset
 }
 
-/// A line (from 1) without its line break, and where it starts.
+/// A line (from 1) without its line break, and the offset of its start.
 fn raw_line(doc: &Document, number: u32) -> (usize, &str) {
     let lines = doc.lines();
     let len = doc.text.len();
@@ -193,9 +193,9 @@ fn raw_line(doc: &Document, number: u32) -> (usize, &str) {
     (from, raw.strip_suffix('\r').unwrap_or(raw))
 }
 
-/// Where the characters of one line went.
+/// Maps the characters of one line to the excerpt.
 struct Shown {
-    /// Offset in the raw line → offset in the excerpt, ascending.
+    /// Pairs of offset in the raw line and offset in the excerpt, ascending.
     map: Vec<(usize, usize)>,
 }
 
@@ -207,7 +207,8 @@ impl Shown {
     }
 }
 
-/// Appends a line that starts at `line` in the file, cut to the frame around `focus`.
+/// Appends a line to the excerpt, cut to the frame around `focus`. `line` is its offset in the
+/// file.
 fn push_line(text: &mut String, line: usize, raw: &str, focus: usize, frame: Frame<'_>) -> Shown {
     let fits = raw.len() <= frame.width * 4 && cells(raw) <= frame.width;
     let from = if fits {
@@ -229,7 +230,7 @@ fn push_line(text: &mut String, line: usize, raw: &str, focus: usize, frame: Fra
         used += cell(c);
         if !fits && used > frame.width {
             text.push_str(frame.cut);
-            // Everything behind the cut is at the cut.
+            // Offsets after the cut are mapped to the cut.
             break;
         }
         if hides(frame.masks, line + at) {
@@ -244,7 +245,7 @@ fn push_line(text: &mut String, line: usize, raw: &str, focus: usize, frame: Fra
     Shown { map }
 }
 
-/// The offset at most `lead` columns before `focus`.
+/// The first offset that is at most `lead` columns before `focus`.
 fn window_start(raw: &str, focus: usize, lead: usize) -> usize {
     let mut start = floor(raw, focus);
     let mut used = 0;
@@ -262,7 +263,7 @@ fn cells(text: &str) -> usize {
     text.chars().map(cell).sum()
 }
 
-/// Columns that a character takes: near enough for cutting, miette measures for itself.
+/// Approximate width of a character in columns. Good enough for cutting; miette measures exactly.
 fn cell(c: char) -> usize {
     match c {
         '\t' => 4,
@@ -288,7 +289,7 @@ impl SourceCode for Snippet {
             (Some(a), Some(b)) => a + 1 == b,
             _ => false,
         };
-        // Lines were left out between the two: they cannot be one part.
+        // Lines were left out between the two marks, so they cannot be shown as one part.
         if !(first..last).all(|i| next_to(i, i + 1)) {
             return Err(gone);
         }
@@ -311,7 +312,7 @@ impl SourceCode for Snippet {
             .text
             .get(start.start..end)
             .ok_or(MietteError::OutOfBounds)?;
-        // Without context miette only asks where the mark is.
+        // Without context lines, miette only asks for the position of the mark.
         let origin = self.origins.iter().find(|(at, ..)| *at == span.offset());
         let (line, column) = match origin {
             Some((_, line, column)) if before == 0 && after == 0 => (*line, *column),

@@ -1,5 +1,6 @@
-//! A check with a defect, for tests of what happens then. It is in every build, so that the tests
-//! of the command line can arm it; unarmed it costs one load per document.
+//! A check that panics on purpose, to test how the linter handles a defective rule. It is part of
+//! every build, so that the command-line tests can arm it. While unarmed, it costs one atomic load
+//! per document.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,10 +8,10 @@ use crate::context::Context;
 use crate::registry::{Check, Family};
 use agentproto_manifest::Doctype;
 
-/// Whether the check may fail.
+/// Whether the check is armed, so that it panics on [`TRIGGER`].
 pub static ARMED: AtomicBool = AtomicBool::new(false);
 
-/// Frontmatter that the check fails on.
+/// Frontmatter that makes the armed check panic.
 pub const TRIGGER: &str = "metadata: {fail-on-purpose: true}";
 
 pub static FAMILY: Family = Family {
@@ -34,7 +35,7 @@ mod tests {
     use crate::{Options, Profile, Report, RuleSet, Skip, lint_files};
     use agentproto_manifest::{Disk, Overlay};
 
-    /// Lints a hundred files with a mistake, and among them one that the check fails on.
+    /// Lints 100 files with an unknown field, plus one file that makes the check panic.
     fn lint(rules: &RuleSet, name: &str, threads: usize, skip: Option<&Skip<'_>>) -> Report {
         ARMED.store(true, Ordering::Relaxed);
         let mut texts = Overlay::new(&Disk);
@@ -63,9 +64,9 @@ mod tests {
     }
 
     #[test]
-    fn the_file_gets_a_finding_and_the_others_are_linted() {
+    fn a_panicking_check_is_reported_and_the_other_files_are_linted() {
         let rules = RuleSet::profile_defaults(Profile::Default);
-        // Operators are judged last, by other code.
+        // OPERATOR.md files are checked last, on a different code path.
         for name in ["CLI.md", "OPERATOR.md"] {
             for threads in [1, 4] {
                 let report = lint(&rules, name, threads, None);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_turns_it_off() {
+    fn internal_fault_cannot_be_disabled() {
         let mut rules = RuleSet::profile_defaults(Profile::Spec);
         rules.ignore(&["*".to_owned()]).expect("rules");
         let report = lint(&rules, "CLI.md", 1, Some(&|_, _| true));

@@ -1,5 +1,5 @@
-//! Field names: misspelt case, fields of the wrong format, fields that only the reference
-//! implementation knows.
+//! Field names: wrong case, fields of another manifest format, and fields that only the reference
+//! implementation supports.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub static FAMILY: Family = Family {
 
 pub static FM_FIELD_CASE: Rule = Rule {
     slug: "fm-field-case",
-    title: "A field name is written in the wrong case",
+    title: "A field name has the wrong case",
     level: Level::Must,
     source: Source {
         spec: "AIP-29",
@@ -43,7 +43,7 @@ pub static FM_FIELD_CASE: Rule = Rule {
 
 pub static FM_KNOWN_DRIFT_FIELD: Rule = Rule {
     slug: "fm-known-drift-field",
-    title: "A field that only the reference implementation knows",
+    title: "A field is supported only by the reference implementation",
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source {
@@ -57,7 +57,7 @@ pub static FM_KNOWN_DRIFT_FIELD: Rule = Rule {
 
 pub static BUNDLE_DISCOURAGED_SHELL_ENV_CWD: Rule = Rule {
     slug: "bundle-discouraged-shell-env-cwd",
-    title: "`shell`, `env` or `cwd` at bundle level",
+    title: "A CLI.md sets `shell`, `env` or `cwd` for the whole bundle",
     severity: Severity::Warning,
     spec_severity: Some(Severity::Error),
     level: Level::Should,
@@ -72,15 +72,15 @@ pub static BUNDLE_DISCOURAGED_SHELL_ENV_CWD: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Fields of the reference implementation that no schema has.
+/// A known deviation of the reference implementation: fields that it accepts and no AIP schema has.
 #[derive(Debug)]
 pub struct Drift {
-    /// `D1` to `D12`.
+    /// Identifier of the deviation, `D1` to `D12`.
     pub id: &'static str,
     keys: &'static [&'static str],
-    /// Mappings that hold them: `""` is the top level, `modes[]` any mode.
+    /// Paths of the mappings that may contain the keys: `""` is the top level, `modes[]` any mode.
     places: &'static [&'static str],
-    /// What the reference implementation does with them.
+    /// What the reference implementation does with the fields: a verb phrase without a subject.
     pub does: &'static str,
 }
 
@@ -95,25 +95,25 @@ static DRIFTS: &[Drift] = &[
         id: "D3",
         keys: &["deny", "apply", "bin_args_template"],
         places: &["models"],
-        does: "refuses models by pattern and says how a chosen model reaches the binary",
+        does: "rejects models by pattern and defines how the selected model is passed to the binary",
     },
     Drift {
         id: "D4",
         keys: &["bin_args_prepend"],
         places: &["", "modes[]", "options[]"],
-        does: "puts arguments before `bin_args`",
+        does: "inserts arguments before `bin_args`",
     },
     Drift {
         id: "D5",
         keys: &["env_unset"],
         places: &["", "modes[]", "options[]"],
-        does: "removes variables from the environment of the process",
+        does: "removes environment variables from the process",
     },
     Drift {
         id: "D6",
         keys: &["turn_idle_timeout_ms"],
         places: &["session"],
-        does: "ends a turn that stays silent for that long",
+        does: "ends a turn that produces no output for that long",
     },
     Drift {
         id: "D7",
@@ -126,49 +126,50 @@ static DRIFTS: &[Drift] = &[
             "routeSelection",
         ],
         places: &["", "auth", "models", "modes[]", "options[]"],
-        does: "chooses the model provider and how its key is found",
+        does: "selects the model provider and the source of its key",
     },
     Drift {
         id: "D8",
         keys: &["env"],
         places: &[""],
-        does: "sets variables on every start",
+        does: "sets environment variables on every start",
     },
     Drift {
         id: "D9",
         keys: &["presets"],
         places: &[""],
-        does: "adds model gateways to its catalogue",
+        does: "adds model gateways to its catalog",
     },
     Drift {
         id: "D10",
         keys: &["kind", "status", "status_note", "apply"],
         places: &["modes[]"],
-        does: "says what state a mode is in and how it is switched on",
+        does: "records the status of a mode and how to enable it",
     },
     Drift {
         id: "D11",
         keys: &["file_attach", "nativeTerminalResume"],
         places: &["capabilities"],
-        does: "shows more capabilities to its clients",
+        does: "advertises more capabilities to its clients",
     },
     Drift {
         id: "D12",
         keys: &["autoPassthrough", "extraPorts"],
         places: &["sandbox", "sandbox.env", "sandbox.network"],
-        does: "hands on variables and opens ports of the sandbox",
+        does: "passes variables into the sandbox and opens its ports",
     },
 ];
 
-/// Items of `models.allowed` that are mappings; a type and not a field, so beside the table.
+/// Items of `models.allowed` that are mappings. This is a type and not a field, so it is not in the
+/// table.
 static MODEL_OBJECTS: Drift = Drift {
     id: "D2",
     keys: &[],
     places: &[],
-    does: "takes mappings beside names in `models.allowed`",
+    does: "accepts mappings as well as names there",
 };
 
-/// The drift that a violation is an instance of, in any profile.
+/// The known deviation that explains a violation, in any profile.
 pub fn drift_of(ctx: &Context<'_>, v: &Violation<'_>) -> Option<&'static Drift> {
     if !matches!(ctx.doctype, Doctype::AgentCli | Doctype::Sandbox) {
         return None;
@@ -183,7 +184,7 @@ pub fn drift_of(ctx: &Context<'_>, v: &Violation<'_>) -> Option<&'static Drift> 
         }
         Keyword::Type if ctx.doctype == Doctype::AgentCli && v.node.is_map() => {
             let allowed = ctx.root.at(&["models", "allowed"])?;
-            // A list written that way throughout is one mistake, told at its first mapping.
+            // A list of mappings is reported once, at its first mapping.
             let first = allowed.items().iter().find(|n| n.is_map())?;
             std::ptr::eq(first, v.node).then_some(&MODEL_OBJECTS)
         }
@@ -191,7 +192,7 @@ pub fn drift_of(ctx: &Context<'_>, v: &Violation<'_>) -> Option<&'static Drift> 
     }
 }
 
-/// Path of a mapping with its list positions left out: `modes[]`, `sandbox.env`.
+/// Path of a mapping without list indexes: `modes[]`, `sandbox.env`.
 fn place_of(ctx: &Context<'_>, node: &Node) -> Option<String> {
     let pointer = ctx.doc.pointer_of(node)?;
     let mut out = String::new();
@@ -211,8 +212,9 @@ fn place_of(ctx: &Context<'_>, node: &Node) -> Option<String> {
     Some(out)
 }
 
-/// Reports a drift where it is one: a warning in profile `reference`, and elsewhere an
-/// unknown field that says who knows it. A specific rule keeps its own words.
+/// Reports a known deviation: as a warning in profile `reference`, and as an unknown field with an
+/// explanation in the other profiles. Violations of a more specific rule are left to that rule.
+/// Returns true if it reported one.
 fn report_drift<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     let Some(drift) = drift_of(ctx, v) else {
         return false;
@@ -220,18 +222,18 @@ fn report_drift<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if ctx.profile == Profile::Reference {
         let what = match v.entry {
             Some(entry) => format!("`{}`", entry.key),
-            None => "a mapping in `models.allowed`".to_owned(),
+            None => "mappings in `models.allowed`".to_owned(),
         };
         ctx.report(
             Draft::new(
                 &FM_KNOWN_DRIFT_FIELD,
                 v.place.clone(),
                 format!(
-                    "{what} is known to the reference implementation only, which {} ({})",
+                    "only the reference implementation supports {what}: it {} ({})",
                     drift.does, drift.id
                 ),
             )
-            .help("other hosts refuse it; keep it only if no other host reads this file"),
+            .help("remove it, unless only the reference implementation reads this file: other hosts reject it"),
         );
         return true;
     }
@@ -239,25 +241,27 @@ fn report_drift<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
         return false;
     }
     ctx.report(draft(ctx, v).help(format!(
-        "only the reference implementation knows it, which {} ({}): remove it, or lint with profile `reference`, where it is a warning",
+        "only the reference implementation supports it: it {} ({}). Remove it, or lint with profile `reference`, where it is a warning",
         drift.does, drift.id
     )));
     true
 }
 
-/// A mistake about a key that comes before what the rule of its place says.
+/// Reports a mistake about a key itself. This takes precedence over the rule for the place of the
+/// key. Returns true if the violation is handled.
 pub fn mistaken_key<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     match v.keyword {
         Keyword::AdditionalProperties => {
             let Some(entry) = v.entry else { return false };
-            // `fm-type` speaks about keys that are not text.
+            // `fm-type` reports keys that are not strings.
             entry.key_kind != KeyKind::Str
                 || wrong_case(ctx, v, entry)
                 || discouraged(ctx, v, entry)
                 || report_drift(ctx, v)
                 || of_the_other_format(ctx, v, entry)
         }
-        // Integers are legal keys in `output.exit_codes` only, and only they are judged there.
+        // `fm-type` reports these keys. Integer keys, which only `output.exit_codes` allows, are
+        // not handled here.
         Keyword::PropertyNames => v.entry.is_some_and(|e| e.key_kind == KeyKind::Other),
         Keyword::Required => missing_by_case(ctx, v),
         Keyword::Type => report_drift_in_reference(ctx, v),
@@ -269,7 +273,7 @@ fn report_drift_in_reference<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     ctx.profile == Profile::Reference && report_drift(ctx, v)
 }
 
-/// A known key but for its case, where the known key is not there too.
+/// Reports a key that differs from a known field only in case, unless that field is also present.
 fn wrong_case<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bool {
     let known = v
         .expected
@@ -290,11 +294,11 @@ fn report_case<'d>(ctx: &Context<'d>, entry: &'d Entry, known: &str) {
             &FM_FIELD_CASE,
             entry,
             format!(
-                "`{}` is not a field; `{known}` is, and field names are case-sensitive",
+                "unknown field `{}`: field names are case-sensitive, and this one is `{known}`",
                 entry.key
             ),
         )
-        .help(format!("write `{known}`"))
+        .help(format!("rename it to `{known}`"))
         .fix_if(
             Safety::Safe,
             format!("Rename `{}` to `{known}`", entry.key),
@@ -303,7 +307,7 @@ fn report_case<'d>(ctx: &Context<'d>, entry: &'d Entry, known: &str) {
     );
 }
 
-/// A required field that is there in another case: one mistake, told at the key.
+/// Handles a required field that is present in another case: reports it once, at the key.
 fn missing_by_case<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     let Some(missing) = v.missing.as_deref() else {
         return false;
@@ -315,8 +319,8 @@ fn missing_by_case<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if !ctx.on(&FM_FIELD_CASE) {
         return false;
     }
-    // In a mapping that is closed, the key itself is a violation and speaks there. Only an
-    // open mapping, or a union whose arm this key would choose, is silent about it.
+    // In a closed mapping the key is a violation of its own and is reported there. An open mapping,
+    // or a union whose arm this key would select, has no such violation.
     let all = violations(shapes_for(ctx.doctype), ctx.root, Place::Value(ctx.root));
     let speaks = all
         .iter()
@@ -329,9 +333,11 @@ fn missing_by_case<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
 
 fn discouraged<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bool {
     let owner = match entry.key.as_str() {
-        "shell" => "the runner starts commands without a shell; compose steps in a tool",
-        "env" => "pass variables by `sandbox.env`, or in the tool that needs them",
-        "cwd" => "the runner chooses the folder of each call",
+        "shell" => {
+            "remove it and combine steps in a tool: the runner starts commands without a shell"
+        }
+        "env" => "pass variables through `sandbox.env`, or set them in the tool that needs them",
+        "cwd" => "remove it: the runner chooses the working directory of each call",
         _ => return false,
     };
     if ctx.doctype != Doctype::Cli || !std::ptr::eq(v.node, ctx.root) {
@@ -342,7 +348,7 @@ fn discouraged<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bo
             &BUNDLE_DISCOURAGED_SHELL_ENV_CWD,
             entry,
             format!(
-                "`{}` belongs to a single call, not to the bundle (AIP-29, Discouraged)",
+                "`{}` should be set per call, not for the whole bundle (AIP-29, Discouraged)",
                 entry.key
             ),
         )
@@ -351,7 +357,8 @@ fn discouraged<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bo
     true
 }
 
-/// `protocol` in a CLI.md, `commands` in an AGENT-CLI.md: the words of the other format.
+/// Explains an unknown field that belongs to the other format: `protocol` in a CLI.md, or
+/// `commands` in an AGENT-CLI.md. Returns true if it reported one.
 fn of_the_other_format<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entry) -> bool {
     let other = match ctx.doctype {
         Doctype::Cli => Doctype::AgentCli,
@@ -367,7 +374,7 @@ fn of_the_other_format<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entr
         .is_some_and(|root| root.property(&entry.key).is_some());
     if known {
         ctx.report(draft(ctx, v).help(format!(
-            "it is a field of {} ({}); is this file the one you meant it for?",
+            "this is a field of {} ({}): move it to such a file, or remove it",
             other.file_name(),
             other.spec()
         )));
@@ -375,10 +382,11 @@ fn of_the_other_format<'d>(ctx: &Context<'d>, v: &Violation<'d>, entry: &'d Entr
     known
 }
 
-/// `runner` and `sandbox` in a TOOL.md are AIP-29's, for the tools of a CLI bundle (C1).
+/// Reports `runner` and `sandbox` in a TOOL.md that belongs to no CLI bundle. Only AIP-29 defines
+/// these fields, for the tools of a CLI bundle (C1).
 fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
     let fields = [ctx.root.entry("runner"), ctx.root.entry("sandbox")];
-    // A tool that names its CLI says that it belongs to one; a broken path is `ref-…`'s.
+    // A tool with `runner.cli` belongs to a bundle. The `ref-…` rules report a broken path.
     if fields.iter().all(Option::is_none)
         || ctx.root.str_at(&["runner", "cli"]).is_some()
         || named_by_a_cli_above(ctx)
@@ -387,16 +395,16 @@ fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
     }
     for entry in fields.into_iter().flatten() {
         let help = if entry.key == "runner" {
-            "name the bundle by `runner.cli: ../../CLI.md`, or let that CLI.md's `commands` name this tool; a tool of no bundle leaves running to a driver (AIP-14)"
+            "set `runner.cli: ../../CLI.md`, or list this tool in the `commands` of a CLI.md. A tool without a bundle is run by a driver (AIP-14)"
         } else {
-            "only the tools of a CLI bundle narrow its sandbox: let a CLI.md's `commands` name this tool, or remove it (AIP-14)"
+            "list this tool in the `commands` of a CLI.md, or remove `sandbox`: only the tools of a CLI bundle have it (AIP-14)"
         };
         ctx.report(
             Draft::new(
                 &FM_UNKNOWN_FIELD,
                 entry,
                 format!(
-                    "`{}` is a field of the tools of a CLI bundle, and no CLI.md claims this tool",
+                    "`{}` is allowed only in the tools of a CLI bundle, and no CLI.md lists this tool",
                     entry.key
                 ),
             )
@@ -405,7 +413,7 @@ fn tool_fields_of_a_bundle(ctx: &Context<'_>) {
     }
 }
 
-/// A CLI.md at most three folders up whose `commands` lead to this file.
+/// Whether a CLI.md at most three directories up lists this file in its `commands`.
 fn named_by_a_cli_above(ctx: &Context<'_>) -> bool {
     let mut dir = ctx.doc.dir().to_owned();
     for _ in 0..=3 {

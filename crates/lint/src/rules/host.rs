@@ -1,5 +1,5 @@
-//! Rules that need a host to be decided: `agentproto doctor` holds a manifest against this
-//! machine. They are in no family, since no check of a file can report them.
+//! Rules that `agentproto doctor` checks against this machine. They belong to no family, because
+//! the linter cannot check them from files alone.
 
 use crate::registry;
 use crate::rule::{Level, Rule, Scope, Severity, Source};
@@ -9,6 +9,7 @@ const INSTALL_METHODS: Source = Source {
     section: "Install methods",
 };
 
+/// `requires` excludes this machine.
 pub static HOST_OS_MISMATCH: Rule = Rule {
     slug: "host-os-mismatch",
     title: "`requires` excludes this machine",
@@ -18,9 +19,10 @@ pub static HOST_OS_MISMATCH: Rule = Rule {
     ..Rule::BASE
 };
 
+/// The host would skip an install method on this machine.
 pub static HOST_UNSUPPORTED_METHOD: Rule = Rule {
     slug: "host-unsupported-method",
-    title: "An entry of `install` would be passed over on this machine",
+    title: "This machine does not support an install method, so the host skips it",
     severity: Severity::Info,
     level: Level::May,
     source: INSTALL_METHODS,
@@ -28,9 +30,10 @@ pub static HOST_UNSUPPORTED_METHOD: Rule = Rule {
     ..Rule::BASE
 };
 
+/// The version of the installed program is outside `version_check.range`.
 pub static VC_PROBE_OUT_OF_RANGE: Rule = Rule {
     slug: "vc-probe-out-of-range",
-    title: "The installed program has a version that does not fit",
+    title: "The version of the installed program is outside `version_check.range`",
     source: Source {
         spec: "AIP-29",
         section: "Version detection",
@@ -40,9 +43,10 @@ pub static VC_PROBE_OUT_OF_RANGE: Rule = Rule {
     ..Rule::BASE
 };
 
+/// The program writes results to stderr, but `output.stream` does not declare it.
 pub static OUT_MIXED_UNDECLARED: Rule = Rule {
     slug: "out-mixed-undeclared",
-    title: "The program writes results to standard error, and the manifest does not say so",
+    title: "The program writes results to stderr, but the manifest does not declare it",
     severity: Severity::Info,
     source: Source {
         spec: "AIP-29",
@@ -53,11 +57,11 @@ pub static OUT_MIXED_UNDECLARED: Rule = Rule {
     ..Rule::BASE
 };
 
-/// A manifest may ask for what a host does not implement. This host implements it, so that the
-/// row always says ok: a caller that compares hosts reads the same rows everywhere.
+/// Always passes on this host, which implements the OAuth flow. `doctor` reports it anyway, so that
+/// callers that compare hosts get the same rows from every host.
 pub static SETUP_OAUTH_UNSUPPORTED_HOST: Rule = Rule {
     slug: "setup-oauth-unsupported-host",
-    title: "The host does not run the OAuth flow that `setup` asks for",
+    title: "The host does not support the OAuth flow that `setup` requires",
     severity: Severity::Info,
     level: Level::May,
     source: Source {
@@ -68,7 +72,7 @@ pub static SETUP_OAUTH_UNSUPPORTED_HOST: Rule = Rule {
     ..Rule::BASE
 };
 
-/// As [`SETUP_OAUTH_UNSUPPORTED_HOST`]: always ok here.
+/// Always passes on this host, like [`SETUP_OAUTH_UNSUPPORTED_HOST`].
 pub static MCP_ARM_UNIMPLEMENTED: Rule = Rule {
     slug: "mcp-arm-unimplemented",
     title: "The host does not implement the protocol `mcp`",
@@ -79,12 +83,14 @@ pub static MCP_ARM_UNIMPLEMENTED: Rule = Rule {
     ..Rule::BASE
 };
 
-/// The linter decides it from the bundle's files, a host by looking whether it could run them.
+/// The lint rule `install-vendored-missing`, as `doctor` reports it. The linter looks at the files
+/// of the bundle, and `doctor` checks whether this host can use them.
 pub fn install_vendored_missing() -> Rule {
     shared("install-vendored-missing", INSTALL_METHODS)
 }
 
-/// The linter decides it from the declared provider, a host by what it can enforce.
+/// The lint rule `auth-env-isolation`, as `doctor` reports it. The linter looks at the declared
+/// provider, and `doctor` checks what this host can enforce.
 pub fn auth_env_isolation() -> Rule {
     shared(
         "auth-env-isolation",
@@ -92,7 +98,7 @@ pub fn auth_env_isolation() -> Rule {
     )
 }
 
-/// A rule of the linter, with the section that is about hosts.
+/// A copy of a lint rule that refers to the spec section about hosts.
 fn shared(slug: &'static str, source: Source) -> Rule {
     let known = registry::find(slug).unwrap_or(&Rule::BASE);
     Rule {
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_has_one_record() {
+    fn only_shared_rules_are_in_the_lint_registry() {
         for rule in [install_vendored_missing(), auth_env_isolation()] {
             assert!(registry::find(rule.slug).is_some(), "{}", rule.slug);
         }

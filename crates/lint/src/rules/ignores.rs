@@ -1,4 +1,4 @@
-//! Rules about the inline ignores themselves. `lint::suppress` finds and reports them.
+//! Rules about inline ignores. `lint::suppress` checks and reports them.
 
 use crate::registry::Family;
 use crate::rule::{FixKind, Level, Rule, Scope, Severity, Source};
@@ -30,7 +30,7 @@ pub static UNUSED: Rule = Rule {
 
 pub static UNKNOWN_RULE: Rule = Rule {
     slug: "ignore-unknown-rule",
-    title: "An inline ignore names a rule that does not exist",
+    title: "An inline ignore names an unknown rule",
     severity: Severity::Warning,
     level: Level::May,
     source: SOURCE,
@@ -43,7 +43,7 @@ pub static UNKNOWN_RULE: Rule = Rule {
 
 pub static NO_REASON: Rule = Rule {
     slug: "ignore-no-reason",
-    title: "An inline ignore gives no reason",
+    title: "An inline ignore has no reason",
     severity: Severity::Info,
     level: Level::May,
     source: SOURCE,
@@ -56,7 +56,7 @@ pub static NO_REASON: Rule = Rule {
 
 pub static MALFORMED: Rule = Rule {
     slug: "ignore-malformed",
-    title: "A comment addresses agentproto in a form that it does not know",
+    title: "An inline ignore is invalid",
     severity: Severity::Warning,
     level: Level::May,
     source: SOURCE,

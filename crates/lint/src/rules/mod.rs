@@ -1,6 +1,7 @@
-//! The rules by family. A file holds one rule or a tight group: the record, the words for schema
-//! violations and the check. Beside it `<slug>.md` is the rule's page with its examples. Each
-//! family names its rules and checks; `FAMILIES` is the explicit table.
+//! The lint rules, grouped into families. A source file contains one rule or a small group of
+//! related rules: the records, the messages for schema violations, and the check. The page of a
+//! rule, with its examples, is the file `<slug>.md` in the directory of the family. Each family
+//! lists its rules and checks, and [`FAMILIES`] lists the families.
 
 pub mod acp;
 pub mod auth;
@@ -33,6 +34,7 @@ pub mod version_check;
 
 use crate::registry::Family;
 
+/// All rule families.
 pub static FAMILIES: &[&Family] = &[
     &document::FAMILY,
     &fields::FAMILY,

@@ -1,4 +1,4 @@
-//! Models that the agent can use, and the worked examples of the manifest.
+//! Models that the agent can use, and the examples of the manifest.
 
 use super::options::is_env_name;
 use crate::context::{Context, Draft};
@@ -34,7 +34,7 @@ const BASE: Rule = Rule {
 pub static MODELS_ALLOWED_TYPE: Rule = Rule {
     slug: "models-allowed-type",
     words: Some(allowed_type),
-    title: "An allowed model is not written as a string",
+    title: "An item of `models.allowed` is not a string",
     decides: &["A45-FM-17"],
     scope: Scope::Field,
     docs: include_str!("models/models-allowed-type.md"),
@@ -43,7 +43,7 @@ pub static MODELS_ALLOWED_TYPE: Rule = Rule {
 
 pub static MODELS_DEFAULT_IN_ALLOWED: Rule = Rule {
     slug: "models-default-in-allowed",
-    title: "The default model is not among the allowed ones",
+    title: "The default model is not in `models.allowed`",
     severity: Severity::Warning,
     level: Level::Derived,
     decides: &["A45-FM-17"],
@@ -53,7 +53,7 @@ pub static MODELS_DEFAULT_IN_ALLOWED: Rule = Rule {
 
 pub static MODELS_OPTION_MISMATCH: Rule = Rule {
     slug: "models-option-mismatch",
-    title: "The option `model` offers a model that is not allowed",
+    title: "The option `model` has a value that is not in `models.allowed`",
     severity: Severity::Warning,
     level: Level::Derived,
     docs: include_str!("models/models-option-mismatch.md"),
@@ -62,7 +62,7 @@ pub static MODELS_OPTION_MISMATCH: Rule = Rule {
 
 pub static MODELS_ENV_NOT_IN_AUTH: Rule = Rule {
     slug: "models-env-not-in-auth",
-    title: "A model needs a variable that the manifest does not authenticate with",
+    title: "A variable in `models.env` is not listed in `auth.state.env`",
     severity: Severity::Warning,
     level: Level::Derived,
     fix: FixKind::Safe,
@@ -81,7 +81,7 @@ pub static MODELS_DENY_HITS_ALLOWED: Rule = Rule {
 pub static EX45_FIELDS: Rule = Rule {
     slug: "ex45-fields",
     words: Some(example),
-    title: "An example lacks a field or has one that does not belong",
+    title: "An example has missing or unknown fields",
     decides: &["A45-CONF-01"],
     scope: Scope::Field,
     fix: FixKind::Suggest,
@@ -96,7 +96,8 @@ fn allowed_type<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     }
 }
 
-/// A list in the form of the reference implementation is one mistake, told at its first object.
+/// Reports a list of mappings, as the reference implementation uses it. It is one mistake, reported
+/// at the first mapping.
 fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
     let items = ctx
         .root
@@ -110,9 +111,9 @@ fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
         return;
     }
     let message = match objects.count() {
-        0 => "this model is a mapping, where a string is wanted".to_owned(),
+        0 => "this model must be a string, found a mapping".to_owned(),
         more => {
-            format!("this model and {more} more in the list are mappings, where strings are wanted")
+            format!("models must be strings, found a mapping here and {more} more in the list")
         }
     };
     ctx.report(
@@ -124,12 +125,10 @@ fn object<'d>(ctx: &Context<'d>, node: &'d Node) {
 fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let item = v.node;
     if v.keyword == Keyword::Required {
-        // `cmd` in place of `prompt` is one mistake, told at `cmd`.
+        // `cmd` instead of `prompt` is one mistake, reported at `cmd`.
         let replaced = v.missing.as_deref() == Some("prompt") && item.has("cmd");
         if !replaced {
-            ctx.report(
-                shape::draft(ctx, v).help("an example has a `goal` and the `prompt` to send"),
-            );
+            ctx.report(shape::draft(ctx, v).help("add a `goal` and the `prompt` to send"));
         }
         return;
     }
@@ -141,9 +140,9 @@ fn example<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
             Draft::new(
                 &EX45_FIELDS,
                 entry,
-                "`cmd` belongs to the examples of AIP-29; an agent is given a `prompt`",
+                "`cmd` is a field of AIP-29 examples; an agent needs a `prompt`",
             )
-            .help("write what one would say to the agent under `prompt`"),
+            .help("replace `cmd` with `prompt`, and write a message to the agent"),
         );
     } else {
         ctx.report(shape::draft(ctx, v));
@@ -190,11 +189,11 @@ fn default_allowed<'d>(ctx: &Context<'d>, default: &'d Node, allowed: &'d Node) 
         default,
         format!("the default model `{name}` is not in `models.allowed`"),
     )
-    .nearby(allowed.span, "the allowed models");
+    .nearby(allowed.span, "allowed models");
     ctx.report(
         match closest_of(name, allowed.strings().map(|(item, _)| item)) {
             Some(meant) => draft.help(format!(
-                "did you mean `{meant}`? Else add `{name}` to the list"
+                "did you mean `{meant}`? Otherwise add `{name}` to the list"
             )),
             None => draft.help(format!(
                 "add `{name}` to the list, or choose a default from it"
@@ -219,16 +218,18 @@ fn option_allowed<'d>(ctx: &Context<'d>, allowed: &'d Node) {
             Draft::new(
                 &MODELS_OPTION_MISMATCH,
                 item,
-                format!("the option `model` offers `{name}`, which `models.allowed` does not have"),
+                format!(
+                    "the option `model` has the value `{name}`, which is not in `models.allowed`"
+                ),
             )
-            .help("add it to `models.allowed`, or take it out of the option")
-            .nearby(allowed.span, "the allowed models"),
+            .help("add it to `models.allowed`, or remove it from the option")
+            .nearby(allowed.span, "allowed models"),
         );
     }
 }
 
 fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
-    // Without `auth` the advice is to have one, which is another rule's.
+    // A missing `auth` is reported by another rule.
     let Some(auth) = ctx.root.get("auth").filter(|auth| auth.is_map()) else {
         return;
     };
@@ -237,7 +238,7 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
         let Some(name) = entry.value.as_str() else {
             continue;
         };
-        // Names that no variable can have, here or in the list, have their own findings.
+        // Invalid variable names, here or in the list, are reported by other rules.
         let settled = listed.is_some_and(|list| {
             !list.is_seq()
                 || list
@@ -251,7 +252,7 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
             &MODELS_ENV_NOT_IN_AUTH,
             &entry.value,
             format!(
-                "models of `{}` need `{name}`, which `auth.state.env` does not list",
+                "`models.env.{}` uses `{name}`, which `auth.state.env` does not list",
                 entry.key
             ),
         )
@@ -259,7 +260,7 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
             "add `{name}` to `auth.state.env` and declare its secret in SECRETS.md"
         ));
         if let Some(list) = listed {
-            draft = draft.nearby(list.span, "the variables that are filled");
+            draft = draft.nearby(list.span, "variables that are filled from SECRETS.md");
         }
         ctx.report(draft.fix_if(
             Safety::Safe,
@@ -269,7 +270,8 @@ fn variables<'d>(ctx: &Context<'d>, env: &'d Node) {
     }
 }
 
-/// Lists the variable, unless that would only move the gap to SECRETS.md.
+/// Adds the variable to the list. `None` if SECRETS.md does not declare its secret, because the fix
+/// would then cause another finding.
 fn listing(ctx: &Context<'_>, listed: Option<&Node>, name: &str) -> Option<Vec<Edit>> {
     let list = listed?;
     if let Some((_, secrets)) = ctx.bound(RefRole::Secrets) {
@@ -292,16 +294,16 @@ fn denied<'d>(ctx: &Context<'d>, allowed: &'d Node, deny: &'d Node) {
                 Draft::new(
                     &MODELS_DENY_HITS_ALLOWED,
                     item,
-                    format!("`{name}` is allowed here, but `models.deny` has `{pattern}`"),
+                    format!("`{name}` is allowed here, but `models.deny` contains `{pattern}`"),
                 )
-                .help("take it out of one of the two lists")
+                .help("remove it from one of the two lists")
                 .nearby(node.span, "denied here"),
             );
         }
     }
 }
 
-/// A name, or a pattern in which `*` stands for any text.
+/// Whether a pattern matches a name. `*` matches any text.
 fn hits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {

@@ -1,4 +1,4 @@
-//! Modes: the named ways of running, of which one is active per turn.
+//! Modes: named sets of arguments and variables. One mode is active per turn.
 
 use crate::context::{Context, Draft};
 use crate::edits;
@@ -29,7 +29,7 @@ const BASE: Rule = Rule::aip45("Conformance");
 pub static MODE_ID_PATTERN: Rule = Rule {
     slug: "mode-id-pattern",
     words: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
-    title: "The id of a mode has characters that it may not have",
+    title: "The id of a mode does not have the required form",
     decides: &["A45-CONF-07", "A45-FM-19"],
     fix: FixKind::Safe,
     docs: include_str!("modes/mode-id-pattern.md"),
@@ -68,7 +68,7 @@ pub static MODE_EMPTY: Rule = Rule {
 
 pub static MODE_DANGEROUS: Rule = Rule {
     slug: "mode-dangerous",
-    title: "A mode switches the agent's own safety off",
+    title: "A mode disables the agent's own permission checks",
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source::aip45("Modes"),
@@ -86,11 +86,11 @@ fn extra_patch<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let draft = Draft::new(
         &MODE_EXTRA_PATCH,
         entry,
-        format!("`{key}` is not something that a mode may change"),
+        format!("unknown field `{key}` in a mode"),
     )
     .help(match closest_of(key, KNOWN) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => "a mode patches `bin_args_append` and `env` only".to_owned(),
+        None => "a mode can only change `bin_args_append` and `env`".to_owned(),
     });
     ctx.report(draft);
 }
@@ -99,7 +99,7 @@ fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     let draft = Draft::new(
         &MODE_ID_PATTERN,
         node,
-        "the id of a mode may have lower-case letters, digits and `-` only, and starts with a letter or digit",
+        "the id of a mode must consist of lower-case letters, digits and `-`, and start with a letter or digit",
     );
     let Some(mended) = node.as_str().and_then(|text| mend_id(text, '-')) else {
         return draft.help("choose another id, for example `plan-only`");
@@ -109,12 +109,12 @@ fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
         .get("modes")
         .is_some_and(|modes| has_id(modes, &mended));
     if taken {
-        return draft.help("choose an id that no other mode has");
+        return draft.help("choose an id that no other mode uses");
     }
     let edits = edits::set_scalar(ctx.doc, node, &mended);
     draft.help(format!("write `{mended}`")).fix_if(
         Safety::Safe,
-        format!("Replace it by `{mended}`"),
+        format!("Replace it with `{mended}`"),
         edits,
     )
 }
@@ -126,7 +126,7 @@ pub fn has_id(list: &Node, id: &str) -> bool {
         .any(|item| item.str_at(&["id"]) == Some(id))
 }
 
-/// The id that was meant: lower case, with `joiner` between the words.
+/// A corrected id: in lower case, with `joiner` between the words.
 pub fn mend_id(text: &str, joiner: char) -> Option<String> {
     let mut id = String::new();
     for c in text.trim().chars() {
@@ -147,12 +147,12 @@ pub fn mend_id(text: &str, joiner: char) -> Option<String> {
     (1..=64).contains(&id.len()).then_some(id)
 }
 
-/// Reports every id that stands twice in a list of modes or options.
+/// Reports duplicate ids in a list of modes or options.
 pub fn unique_ids<'d>(ctx: &Context<'d>, rule: &'static Rule, list: &'d Node, what: &str) {
     for (id, first) in repeated_texts(list.items().iter().filter_map(|item| item.get("id"))) {
         let text = id.as_str().unwrap_or("");
         ctx.report(
-            Draft::new(rule, id, format!("the {what} `{text}` is declared twice"))
+            Draft::new(rule, id, format!("duplicate {what} `{text}`"))
                 .help("give one of them another id, or remove it")
                 .nearby(first.span, "first here"),
         );
@@ -176,7 +176,8 @@ fn empty<'d>(ctx: &Context<'d>, mode: &'d Node) {
     };
     let patched = mode.entries().iter().any(|e| match e.key.as_str() {
         "id" | "description" => false,
-        // An empty list or map patches nothing; a wrong type or key has its own finding.
+        // An empty list or mapping changes nothing. A wrong type or key is reported by another
+        // rule.
         "bin_args_append" => !e.value.is_seq() || !e.value.items().is_empty(),
         "env" => !e.value.is_map() || !e.value.entries().is_empty(),
         _ => true,
@@ -188,13 +189,13 @@ fn empty<'d>(ctx: &Context<'d>, mode: &'d Node) {
         Draft::new(
             &MODE_EMPTY,
             id,
-            "this mode adds no argument and no variable, so choosing it changes nothing",
+            "this mode adds no arguments and no variables, so it has no effect",
         )
-        .help("give it `bin_args_append` or `env`; only a mode called `default` may go without"),
+        .help("add `bin_args_append` or `env`; only the mode `default` may have neither"),
     );
 }
 
-/// Parts of arguments that switch permissions, approvals or confinement off.
+/// Parts of arguments that disable permissions, approvals or the sandbox.
 const DANGEROUS: [&str; 9] = [
     "bypass",
     "yolo",
@@ -218,7 +219,7 @@ fn is_dangerous(text: &str) -> bool {
     DANGEROUS.iter().any(|word| text.contains(word))
 }
 
-/// One finding per mode, at the argument that does it, else at the telling name.
+/// Reports one finding per mode: at the dangerous argument or variable, or else at the id.
 fn dangerous<'d>(ctx: &Context<'d>, mode: &'d Node) {
     let args = mode.get("bin_args_append");
     let variables = mode.get("env").map_or(&[][..], Node::entries).iter();
@@ -244,9 +245,9 @@ fn dangerous<'d>(ctx: &Context<'d>, mode: &'d Node) {
             Draft::new(
                 &MODE_DANGEROUS,
                 node,
-                "this mode lets the agent act without its own permission checks",
+                "this mode disables the agent's own permission checks",
             )
-            .help("leave it out, or keep it behind the host's policy and say so in `description`"),
+            .help("remove it, or restrict it with the host's policy and mention that in `description`"),
         );
     }
 }
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_mended() {
+    fn ids_are_corrected() {
         assert_eq!(mend_id("Plan_Only", '-').as_deref(), Some("plan-only"));
         assert_eq!(mend_id("max-turns", '_').as_deref(), Some("max_turns"));
         assert_eq!(mend_id("-a--b-", '-').as_deref(), Some("a-b"));
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn danger_is_seen_in_any_case() {
+    fn dangerous_arguments_are_found_in_any_case() {
         assert!(is_dangerous("bypassPermissions"));
         assert!(is_dangerous("--dangerously-skip-permissions"));
         assert!(is_dangerous("--YOLO"));

@@ -1,4 +1,4 @@
-//! References between files: where they may lead, and what has to be there.
+//! References between files: where they may point, and what the target must be.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub static REF_ABSOLUTE_PATH: Rule = Rule {
 
 pub static REF_ESCAPES_BUNDLE: Rule = Rule {
     slug: "ref-escapes-bundle",
-    title: "A reference leads out of the workspace",
+    title: "A reference points outside the workspace",
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source {
@@ -85,7 +85,7 @@ pub static REF_MISSING_FILE: Rule = Rule {
 
 pub static REF_TARGET_NOT_MANIFEST: Rule = Rule {
     slug: "ref-target-not-manifest",
-    title: "A reference leads to something that is no manifest",
+    title: "A reference points to a file that is not a manifest",
     level: Level::Must,
     source: Source {
         spec: "AIP-45",
@@ -101,7 +101,7 @@ pub static REF_TARGET_NOT_MANIFEST: Rule = Rule {
 
 pub static REF_TARGET_WRONG_DOCTYPE: Rule = Rule {
     slug: "ref-target-wrong-doctype",
-    title: "A reference leads to another kind of manifest",
+    title: "A reference points to the wrong kind of manifest",
     level: Level::Must,
     source: Source {
         spec: "AIP-45",
@@ -114,7 +114,7 @@ pub static REF_TARGET_WRONG_DOCTYPE: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Slug of the rule of another family that reports a missing file in this role.
+/// Slug of the rule of another family that reports a missing file for this role.
 pub fn specific_missing_rule(role: RefRole, doctype: Doctype) -> Option<&'static str> {
     match (role, doctype) {
         (_, Doctype::Acp) => Some("acp-ref-missing"),
@@ -150,10 +150,10 @@ fn absolute<'d>(ctx: &Context<'d>, reference: &Ref<'d>) {
         Draft::new(
             &REF_ABSOLUTE_PATH,
             reference.site.node,
-            format!("{what} is an absolute path, which only one machine has"),
+            format!("{what} is an absolute path, which does not exist on other machines"),
         )
         .help(format!(
-            "write it relative to this file, as in `./{}`",
+            "write a path relative to this file, for example `./{}`",
             name.unwrap_or(reference.site.role.file_name())
         )),
     );
@@ -165,9 +165,9 @@ fn escapes<'d>(ctx: &Context<'d>, reference: &Ref<'d>) {
         Draft::new(
             &REF_ESCAPES_BUNDLE,
             reference.site.node,
-            format!("{what} leads out of the workspace; the file is not read"),
+            format!("{what} points outside the workspace; the file is not read"),
         )
-        .help("keep the target inside the workspace, or lint from a folder that holds both"),
+        .help("move the file into the workspace, or lint from a folder that contains both"),
     );
 }
 
@@ -178,14 +178,14 @@ fn missing<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path) {
         Draft::new(
             &REF_MISSING_FILE,
             reference.site.node,
-            format!("{what} names `{shown}`, and there is no such file"),
+            format!("{what} refers to `{shown}`, which does not exist"),
         )
         .help(missing_help(ctx, reference, path)),
     );
 }
 
-/// What the author of a broken reference probably meant. Families with a rule of their own
-/// for missing files use it, too.
+/// Help for a reference to a missing file. Other families with a rule for missing files also use
+/// it.
 pub fn missing_help(ctx: &Context<'_>, reference: &Ref<'_>, path: &Path) -> String {
     let text = reference.site.text;
     let role = reference.site.role;
@@ -208,13 +208,13 @@ pub fn missing_help(ctx: &Context<'_>, reference: &Ref<'_>, path: &Path) -> Stri
             .strip_prefix(ctx.workspace.root())
             .map_or(0, |inner| inner.components().count());
         return format!(
-            "the path is read from the folder of this file: write `{}{}`",
+            "paths are relative to the folder of this file: write `{}{}`",
             "../".repeat(ups),
             text.trim_start_matches("./")
         );
     }
     format!(
-        "create that {}, or correct the path, which starts from the folder of this file",
+        "create that {}, or correct the path; it is relative to the folder of this file",
         role.file_name()
     )
 }
@@ -236,7 +236,7 @@ fn nearby_file(ctx: &Context<'_>, role: RefRole, path: &Path, text: &str) -> Opt
     only(here.iter().filter(fits)).map(|meant| format!("./{meant}"))
 }
 
-/// The parent of a bare file name is an empty path, which cannot be listed.
+/// Replaces an empty path with `.`. The parent of a bare file name is empty and cannot be listed.
 pub fn or_here(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() {
         Path::new(".")
@@ -251,12 +251,12 @@ fn only<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<String> {
 }
 
 fn unreadable<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path, error: &ReadError) {
-    // A file that its name makes a manifest is reported itself, where it is linted.
+    // If the file is linted as a manifest in this run, it is reported there.
     let name = path.file_name().and_then(|n| n.to_str());
     if name.and_then(Doctype::from_file_name).is_some() && ctx.is_linted(path) {
         return;
     }
-    // A folder as a leaf of `commands` has rules of its own.
+    // A folder as a leaf of `commands` is reported by another rule.
     if reference.site.role == RefRole::Tool
         && *error == ReadError::IsDirectory
         && !reference.site.text.trim().is_empty()
@@ -268,9 +268,11 @@ fn unreadable<'d>(ctx: &Context<'d>, reference: &Ref<'d>, path: &Path, error: &R
         format!("{what} is empty")
     } else {
         match error {
-            ReadError::IsDirectory => format!("{what} names a folder, not a file"),
-            ReadError::TooLarge(_) => format!("{what} names a file too large to be a manifest"),
-            error => format!("{what} names a file that cannot be used: {error}"),
+            ReadError::IsDirectory => format!("{what} refers to a folder, not a file"),
+            ReadError::TooLarge(_) => {
+                format!("{what} refers to a file that is too large for a manifest")
+            }
+            error => format!("{what} refers to a file that cannot be read: {error}"),
         }
     };
     ctx.report(
@@ -295,14 +297,14 @@ fn judge_target<'d>(ctx: &Context<'d>, reference: &Ref<'d>, target: &Arc<Documen
                 &REF_TARGET_WRONG_DOCTYPE,
                 reference.site.node,
                 format!(
-                    "{what} leads to a manifest of the kind {} ({}), not {} ({})",
-                    found.file_name(),
-                    found.spec(),
+                    "{what} must refer to {} ({}), found {} ({})",
                     wanted.file_name(),
-                    wanted.spec()
+                    wanted.spec(),
+                    found.file_name(),
+                    found.spec()
                 ),
             )
-            .related(target, first_field(target), "the file that it leads to"),
+            .related(target, first_field(target), "the referenced file"),
         ),
         Some(_) if ctx.is_linted(&target.path) => {}
         _ => not_manifest(ctx, reference, target, wanted, &what),
@@ -318,23 +320,23 @@ fn not_manifest<'d>(
 ) {
     let message = match (&target.front, &target.root) {
         (_, Some(_)) => format!(
-            "{what} leads to a file whose fields are not those of {}",
+            "{what} refers to a file that does not have the fields of {}",
             wanted.file_name()
         ),
         (Some(_), None) => {
-            format!("{what} leads to a file whose frontmatter cannot be read")
+            format!("{what} refers to a file with invalid frontmatter")
         }
-        (None, None) => format!("{what} leads to a file without frontmatter"),
+        (None, None) => format!("{what} refers to a file without frontmatter"),
     };
     let kind = format!("{} ({})", wanted.file_name(), wanted.spec());
     let help = match target.root {
         Some(_) => format!("write the path of the {kind}"),
-        None => format!("write the path of the {kind}, or give that file its frontmatter"),
+        None => format!("write the path of the {kind}, or fix the frontmatter of that file"),
     };
     let reason = target
         .problems
         .first()
-        .map_or("the file that it leads to", |p| p.message.as_str());
+        .map_or("the referenced file", |p| p.message.as_str());
     let at = target
         .problems
         .first()

@@ -1,4 +1,4 @@
-//! The sandbox of an agent: an AIP-36 block in place, or a SANDBOX.md by reference.
+//! The sandbox of an agent: an inline AIP-36 block, or a reference to a SANDBOX.md.
 
 use crate::context::{Context, Draft, Place};
 use crate::registry::{Check, Family};
@@ -35,7 +35,7 @@ pub static SANDBOX_REQUIRED: Rule = Rule {
 
 pub static SANDBOX_INLINE_AIP36: Rule = Rule {
     slug: "sandbox-inline-aip36",
-    title: "The inline sandbox is not an AIP-36 block",
+    title: "The inline sandbox is not a valid AIP-36 block",
     decides: &["A45-SBX-02", "A45-FM-11"],
     docs: include_str!("sandbox45/sandbox-inline-aip36.md"),
     ..BASE
@@ -43,7 +43,7 @@ pub static SANDBOX_INLINE_AIP36: Rule = Rule {
 
 pub static SANDBOX_AIP29_SHAPE_IN_45: Rule = Rule {
     slug: "sandbox-aip29-shape-in-45",
-    title: "The sandbox is written in the form of AIP-29",
+    title: "The inline sandbox uses fields of AIP-29",
     decides: &["A45-SBX-02"],
     fix: FixKind::Suggest,
     docs: include_str!("sandbox45/sandbox-aip29-shape-in-45.md"),
@@ -52,7 +52,7 @@ pub static SANDBOX_AIP29_SHAPE_IN_45: Rule = Rule {
 
 pub static SANDBOX_ENV_SET_IN_45: Rule = Rule {
     slug: "sandbox-env-set-in-45",
-    title: "The sandbox sets variables in a way that AIP-36 does not have",
+    title: "The inline sandbox uses `env.set`, which AIP-36 does not define",
     decides: &["A45-SBX-02"],
     fix: FixKind::Suggest,
     docs: include_str!("sandbox45/sandbox-env-set-in-45.md"),
@@ -61,7 +61,7 @@ pub static SANDBOX_ENV_SET_IN_45: Rule = Rule {
 
 pub static SANDBOX_NO_EGRESS: Rule = Rule {
     slug: "sandbox-no-egress",
-    title: "The sandbox lets the agent reach no host",
+    title: "The sandbox does not allow the agent to connect to any host",
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::CrossFile,
@@ -72,7 +72,7 @@ pub static SANDBOX_NO_EGRESS: Rule = Rule {
 
 pub static SANDBOX_READ_ONLY_AGENT: Rule = Rule {
     slug: "sandbox-read-only-agent",
-    title: "The sandbox of the agent forbids every command",
+    title: "The sandbox of the agent does not allow any command",
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::CrossFile,
@@ -80,7 +80,7 @@ pub static SANDBOX_READ_ONLY_AGENT: Rule = Rule {
     ..BASE
 };
 
-/// Keys of an older lifecycle block; the rules of AIP-36 itself speak of them (C12).
+/// Old keys of the lifecycle block. `sb36-lifecycle-legacy-keys` reports them (C12).
 const LEGACY: [&str; 2] = ["pause_after_idle_ms", "destroy_on_workspace_close"];
 
 fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
@@ -88,15 +88,15 @@ fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
         Draft::new(
             &SANDBOX_REQUIRED,
             v.place.clone(),
-            "the manifest has no `sandbox`, so nothing confines the agent",
+            "missing required field `sandbox`: nothing confines the agent",
         )
         .help(
-            "name a SANDBOX.md, as in `sandbox: ./SANDBOX.md`, or write the AIP-36 block in place",
+            "add the path of a SANDBOX.md, for example `sandbox: ./SANDBOX.md`, or an inline AIP-36 block",
         ),
     );
 }
 
-/// A general rule about a place inside an inline block.
+/// Reports a violation inside an inline block, which a general rule would report otherwise.
 pub fn inside_inline_block<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if !ctx.is(Doctype::AgentCli) {
         return false;
@@ -124,9 +124,9 @@ fn inline<'d>(ctx: &Context<'d>, v: &Violation<'d>, sandbox: &'d Node) -> bool {
                 Draft::new(
                     &SANDBOX_ENV_SET_IN_45,
                     entry,
-                    "`sandbox.env.set` does not exist in AIP-36, whose block this is",
+                    "`sandbox.env.set` does not exist in AIP-36, which defines an agent's sandbox",
                 )
-                .help("list secrets under `env.auth.state.env` and host variables under `env.passthrough`; plain settings go into `env` of a mode or option"),
+                .help("list secrets under `env.auth.state.env` and host variables under `env.passthrough`; put other settings in `env` of a mode or option"),
             );
             return true;
         }
@@ -145,16 +145,16 @@ fn inline<'d>(ctx: &Context<'d>, v: &Violation<'d>, sandbox: &'d Node) -> bool {
 fn aip29_shape<'d>(place: Place<'d>, key: &str) -> Draft<'d> {
     let help = match key {
         "fs" => {
-            "in AIP-36 `mounts` says which directories are seen, and whether they may be written"
+            "use `mounts`: in AIP-36 it defines which directories are visible and which are writable"
         }
-        "exec" => "AIP-36 limits commands by `limits` and `policy`, not by name",
-        "tty" => "AIP-36 has no setting for terminals; remove it",
-        _ => "AIP-36 knows outgoing connections only; remove it",
+        "exec" => "remove it: AIP-36 restricts commands with `limits` and `policy`, not by name",
+        "tty" => "remove it: AIP-36 has no setting for terminals",
+        _ => "remove it: AIP-36 only has settings for outgoing connections",
     };
     Draft::new(
         &SANDBOX_AIP29_SHAPE_IN_45,
         place,
-        format!("`{key}` belongs to the sandbox of AIP-29; an agent's sandbox is an AIP-36 block"),
+        format!("`{key}` is a sandbox field of AIP-29, but an agent's sandbox is an AIP-36 block"),
     )
     .help(help)
 }
@@ -199,22 +199,23 @@ fn check(ctx: &Context<'_>) {
     }
 }
 
-const EGRESS_HELP: &str = "list the hosts that the agent calls under `network.egress`";
+const EGRESS_HELP: &str = "list the hosts that the agent connects to under `network.egress`";
 const READ_ONLY: &str =
-    "the sandbox is read-only, so not even the agent itself may be started in it";
+    "the sandbox is read-only, so it does not allow any command, not even the agent itself";
 const READ_ONLY_HELP: &str =
-    "set `read_only: false`, and mount what must not change as `read-only`";
+    "set `read_only: false`, and mount directories that must not change as `read-only`";
 
-/// What leaves the agent without network: an entry of the block, or the block as a whole.
+/// Why the agent has no network access: the entry to point at (`None` for the whole block) and the
+/// message.
 fn no_egress(block: &Node) -> Option<(Option<&Entry>, &'static str)> {
-    // Without a provider it is no sandbox of AIP-36, and is told as that.
+    // Without a provider it is not an AIP-36 sandbox, which another rule reports.
     if !block.has("provider") {
         return None;
     }
     let Some(network) = block.entry("network") else {
         return Some((
             None,
-            "the sandbox has no `network` block, so the agent can reach no host",
+            "the sandbox has no `network` block, so the agent cannot connect to any host",
         ));
     };
     if !network.value.is_map() {
@@ -223,11 +224,11 @@ fn no_egress(block: &Node) -> Option<(Option<&Entry>, &'static str)> {
     match network.value.entry("egress") {
         None => Some((
             Some(network),
-            "the sandbox lists no host under `network.egress`, so the agent can reach none",
+            "the sandbox has no `network.egress`, so the agent cannot connect to any host",
         )),
         Some(egress) if egress.value.is_seq() && egress.value.items().is_empty() => Some((
             Some(egress),
-            "`network.egress` is empty, so the agent can reach no host",
+            "`network.egress` is empty, so the agent cannot connect to any host",
         )),
         Some(_) => None,
     }

@@ -1,4 +1,4 @@
-//! The life of a session: mode, idle time, turns, and whether it can be resumed.
+//! Session settings: mode, idle timeout, turn limit, and whether it can be resumed.
 
 use crate::context::{Context, Draft};
 use crate::edits;
@@ -30,7 +30,7 @@ const BASE: Rule = Rule::aip45("Session model");
 pub static SESSION_MODE_ENUM: Rule = Rule {
     slug: "session-mode-enum",
     words: Some(mode_enum),
-    title: "The session mode is not one that AIP-45 knows",
+    title: "AIP-45 does not define the session mode",
     decides: &["A45-SESS-01", "A45-FM-16"],
     fix: FixKind::Safe,
     docs: include_str!("session/session-mode-enum.md"),
@@ -50,7 +50,7 @@ pub static SESSION_IDLE_MIN: Rule = Rule {
 pub static SESSION_MAX_TURNS_MIN: Rule = Rule {
     slug: "session-max-turns-min",
     words: Some(|ctx, v| ctx.report(max_turns(ctx, v.node))),
-    title: "The session may have no turn at all",
+    title: "`session.max_turns` is below 1",
     decides: &["A45-SESS-03"],
     fix: FixKind::Safe,
     docs: include_str!("session/session-max-turns-min.md"),
@@ -60,7 +60,7 @@ pub static SESSION_MAX_TURNS_MIN: Rule = Rule {
 pub static SESSION_RESUMABLE_CAP: Rule = Rule {
     slug: "session-resumable-cap",
     words: Some(resumable_cap),
-    title: "Resumable sessions without the capability to resume",
+    title: "The session is resumable, but the agent does not declare `resumable`",
     decides: &["A45-SESS-08"],
     scope: Scope::CrossField,
     docs: include_str!("session/session-resumable-cap.md"),
@@ -69,7 +69,7 @@ pub static SESSION_RESUMABLE_CAP: Rule = Rule {
 
 pub static SESSION_RESUMABLE_UNUSED: Rule = Rule {
     slug: "session-resumable-unused",
-    title: "The agent can resume sessions, but the manifest never does",
+    title: "The agent can resume sessions, but the manifest does not use this",
     severity: Severity::Info,
     level: Level::May,
     decides: &["A45-CAP-07"],
@@ -80,7 +80,7 @@ pub static SESSION_RESUMABLE_UNUSED: Rule = Rule {
 
 pub static SESSION_EPHEMERAL_IDLE: Rule = Rule {
     slug: "session-ephemeral-idle",
-    title: "An idle timeout for sessions that end with the connection",
+    title: "An ephemeral session has an idle timeout",
     severity: Severity::Info,
     level: Level::Derived,
     scope: Scope::CrossField,
@@ -95,7 +95,7 @@ fn mode_enum<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     if let Some(meant) = v.node.as_str().and_then(|word| closest_of(word, MODES)) {
         draft = draft.fix_if(
             Safety::Safe,
-            format!("Replace it by `{meant}`"),
+            format!("Replace it with `{meant}`"),
             edits::set_scalar(ctx.doc, v.node, meant),
         );
     }
@@ -106,20 +106,20 @@ fn idle_min<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     let value = ctx.doc.slice(node.span);
     let help = match node.as_int() {
         Some(seconds @ 1..) => format!(
-            "the field counts milliseconds: {seconds} seconds are {}; the least is 1000",
+            "the value is in milliseconds: {seconds} seconds are {}",
             seconds.saturating_mul(1000)
         ),
-        _ => "the field counts milliseconds, and the least is 1000".to_owned(),
+        _ => "the value is in milliseconds: one second is 1000".to_owned(),
     };
     Draft::new(
         &SESSION_IDLE_MIN,
         node,
-        format!("`session.idle_timeout_ms` is {value}, less than one second"),
+        format!("`session.idle_timeout_ms` must be at least 1000, found {value}"),
     )
     .help(help)
     .fix_if(
         Safety::Safe,
-        "Raise it to 1000, the least that is allowed",
+        "Raise it to 1000, the minimum",
         edits::set_raw(ctx.doc, node, "1000"),
     )
 }
@@ -129,14 +129,14 @@ fn max_turns<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     let draft = Draft::new(
         &SESSION_MAX_TURNS_MIN,
         node,
-        format!("`session.max_turns` is {value}, so not even one turn could be sent"),
+        format!("`session.max_turns` must be at least 1, found {value}"),
     )
-    .help("for no limit leave the field out; else give the number of turns");
+    .help("write the maximum number of turns, or remove the field for no limit");
     let Some(session) = ctx.root.entry("session") else {
         return draft;
     };
     let edits = match session.value.entries() {
-        // The only key: an empty block would be left, so the block goes.
+        // If it is the only key, remove the whole block instead of leaving it empty.
         [_] => edits::remove_entry(ctx.doc, ctx.root, session),
         entries => entries
             .iter()
@@ -146,11 +146,11 @@ fn max_turns<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     draft.fix_if(Safety::Safe, "Remove it: no limit is the default", edits)
 }
 
-/// Reported at the mode, which is what asks for the capability.
+/// Reports the missing capability at `mode`, which requires it.
 fn resumable_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let declared = ctx.root.entry_at(&["capabilities", "resumable"]);
     if declared.is_some_and(|e| e.value.as_bool().is_none()) {
-        // Neither true nor false: `fm-type` speaks.
+        // Not a boolean: `fm-type` reports it.
         return;
     }
     let Some(mode) = ctx.root.at(&["session", "mode"]) else {
@@ -159,9 +159,9 @@ fn resumable_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let mut draft = Draft::new(
         &SESSION_RESUMABLE_CAP,
         mode,
-        "`session.mode: resumable` needs `capabilities.resumable: true`",
+        "`session.mode: resumable` requires `capabilities.resumable: true`",
     )
-    .help("declare the capability if the agent can load an earlier session; else use `persistent` or `ephemeral`");
+    .help("declare the capability if the agent can load an earlier session; otherwise use `persistent` or `ephemeral`");
     if let Some(entry) = declared {
         draft = draft.nearby(entry.span(), "declared as not resumable");
     } else if let Some(block) = ctx.root.entry("capabilities") {
@@ -173,7 +173,7 @@ fn resumable_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
 fn check(ctx: &Context<'_>) {
     let session = ctx.root.get("session");
     let mode = session.and_then(|s| s.get("mode"));
-    // No mode means `ephemeral`; a mode that is no mode has its own finding.
+    // The default mode is `ephemeral`. An invalid mode is reported by another rule.
     let known = mode.is_none_or(|m| m.as_str().is_some_and(|m| MODES.contains(&m)));
     if !known {
         return;
@@ -187,9 +187,9 @@ fn check(ctx: &Context<'_>) {
             idle,
             "`idle_timeout_ms` has no effect: an ephemeral session ends with the connection",
         )
-        .help("remove it, or make the session `persistent`");
+        .help("remove it, or set `session.mode: persistent`");
         if let Some(mode) = mode {
-            draft = draft.nearby(mode.span, "ephemeral");
+            draft = draft.nearby(mode.span, "the mode is ephemeral");
         }
         ctx.report(draft);
     }
@@ -214,9 +214,9 @@ fn resumable_unused(ctx: &Context<'_>, mode: Option<&Node>) {
     let mut draft = Draft::new(
         &SESSION_RESUMABLE_UNUSED,
         flag,
-        "the agent can resume sessions, but neither the session mode nor the continuation does",
+        "the agent can resume sessions, but neither the session mode nor the continuation uses this",
     )
-    .help("set `session.mode: resumable`, or list `native-resume` under `continuation.supported`");
+    .help("set `session.mode: resumable`, or add `native-resume` to `continuation.supported`");
     if let Some(mode) = mode {
         draft = draft.nearby(mode.span, "not resumable");
     }

@@ -1,4 +1,4 @@
-//! JSON Schema text → a compact graph, once per doctype and process, when first needed.
+//! Compiles the JSON Schema of a doctype to a compact graph, once per process at first use.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -30,8 +30,8 @@ fn schema_id(doctype: Doctype) -> &'static str {
         .unwrap_or("")
 }
 
-/// The specs publish under `/docs/` and refer under `/schemas/`, or the other way round
-/// (C21); one file answers to both.
+/// Index of the schema file with this id. The specs publish schemas under `/docs/` and refer to
+/// them under `/schemas/`, or the other way round (C21), so both forms are accepted.
 fn file_of(id: &str) -> Option<usize> {
     fn bare(id: &str) -> &str {
         let tail = id.split_once("agentproto.sh/").map_or(id, |(_, tail)| tail);
@@ -62,10 +62,10 @@ pub enum Additional {
     Each(ShapeId),
 }
 
-/// One subschema.
+/// A compiled subschema.
 #[derive(Debug, Default)]
 pub struct Shape {
-    /// Bits of `type_bit`; 0 allows every type.
+    /// Allowed types as bits of `type_bit`. 0 allows every type.
     pub types: u8,
     pub allowed: Vec<Const>,
     pub is_const: bool,
@@ -92,21 +92,21 @@ pub struct Shape {
     rules: Vec<(Box<str>, &'static Rule)>,
 }
 
-/// Compiled at the first text that needs it.
+/// A regular expression. It is compiled at the first use.
 #[derive(Debug)]
 pub struct Pattern {
     pub source: Box<str>,
     compiled: OnceLock<Option<regress::Regex>>,
 }
 
-/// No legal value of a field with a pattern is nearly as long; a backtracking engine must
-/// not be given more.
+/// Maximum number of bytes of a text that is matched. Valid values of fields with a pattern are
+/// much shorter, and a backtracking engine could be slow on longer texts.
 const LONGEST: usize = 8192;
 
 impl Pattern {
     pub fn matches(&self, text: &str) -> bool {
-        // JSON Schema patterns are ECMAScript's, and `regress` compiles them in microseconds:
-        // a run over one file must not pay for automata that it uses once.
+        // JSON Schema patterns have ECMAScript syntax, and `regress` compiles them in microseconds.
+        // Building an automaton would not pay off in a run over one file.
         let compiled = self
             .compiled
             .get_or_init(|| regress::Regex::new(&self.source).ok());
@@ -118,7 +118,7 @@ impl Pattern {
 }
 
 impl Shape {
-    /// The rule that a failing keyword reports; `name` is the missing key of `required`.
+    /// The rule to report when a keyword fails. `name` is the missing key of `required`.
     pub fn rule(&self, keyword: Keyword, name: Option<&str>) -> &'static Rule {
         if let Some(name) = name
             && let Some((_, rule)) = self.rules.iter().find(|(key, _)| {
@@ -142,7 +142,7 @@ impl Shape {
             .map(|(_, id)| *id)
     }
 
-    /// As `property`, looking from `next` on, which is moved behind the hit.
+    /// Same as `property`, but starts the search at `next`, and sets it to the index after the hit.
     pub fn property_from(&self, name: &str, next: &mut usize) -> Option<ShapeId> {
         let (at, id) = around(self.properties.len(), *next).find_map(|at| {
             let (known, id) = self.properties.get(at)?;
@@ -172,7 +172,7 @@ pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
     static COMPILED: [OnceLock<Shapes>; 8] = [const { OnceLock::new() }; 8];
     COMPILED[doctype as usize].get_or_init(|| {
         let mut compiler = Compiler {
-            // Enough for the largest schema: shapes are big, and growing moves them all.
+            // Enough for the largest schema. Shapes are large, and growing the vector moves them.
             nodes: Vec::with_capacity(NODES),
             ..Compiler::default()
         };
@@ -184,7 +184,7 @@ pub fn shapes_for(doctype: Doctype) -> &'static Shapes {
     })
 }
 
-/// A schema file as JSON, read once.
+/// A schema file as JSON. It is parsed once.
 fn parsed(file: usize) -> &'static Json {
     static PARSED: [OnceLock<Json>; SCHEMAS.len()] = [const { OnceLock::new() }; SCHEMAS.len()];
     static NOTHING: Json = Json::Bool(true);
@@ -203,7 +203,8 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// Shape behind a `$ref`, compiled once; recursion ends because the id is known first.
+    /// The shape that a `$ref` refers to. It is compiled once. Its id is registered before it is
+    /// compiled, so recursive schemas terminate.
     fn reference(&mut self, reference: &str, current: usize) -> ShapeId {
         let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
         let file = if file.is_empty() {
@@ -325,8 +326,8 @@ impl Compiler {
                         }
                     }
                 }
-                // `then` is read with `if`; the rest are annotations. A test refuses
-                // keywords that are neither.
+                // `then` is read with `if`. All other keywords are annotations; a test rejects
+                // schemas with unsupported keywords.
                 _ => {}
             }
         }
@@ -340,7 +341,7 @@ impl Compiler {
 }
 
 pub const INTEGER: u8 = 4;
-/// Numbers that are not whole; `number` is both bits.
+/// Numbers that are not integers. The type `number` is both bits.
 pub const FRACTION: u8 = 8;
 
 pub fn type_bit(name: &str) -> u8 {

@@ -1,4 +1,4 @@
-//! Which values of a tree are the same, whatever their places and styles.
+//! Finds equal values in a tree, ignoring their spans and styles.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use agentproto_manifest::{Entry, Node, Value};
 
-/// Below this, comparing each with each is quicker than a table.
+/// Below this number of items, comparing all pairs is faster than a hash table.
 const FEW: usize = 32;
 
 fn same(a: &Node, b: &Node) -> bool {
@@ -32,7 +32,7 @@ fn same_entries(a: &[Entry], b: &[Entry]) -> bool {
         .all(|x| table.get(x.key.as_str()).is_some_and(|y| same(&x.value, y)))
 }
 
-/// Items that stand in the list before: each with the first that is the same, in order.
+/// The duplicate items of a list, in order, each with the first equal item.
 pub fn repeats(items: &[Node]) -> Vec<(&Node, &Node)> {
     let mut found = Vec::new();
     if items.len() < FEW {
@@ -55,7 +55,7 @@ pub fn repeats(items: &[Node]) -> Vec<(&Node, &Node)> {
     found
 }
 
-/// Texts that came before: each node with the first that has the same text, in order.
+/// The nodes whose text occurred before, in order, each with the first node that has that text.
 pub fn repeated_texts<'d>(nodes: impl IntoIterator<Item = &'d Node>) -> Vec<(&'d Node, &'d Node)> {
     let mut firsts: HashMap<&str, &Node> = HashMap::new();
     let mut found = Vec::new();
@@ -69,7 +69,7 @@ pub fn repeated_texts<'d>(nodes: impl IntoIterator<Item = &'d Node>) -> Vec<(&'d
     found
 }
 
-/// Equal for values that are the same; nearly always different for others.
+/// A hash of a value that ignores spans, styles and the order of keys.
 fn digest(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &node.value {
@@ -92,7 +92,7 @@ fn digest(node: &Node) -> u64 {
     hasher.finish()
 }
 
-/// `0` and `-0.0` are equal, as are all that are no number.
+/// The bits of a number for hashing. `0` and `-0.0` are equal, and all NaNs are equal.
 fn number(f: f64) -> u64 {
     if f == 0.0 {
         0
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use agentproto_manifest::yaml;
 
-    /// Positions of repeated items, each with that of the first.
+    /// Indices of duplicate items, each with the index of the first one.
     fn positions(items: &[&str]) -> Vec<(usize, usize)> {
         let source = format!("[{}]", items.join(", "));
         let list = yaml::parse(&source, 0).root.expect("YAML");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_many_items_are_judged_alike() {
+    fn short_and_long_lists_give_the_same_duplicates() {
         let odd = [
             "a",
             "1",

@@ -1,4 +1,4 @@
-//! Judging a node against a shape.
+//! Validates a node against a shape.
 
 use super::compile::{Additional, Const, FRACTION, INTEGER, Shape, ShapeId, Shapes, type_bit};
 use super::equality::repeats;
@@ -7,6 +7,7 @@ use crate::rule::Rule;
 use crate::rules::document as general;
 use agentproto_manifest::{Entry, Node, Value};
 
+/// A JSON Schema keyword that a value can violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keyword {
     Type,
@@ -53,7 +54,7 @@ impl Keyword {
         }
     }
 
-    /// The rule for a violation that has no slug of its own.
+    /// The rule to report if the schema does not name one for this keyword.
     pub fn general_rule(self) -> &'static Rule {
         match self {
             Keyword::Type | Keyword::OneOf | Keyword::AnyOf => &general::FM_TYPE,
@@ -67,26 +68,27 @@ impl Keyword {
     }
 }
 
-/// One broken constraint, before wording.
+/// A violated constraint, without a message.
 #[derive(Clone, Debug)]
 pub struct Violation<'d> {
     pub rule: &'static Rule,
     pub keyword: Keyword,
     pub place: Place<'d>,
-    /// The node that the constraint is about: for a missing or unknown key the mapping.
+    /// The node that violates the constraint. For a missing or unknown key, the mapping.
     pub node: &'d Node,
-    /// The offending entry (unknown key, bad key name).
+    /// The entry with the unknown key or the invalid key name.
     pub entry: Option<&'d Entry>,
     /// The missing key.
     pub missing: Option<String>,
-    /// Accepted words (enum values, known keys, discriminator values) or the bound.
+    /// The accepted values, known keys or discriminator values; or the violated bound.
     pub expected: Vec<String>,
-    /// At the last unknown key that is told: how many more the mapping has.
+    /// Number of further unknown keys of the mapping that are not reported. Set at the last one
+    /// that is reported.
     pub unlisted: usize,
 }
 
-/// All violations of a tree. A mistake is reported once: where a type is wrong nothing
-/// below it is judged, and of a union only the arm that was meant.
+/// All violations of a tree. A mistake is reported once: nothing below a value of the wrong type
+/// is validated, and of a union only the intended arm.
 pub fn violations<'d>(
     shapes: &'d Shapes,
     root: &'d Node,
@@ -102,7 +104,7 @@ pub fn violations<'d>(
     judge.found
 }
 
-/// Whether a node conforms, without saying why not.
+/// Whether a node conforms.
 fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
     let mut judge = Judge {
         shapes,
@@ -114,20 +116,21 @@ fn is_valid(shapes: &Shapes, id: ShapeId, node: &Node) -> bool {
     !judge.failed
 }
 
-/// Unknown keys of one mapping that are told. Whoever has more knows what is wrong, and each
-/// is judged against all of the mapping.
+/// Maximum number of unknown keys that are reported per mapping. More would not help the reader,
+/// and reporting one takes time proportional to the size of the mapping.
 const MOST_UNKNOWN: usize = 1_000;
 
 struct Judge<'d> {
     shapes: &'d Shapes,
     found: Vec<Violation<'d>>,
-    /// Only the verdict counts: most conditions of a schema fail, and nobody reads why.
+    /// Only record whether validation failed. Most conditions of a schema fail, and their
+    /// violations are not needed.
     quiet: bool,
     failed: bool,
 }
 
 impl<'d> Judge<'d> {
-    /// `missing_at` is where the absence of a key is shown: the key that holds the mapping.
+    /// Validates a node. Missing keys are reported at `missing_at`, the key of the mapping.
     fn node(&mut self, id: ShapeId, node: &'d Node, missing_at: Place<'d>) {
         if self.quiet && self.failed {
             return;
@@ -271,7 +274,7 @@ impl<'d> Judge<'d> {
         node: &'d Node,
         missing_at: &Place<'d>,
     ) {
-        // Authors mostly write fields in the schema's order: look on from the last hit.
+        // Fields are usually written in the order of the schema, so start at the last hit.
         let mut next = 0;
         for name in &shape.required {
             let hit = around(entries.len(), next).find(|i| *entries[*i].key == **name);
@@ -397,7 +400,7 @@ impl<'d> Judge<'d> {
         }
     }
 
-    /// The arm whose discriminator has the node's value.
+    /// Validates against the arm whose discriminator has the node's value.
     fn by_discriminator(
         &mut self,
         shape: &'d Shape,
@@ -459,7 +462,7 @@ impl<'d> Judge<'d> {
         arms.flatten().map(word).collect()
     }
 
-    /// The only arm that accepts the node's type, where the arms are told apart by type.
+    /// The arm that accepts the node's type, if exactly one does.
     fn arm_by_type(&self, arms: &[ShapeId], node: &Node) -> Option<ShapeId> {
         let bit = type_of(node);
         let mut fitting = arms.iter().copied().filter(|arm| {
@@ -470,7 +473,7 @@ impl<'d> Judge<'d> {
         fitting.next().is_none().then_some(first)
     }
 
-    /// Types that an arm accepts, seen through a plain `$ref`, enum or const.
+    /// The types that an arm accepts. Resolves a single `$ref`, and infers the type of text enums.
     fn effective_types(&self, id: ShapeId) -> Option<u8> {
         let shape = self.shapes.get(id)?;
         if shape.types != 0 {
@@ -500,7 +503,7 @@ impl<'d> Judge<'d> {
         words
     }
 
-    /// Names the forbidden keys, where the forbidden thing is their presence.
+    /// Reports a `not`. Points at the forbidden key if the schema forbids the presence of a key.
     fn not(&mut self, shape: &Shape, sub: ShapeId, node: &'d Node) {
         let mut forbidden = Vec::new();
         self.required_below(sub, &mut forbidden);
@@ -530,7 +533,7 @@ impl<'d> Judge<'d> {
     }
 }
 
-/// The types that a value has; an integer is a number, and so is `4.0` an integer.
+/// The types of a value, as bits. An integer is also a number, and `4.0` is also an integer.
 fn type_of(node: &Node) -> u8 {
     match &node.value {
         Value::Null => 1,
@@ -544,7 +547,7 @@ fn type_of(node: &Node) -> u8 {
     }
 }
 
-/// All indices below `len`, from `start` on and then from the beginning.
+/// All indices below `len`: first from `start` to the end, then from 0 to `start`.
 pub(super) fn around(len: usize, start: usize) -> impl Iterator<Item = usize> {
     (start.min(len)..len).chain(0..start.min(len))
 }
@@ -581,7 +584,7 @@ fn equals(constant: &Const, node: &Node) -> bool {
     }
 }
 
-/// An absolute URI. `${input.x}` may stand in a URL that is filled in later (C9).
+/// Whether a text is an absolute URI. It may contain `${input.x}`, which is filled in later (C9).
 fn is_uri(text: &str) -> bool {
     if text.contains("${") {
         return fluent_uri::Uri::parse(fill(text).as_str()).is_ok();

@@ -1,6 +1,6 @@
-//! JSON as a schema needs it: read in one pass over the embedded text, strings borrowed from
-//! it. `serde_json::Value` hashes every key and copies every string, which was half the time
-//! of a run over one file.
+//! A JSON value for schemas. It is read in one pass and borrows its strings from the embedded
+//! text. `serde_json::Value` hashes every key and copies every string, which took half the time of
+//! a run over one file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ pub enum Json {
     Null,
     Bool(bool),
     Int(i64),
-    /// A number that no keyword of ours takes.
+    /// A number that is not an `i64`. No supported keyword uses such numbers.
     Fraction,
     Str(Text),
     List(Vec<Json>),
@@ -31,7 +31,8 @@ impl Json {
         Some(&entry.1)
     }
 
-    /// What a JSON Pointer leads to; schemas keep `$defs` and no lists on the way.
+    /// The value at a JSON pointer. Pointers into lists are not supported: schemas only refer to
+    /// `$defs`.
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
         let mut steps = pointer.split('/').skip(1);
         steps.try_fold(self, |at, step| {
@@ -125,7 +126,7 @@ impl Deserialize<'static> for Key {
     fn deserialize<D: Deserializer<'static>>(from: D) -> Result<Self, D::Error> {
         match from.deserialize_str(Reader)? {
             Json::Str(key) => Ok(Self(key)),
-            // `deserialize_str` calls no other visit.
+            // Not reached: `deserialize_str` only calls the string visitors.
             _ => Ok(Self(Cow::Borrowed(""))),
         }
     }

@@ -1,10 +1,10 @@
-//! The JSON Schemas of this project, judged on the spanned tree.
+//! Validates documents against the JSON Schemas of this project, on the tree with spans.
 //!
-//! Why not the `jsonschema` crate on the hot path: it judges JSON values, so every file
-//! would be copied into one and every error searched back into the tree, and a failed
-//! `oneOf` comes back as the errors of all its arms. Here the arm is chosen first, by its
-//! discriminator or by type, and a violation carries the node itself. The crate is the
-//! oracle of the tests: both must agree on every document.
+//! The `jsonschema` crate is not used here for two reasons. It validates JSON values, so every
+//! document would have to be converted and every error mapped back to the tree. And it reports a
+//! failed `oneOf` as the errors of all its arms. Here the arm is chosen first, by its
+//! discriminator or by type, and a violation refers to the node itself. The tests use that crate
+//! as the reference: both must agree on every document.
 
 mod compile;
 mod equality;

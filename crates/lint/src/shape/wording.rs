@@ -1,11 +1,12 @@
-//! General sentences for schema violations; families word their own rules better.
+//! Messages for schema violations whose rule has no message of its own.
 
+use super::compile::type_bit;
 use super::evaluate::{Keyword, Violation};
 use crate::context::{Context, Draft};
 use agentproto_manifest::{Entry, Node};
 use agentproto_text::{closest_of, one_of, short};
 
-/// A finding for a violation whose rule has no words of its own.
+/// The finding for a violation, with the general message of its keyword.
 pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
     let what = subject(ctx, violation.node);
     let expected = &violation.expected;
@@ -13,38 +14,72 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
     let (message, help) = match violation.keyword {
         Keyword::Type => (
             format!(
-                "{what} must be {}, not {}",
+                "{what} must be {}, found {}",
                 articles(expected),
                 article(violation.node.type_name())
             ),
             type_help(ctx, violation.node, expected),
         ),
         Keyword::Enum | Keyword::Const => enumeration(ctx, violation.node, &what, expected),
-        Keyword::Pattern => (format!("{what} does not match `{bound}`"), None),
+        Keyword::Pattern => (format!("{what} does not match the pattern `{bound}`"), None),
         Keyword::Format => (
             format!("{what} is not an absolute URI"),
-            Some("write the scheme too, as in `https://example.com/path`".to_owned()),
+            Some("include the scheme, for example `https://example.com/path`".to_owned()),
         ),
-        Keyword::MinLength => (format!("{what} is shorter than {bound} characters"), None),
-        Keyword::MaxLength => (format!("{what} is longer than {bound} characters"), None),
+        Keyword::MinLength if bound == "1" => (format!("{what} must not be empty"), None),
+        Keyword::MinLength => (
+            format!(
+                "{what} must have at least {bound} characters, found {}",
+                characters(violation.node)
+            ),
+            None,
+        ),
+        Keyword::MaxLength => (
+            format!(
+                "{what} must have at most {bound} characters, found {}",
+                characters(violation.node)
+            ),
+            None,
+        ),
         Keyword::Minimum => (
-            format!("{what} is below the least allowed value {bound}"),
+            format!(
+                "{what} must be at least {bound}, found {}",
+                written(ctx, violation.node)
+            ),
             None,
         ),
         Keyword::Maximum => (
-            format!("{what} is above the greatest allowed value {bound}"),
+            format!(
+                "{what} must be at most {bound}, found {}",
+                written(ctx, violation.node)
+            ),
             None,
         ),
-        Keyword::MinItems => (format!("{what} needs at least {}", items(bound)), None),
-        Keyword::MaxItems => (format!("{what} may have at most {}", items(bound)), None),
-        Keyword::UniqueItems => ("this item stands twice in the list".to_owned(), None),
+        Keyword::MinItems if bound == "1" => (format!("{what} must have at least one item"), None),
+        Keyword::MinItems => (
+            format!(
+                "{what} must have at least {}, found {}",
+                items(bound),
+                violation.node.items().len()
+            ),
+            None,
+        ),
+        Keyword::MaxItems => (
+            format!(
+                "{what} must have at most {}, found {}",
+                items(bound),
+                violation.node.items().len()
+            ),
+            None,
+        ),
+        Keyword::UniqueItems => ("duplicate item in the list".to_owned(), None),
         Keyword::Required => {
             let name = violation.missing.as_deref().unwrap_or("");
             let help =
-                (!expected.is_empty()).then(|| format!("`{name}` is one of {}", one_of(expected)));
+                (!expected.is_empty()).then(|| format!("set `{name}` to {}", one_of(expected)));
             (
                 format!(
-                    "{} lacks the required field `{name}`",
+                    "missing required field `{name}` in {}",
                     holder(ctx, violation.node)
                 ),
                 help,
@@ -53,15 +88,12 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
         Keyword::AdditionalProperties => unknown(ctx, violation, expected),
         Keyword::PropertyNames => (
             format!(
-                "the key `{}` does not match `{bound}`",
+                "the key `{}` does not match the pattern `{bound}`",
                 key(violation.entry)
             ),
             None,
         ),
-        Keyword::OneOf | Keyword::AnyOf => (
-            format!("{what} must be exactly one of {}", one_of(expected)),
-            None,
-        ),
+        Keyword::OneOf | Keyword::AnyOf => (alternatives(violation, &what), None),
         Keyword::Not => (
             format!("`{}` is not allowed here", key(violation.entry)),
             None,
@@ -77,6 +109,41 @@ pub fn draft<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> Draft<'d> {
     }
 }
 
+/// The message for a value that fits no arm of a union, or more than one.
+fn alternatives(violation: &Violation<'_>, what: &str) -> String {
+    let types: Vec<String> = violation
+        .expected
+        .iter()
+        .filter(|word| type_bit(word) != 0)
+        .cloned()
+        .collect();
+    if !types.is_empty() {
+        return format!(
+            "{what} must be {}, found {}",
+            articles(&types),
+            article(violation.node.type_name())
+        );
+    }
+    let how_many = match violation.keyword {
+        Keyword::AnyOf => "at least",
+        _ => "exactly",
+    };
+    format!(
+        "{what} must have {how_many} one of {}",
+        one_of(&violation.expected)
+    )
+}
+
+/// Number of characters of a text.
+fn characters(node: &Node) -> usize {
+    node.as_str().map_or(0, |text| text.chars().count())
+}
+
+/// The value as it is written in the file, shortened.
+fn written(ctx: &Context<'_>, node: &Node) -> String {
+    short(ctx.doc.slice(node.span), 40)
+}
+
 fn items(bound: &str) -> String {
     match bound {
         "1" => "one item".to_owned(),
@@ -88,7 +155,7 @@ fn key(entry: Option<&Entry>) -> &str {
     entry.map_or("", |e| &e.key)
 }
 
-/// "`continuation.default`", "`install[2].url`", or "the frontmatter".
+/// How messages refer to a node: "`continuation.default`", "`install[2].url`" or "the frontmatter".
 pub fn subject(ctx: &Context<'_>, node: &Node) -> String {
     match ctx.doc.pointer_of(node).as_deref() {
         None | Some("") => "the frontmatter".to_owned(),
@@ -96,6 +163,7 @@ pub fn subject(ctx: &Context<'_>, node: &Node) -> String {
     }
 }
 
+/// How messages refer to a mapping: its path, or the file name for the frontmatter.
 fn holder(ctx: &Context<'_>, node: &Node) -> String {
     match ctx.doc.pointer_of(node).as_deref() {
         None | Some("") => ctx.doctype.file_name().to_owned(),
@@ -122,7 +190,7 @@ pub fn dotted(pointer: &str) -> String {
 
 fn article(word: &str) -> String {
     match word {
-        "null" => "empty".to_owned(),
+        "null" => "null".to_owned(),
         "array" | "object" | "integer" => format!("an {}", plain(word)),
         _ => format!("a {}", plain(word)),
     }
@@ -130,7 +198,7 @@ fn article(word: &str) -> String {
     .replace("an mapping", "a mapping")
 }
 
-/// JSON's words in YAML's terms.
+/// The YAML term for a JSON type.
 fn plain(word: &str) -> &str {
     match word {
         "array" => "list",
@@ -151,8 +219,7 @@ fn articles(words: &[String]) -> String {
 fn type_help(ctx: &Context<'_>, node: &Node, expected: &[String]) -> Option<String> {
     let wants_text = expected.iter().any(|e| e == "string");
     let is_scalar = !node.is_map() && !node.is_seq() && !node.is_null();
-    (wants_text && is_scalar)
-        .then(|| format!("quote it: \"{}\"", short(ctx.doc.slice(node.span), 40)))
+    (wants_text && is_scalar).then(|| format!("quote it: \"{}\"", written(ctx, node)))
 }
 
 fn enumeration(
@@ -161,9 +228,9 @@ fn enumeration(
     what: &str,
     expected: &[String],
 ) -> (String, Option<String>) {
-    let found = short(ctx.doc.slice(node.span), 40);
-    let message = format!("{what} is `{found}`, which is not one of the allowed values");
-    let allowed = format!("allowed: {}", one_of(expected));
+    let found = written(ctx, node);
+    let message = format!("invalid value `{found}` for {what}");
+    let allowed = format!("allowed values: {}", one_of(expected));
     let meant = node
         .as_str()
         .and_then(|word| closest_of(word, expected.iter().map(String::as_str)));
@@ -180,17 +247,13 @@ fn unknown(
     expected: &[String],
 ) -> (String, Option<String>) {
     let name = key(violation.entry);
-    let place = match ctx.doc.pointer_of(violation.node).as_deref() {
-        None | Some("") => format!("a field of {}", ctx.doctype.file_name()),
-        Some(pointer) => format!("a field of `{}`", dotted(pointer)),
-    };
-    let message = format!("`{name}` is not {place}");
+    let message = format!("unknown field `{name}` in {}", holder(ctx, violation.node));
     let help = match closest_of(name, expected.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if expected.len() <= 12 && !expected.is_empty() => {
-            format!("known here: {}", one_of(expected))
+            format!("known fields: {}", one_of(expected))
         }
-        None => "remove it, or keep private data under a namespaced key of `metadata`".to_owned(),
+        None => "remove it, or move private data to a namespaced key under `metadata`".to_owned(),
     };
     (message, Some(help))
 }

@@ -1,21 +1,23 @@
-//! Reading ignore directives out of comments.
+//! Reads ignore directives from comments.
 
 use agentproto_manifest::comments::{comments, line_end, line_start, next_line};
 use agentproto_manifest::{Document, Span};
 
-/// Every directive starts with this word; a text without it needs no further look.
+/// Start of every directive. A text without it has no directives.
 pub const MARK: &str = "agentproto:";
 
-/// One well-formed `ignore[…]` or `ignore-file[…]`.
+/// A valid `ignore[…]` or `ignore-file[…]`.
 #[derive(Debug, PartialEq)]
 pub struct Directive<'d> {
-    /// The comment with its signs.
+    /// The comment, including `#` or `<!--`.
     pub span: Span,
-    /// Between the brackets.
+    /// The text between the brackets.
     pub list: Span,
+    /// The rule names and their places.
     pub names: Vec<(&'d str, Span)>,
+    /// The text after the closing bracket.
     pub reason: &'d str,
-    /// The line (from 1) that it speaks about; `None`: the whole file.
+    /// The line (from 1) that it applies to. `None` for the whole file.
     pub line: Option<u32>,
 }
 
@@ -29,14 +31,14 @@ pub struct Malformed {
 pub struct Directives<'d> {
     pub good: Vec<Directive<'d>>,
     pub malformed: Vec<Malformed>,
-    /// Where the last comment on a line of its own was, and the line that it speaks about:
-    /// what stands between the two need not be gone through again.
+    /// The range from the last comment on its own line to the line that it applies to, and that
+    /// line. Comments in this range apply to the same line, so the search need not be repeated.
     ahead: Option<(Span, u32)>,
 }
 
 pub fn directives(doc: &Document) -> Directives<'_> {
     let mut found = Directives::default();
-    // Without a tree nothing tells a comment from the text of a scalar.
+    // Without a tree, comments and the text of scalars look the same.
     if doc.root.is_some() {
         for span in comments(doc) {
             let text = doc.slice(span);
@@ -49,7 +51,8 @@ pub fn directives(doc: &Document) -> Directives<'_> {
 }
 
 impl<'d> Directives<'d> {
-    /// `inner` is the comment without its signs, `at` the byte at which it starts.
+    /// Reads one comment. `inner` is its text without the comment marks, and `at` is the offset of
+    /// that text.
     fn read(&mut self, doc: &'d Document, span: Span, inner: &'d str, at: usize, body: bool) {
         let Some(order) = inner.trim_start().strip_prefix(MARK) else {
             return;
@@ -70,7 +73,8 @@ impl<'d> Directives<'d> {
         }
     }
 
-    /// The comment's own line, or, where it stands alone, the next line that says something.
+    /// The line that a comment applies to: its own line, or the next line with content if the
+    /// comment is on its own line.
     fn target_line(&mut self, doc: &Document, comment: Span) -> u32 {
         let text = &doc.text;
         let end = doc
@@ -111,7 +115,7 @@ struct Parts<'d> {
 const FORM: &str =
     "write `agentproto: ignore[rule] reason` or `agentproto: ignore-file[rule] reason`";
 
-/// Reads what stands behind the mark; `at` is its place in the file.
+/// Parses the text after the mark. `at` is its offset in the file.
 fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
     let text = order.trim_start();
     let word_end = text
@@ -121,17 +125,20 @@ fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
     let whole_file = match word {
         "ignore-file" => true,
         "ignore" if body => {
-            return Err("`ignore` speaks about a line of the frontmatter; in the text below it only `ignore-file` has a meaning".to_owned());
+            return Err(
+                "`ignore` applies to lines of the frontmatter only; use `ignore-file` in the body"
+                    .to_owned(),
+            );
         }
         "ignore" => false,
-        "" => return Err(format!("the directive is empty; {FORM}")),
-        other => return Err(format!("there is no directive `{other}`; {FORM}")),
+        "" => return Err(format!("empty directive; {FORM}")),
+        other => return Err(format!("unknown directive `{other}`; {FORM}")),
     };
     let Some(list) = rest.trim_start().strip_prefix('[') else {
-        return Err(format!("the directive names no rules in brackets; {FORM}"));
+        return Err(format!("missing rule names in brackets; {FORM}"));
     };
     let Some((inside, reason)) = list.split_once(']') else {
-        return Err("the bracket behind the directive is not closed".to_owned());
+        return Err("missing closing bracket after the rule names".to_owned());
     };
     let list_at = at + order.len() - list.len();
     let mut names = Vec::new();
@@ -139,9 +146,7 @@ fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
     for part in inside.split(',') {
         let name = part.trim();
         if name.is_empty() {
-            return Err(format!(
-                "a rule's name is missing between the brackets; {FORM}"
-            ));
+            return Err(format!("empty rule name between the brackets; {FORM}"));
         }
         let start = name_at + part.len() - part.trim_start().len();
         names.push((name, Span::new(start, start + name.len())));
@@ -155,7 +160,7 @@ fn parse(order: &str, at: usize, body: bool) -> Result<Parts<'_>, String> {
     })
 }
 
-/// HTML comments that start a line of the Markdown body, outside fenced code.
+/// Reads HTML comments at the start of a line of the Markdown body, outside fenced code.
 fn body_comments<'d>(doc: &'d Document, found: &mut Directives<'d>) {
     let Some(front) = doc.front else {
         return;
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_names() {
+    fn directives_have_names_lines_and_reasons() {
         let doc = doc(
             "---\n# agentproto: ignore[a-b, c] why so\n\n# prose\nx: 1\ny: 2 # agentproto:ignore[d]\n# agentproto: ignore-file[e] all\n---\n",
         );
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_hold_no_directives() {
+    fn comment_marks_inside_scalars_are_not_directives() {
         let doc = doc(
             "---\na: \"# agentproto: ignore[x] y\"\nb: '\n  # agentproto: ignore[x] y'\nc: |\n  # agentproto: ignore[x] y\nd: a#agentproto:x\n---\n",
         );
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn body_has_whole_file_directives_only() {
+    fn only_ignore_file_is_allowed_in_the_body() {
         let doc = doc(
             "---\na: 1\n---\n<!-- agentproto: ignore-file[x] because\nof this -->\n<!-- agentproto: ignore[x] y -->\n```\n<!-- agentproto: ignore-file[y] z -->\n```\ntext <!-- agentproto: ignore-file[y] -->\n",
         );
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_forms_are_named() {
+    fn invalid_directives_are_reported() {
         for bad in [
             "",
             "ignore",

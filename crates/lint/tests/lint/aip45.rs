@@ -1,4 +1,4 @@
-//! What mutants cannot show of the AIP-45 rules: severities per profile, related places.
+//! Tests of AIP-45 rules that mutants cannot express: severities by profile, related places.
 
 use crate::common::Bundle;
 use agentproto_lint::{Finding, Profile, Severity};
@@ -12,12 +12,12 @@ fn changed(bundle: &str, file: &str, old: &str, new: &str) -> Bundle {
 fn the<'f>(findings: &'f [Finding], slug: &str) -> &'f Finding {
     let mut hits = findings.iter().filter(|f| f.rule.slug == slug);
     let first = hits.next().unwrap_or_else(|| panic!("no {slug}"));
-    assert!(hits.next().is_none(), "{slug} stands twice");
+    assert!(hits.next().is_none(), "{slug} is reported twice");
     first
 }
 
 #[test]
-fn print_is_louder_in_profile_spec() {
+fn protocol_print_is_an_error_in_profile_spec() {
     let bundle = changed("gull", "AGENT-CLI.md", "protocol: mcp", "protocol: print");
     for (profile, severity) in [
         (Profile::Default, Severity::Warning),
@@ -33,7 +33,7 @@ fn print_is_louder_in_profile_spec() {
 }
 
 #[test]
-fn a_list_of_model_objects_is_told_once() {
+fn a_list_of_model_mappings_is_reported_once() {
     let models = changed(
         "gull",
         "AGENT-CLI.md",
@@ -56,7 +56,7 @@ fn a_list_of_model_objects_is_told_once() {
 }
 
 #[test]
-fn a_claimed_capability_shows_the_line_that_denies_it() {
+fn a_capability_finding_points_at_the_line_in_the_acp_md() {
     for (old, new, line) in [
         (
             "loadSession: true",
@@ -76,7 +76,7 @@ fn a_claimed_capability_shows_the_line_that_denies_it() {
 }
 
 #[test]
-fn a_missing_capability_is_told_where_it_is_needed() {
+fn a_missing_capability_is_reported_at_the_field_that_requires_it() {
     let bundle = changed(
         "harbor",
         "AGENT-CLI.md",
@@ -97,7 +97,7 @@ fn a_missing_capability_is_told_where_it_is_needed() {
 }
 
 #[test]
-fn the_added_continuation_fits_the_agent() {
+fn the_added_continuation_matches_session_and_capabilities() {
     let block = "continuation:\n  default: native-resume\n  supported:\n    - native-resume\n    \
                  - transcript\n    - none\n";
     let without = |mode: &str, carry: &str, resumable: &str| {
@@ -129,7 +129,7 @@ fn the_added_continuation_fits_the_agent() {
 }
 
 #[test]
-fn secrets_are_never_quoted() {
+fn messages_never_contain_secrets() {
     let bundle = changed(
         "gull",
         "AGENT-CLI.md",

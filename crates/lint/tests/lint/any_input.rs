@@ -1,4 +1,4 @@
-//! Any text and any bytes are judged without a fault, and fixes never harm.
+//! Linting arbitrary text and bytes never panics, and fixes never add errors.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ fn rules() -> RuleSet {
     RuleSet::profile_defaults(Profile::Default)
 }
 
-/// What holds for every finding of every text.
+/// Asserts what must be true for every finding of every text.
 fn sound(doc: &Document, findings: &[Finding]) {
     for finding in findings {
         let span = finding.span;
@@ -48,7 +48,7 @@ fn lint_text(doctype: Doctype, text: &str) {
     );
 }
 
-/// Scraps that manifests are made of, in any order.
+/// Pieces of manifests in random order.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop_oneof![
         Just("---\n".to_owned()),
@@ -63,7 +63,7 @@ fn scraps() -> impl Strategy<Value = String> {
     prop::collection::vec(scrap, 0..30).prop_map(|parts| format!("---\n{}\n---\n", parts.concat()))
 }
 
-/// A fixture with a piece taken out, doubled or replaced.
+/// A fixture with some lines removed, repeated or replaced.
 fn mutated() -> impl Strategy<Value = (PathBuf, String)> {
     let mut files = Vec::new();
     crate::common::markdown_below(&base_dir(), &mut files);
@@ -110,20 +110,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_judged(text in any::<String>(), which in 0..8usize) {
+    fn any_text_can_be_linted(text in any::<String>(), which in 0..8usize) {
         lint_text(Doctype::ALL[which], &text);
         lint_text(Doctype::ALL[which], &format!("---\n{text}\n---\n"));
     }
 
     #[test]
-    fn any_scraps_are_judged(text in scraps()) {
+    fn any_pieces_of_manifests_can_be_linted(text in scraps()) {
         for doctype in Doctype::ALL {
             lint_text(doctype, &text);
         }
     }
 
     #[test]
-    fn any_bytes_are_judged(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_can_be_linted(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let doc = Document::from_bytes("AGENT-CLI.md", bytes);
         let workspace = Workspace::new(&Disk, base_dir());
         sound(&doc, &lint_document(&doc, &workspace, &rules(), None, &|_| false));
@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn fixes_never_harm((path, text) in mutated()) {
+    fn fixes_add_no_errors_and_are_idempotent((path, text) in mutated()) {
         let rules = rules();
         let mut files = Overlay::new(&Disk);
         files.texts.insert(path.clone(), Some(text.clone()));

@@ -1,4 +1,4 @@
-//! Baselines: what is known stays known when it moves, and nothing else does.
+//! Baselines: a known finding stays known when its lines move, and no other finding is suppressed.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ fn file(bundle: &Bundle) -> PathBuf {
     bundle.dir.join("baseline.json")
 }
 
-/// Findings that still count, once the baseline of `before` is laid over `after`.
+/// The findings of `after` that still count when the baseline of `before` is applied.
 fn left(before: &str, after: &str) -> (Vec<&'static str>, Matched) {
     let known = quill(before);
     let baseline = Baseline::of(&report(&known), &file(&known));
@@ -48,8 +48,8 @@ fn a_moved_finding_stays_known() {
 }
 
 #[test]
-fn the_count_is_a_limit() {
-    // The same text twice in one file, in two places of one list.
+fn only_the_listed_number_of_findings_is_suppressed() {
+    // The same text occurs `n` times in one list.
     let twice = |n: usize| {
         let mut bundle = Bundle::new("quill");
         let item = "  - goal: more\n    prompt: Cut it.\n    surprise: 1\n".repeat(n);
@@ -69,7 +69,7 @@ fn the_count_is_a_limit() {
 }
 
 #[test]
-fn another_text_is_new_and_the_old_entry_is_stale() {
+fn a_changed_text_is_a_new_finding_and_the_old_entry_is_stale() {
     let (found, matched) = left("surprise: 1\n", "surprise: 2\n");
     assert_eq!(found, ["fm-unknown-field"]);
     assert_eq!(matched, Matched { known: 0, stale: 1 });
@@ -77,7 +77,7 @@ fn another_text_is_new_and_the_old_entry_is_stale() {
 }
 
 #[test]
-fn two_missing_fields_are_two_things() {
+fn two_missing_fields_have_different_entries() {
     let without = |field: &str| {
         let mut bundle = Bundle::new("quill");
         bundle.replace("AGENT-CLI.md", field, "");
@@ -93,7 +93,7 @@ fn two_missing_fields_are_two_things() {
 }
 
 #[test]
-fn ignored_findings_need_no_baseline() {
+fn ignored_findings_are_not_in_the_baseline() {
     let bundle = quill("surprise: 1 # agentproto: ignore[fm-unknown-field] old host\n");
     assert!(Baseline::of(&report(&bundle), &file(&bundle)).is_empty());
 }
@@ -107,7 +107,7 @@ fn files_outside_the_run_are_not_stale() {
 }
 
 #[test]
-fn written_sorted_stable_and_as_the_schema_says() {
+fn baselines_are_written_atomically_and_match_the_schema() {
     let dir = tempfile::tempdir().expect("a directory");
     let bundle = quill("surprise: 1\nother: 2\n");
     let path = dir.path().join("known.json");
@@ -123,7 +123,7 @@ fn written_sorted_stable_and_as_the_schema_says() {
         serde_json::from_str(include_str!("../../../../schemas/baseline.schema.json"))
             .expect("schema");
     assert!(jsonschema::is_valid(&schema, &json), "{text}");
-    // Written again over the old one; nothing else is left in the directory.
+    // Writing again replaces the file and leaves no other files in the directory.
     loaded.write(&path).expect("written");
     assert_eq!(std::fs::read_dir(dir.path()).expect("listed").count(), 1);
     assert_eq!(std::fs::read_to_string(&path).expect("there"), text);
@@ -148,7 +148,7 @@ fn paths_are_relative_with_forward_slashes() {
 }
 
 #[test]
-fn malformed_baselines_are_told_apart_from_missing_ones() {
+fn invalid_and_missing_baselines_are_different_errors() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("known.json");
     assert!(matches!(

@@ -1,4 +1,4 @@
-//! Rules that hold a manifest against its base revision: here the one in `fixtures/base/`.
+//! Rules that compare a manifest with its base revision. Here that is the one in `fixtures/base/`.
 
 use crate::common::Bundle;
 use agentproto_lint::rules::registry_wide::{
@@ -7,7 +7,7 @@ use agentproto_lint::rules::registry_wide::{
 use agentproto_lint::{Finding, Options, Profile, Rule, RuleSet, lint_files};
 use agentproto_manifest::{Disk, Document};
 
-/// What is found when `file` becomes the text that `change` makes of it.
+/// The findings when `change` is applied to the bundle and `file` is compared with its old text.
 fn compared(bundle: &str, file: &str, change: impl Fn(&mut Bundle)) -> Vec<Finding> {
     let base = Bundle::new(bundle);
     let mut changed = Bundle::new(bundle);
@@ -30,7 +30,7 @@ fn marks(bundle: &str, file: &str, edits: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn examples_do_what_they_say() {
+fn bad_examples_trigger_their_rule_and_good_ones_do_not() {
     for rule in [&RANGE_MAJOR_BUMP, &SHAPE_VERSION_BUMP] as [&'static Rule; 2] {
         let found = |example: &agentproto_lint::Example| {
             compared(example.bundle, example.file, |bundle| bundle.apply(example))
@@ -43,7 +43,7 @@ fn examples_do_what_they_say() {
 }
 
 #[test]
-fn a_new_major_of_the_binary_asks_for_one_of_the_manifest() {
+fn a_new_major_version_of_the_binary_requires_one_of_the_manifest() {
     let range = "range-major-bump#/version_check/range";
     let old = "range: \">=3.2.0 <4.0.0\"";
     let with = |new: &str| marks("forge", "CLI.md", &[(old, new)]);
@@ -62,13 +62,13 @@ fn a_new_major_of_the_binary_asks_for_one_of_the_manifest() {
     let both = |new: &str| marks("forge", "CLI.md", &[(old, "range: ^4.0.0"), (version, new)]);
     assert!(both("version: 2.0.0").is_empty());
     assert_eq!(both("version: 1.5.0"), [range]);
-    // Under another id it is another bundle.
+    // With another id it is a different bundle.
     let renamed = [(old, "range: ^4.0.0"), ("id: forge\n", "id: anvil\n")];
     assert!(marks("forge", "CLI.md", &renamed).is_empty());
 }
 
 #[test]
-fn another_shape_asks_for_another_version() {
+fn new_permissions_and_lost_methods_require_a_new_version() {
     let shape = "shape-version-bump#/version";
     let pip = "  - method: pip\n    package: forge-wheel\n    user: true\n";
     let ingress = "    ingress:\n      - https://callback.forge.example/cli\n";
@@ -85,14 +85,14 @@ fn another_shape_asks_for_another_version() {
     }
     let more = format!("{ingress}    dns:\n      - 10.0.0.1\n");
     assert_eq!(marks("forge", "CLI.md", &[(ingress, &more)]), [shape]);
-    // Less permission, or one more way to install, is no news for a host.
+    // Fewer permissions or an additional install method do not require a new version.
     assert!(marks("forge", "CLI.md", &[(ingress, "")]).is_empty());
     let cargo = format!("  - method: cargo\n    package: forge-crate\n{pip}");
     assert!(marks("forge", "CLI.md", &[(pip, &cargo)]).is_empty());
 }
 
 #[test]
-fn a_fault_while_comparing_is_a_finding_too() {
+fn a_panic_while_comparing_becomes_a_finding() {
     let path = crate::common::base_dir().join("forge/CLI.md");
     let rules = RuleSet::profile_defaults(Profile::Default);
     let options = Options::new(&rules, &Disk, crate::common::base_dir());

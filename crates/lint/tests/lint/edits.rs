@@ -1,5 +1,6 @@
-//! Random frontmatters in mixed styles: every edit must give exactly the tree that was meant
-//! and lose no comment. The expectation is made on JSON, apart from the library's own check.
+//! Applies edits to random frontmatter in mixed styles. Every edit must produce exactly the
+//! intended tree and keep all comments. The expected tree is computed on JSON, independently of the
+//! library's own check.
 
 use agentproto_lint::Edit;
 use agentproto_lint::edits::{self, apply_edits};
@@ -10,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 #[derive(Clone, Debug)]
 enum Tree {
-    /// Text of the scalar as written on one line.
+    /// A scalar as it is written on one line.
     Scalar(String),
     Block(Vec<String>),
     Null,
@@ -22,7 +23,7 @@ enum Tree {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     flow: bool,
-    /// Flow: one member a line. Block: list items indented under their key.
+    /// Flow: one member per line. Block: list items are indented below their key.
     wide: bool,
     trailing_comma: bool,
     comments: u8,
@@ -131,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// Everything behind `key:` or `-`, with the line break.
+    /// Writes everything after `key:` or `-`, including the line break.
     fn value(&mut self, tree: &Tree, indent: usize, look: Look, i: usize, in_list: bool) {
         let trailing = look.comments & 32 != 0 && look.comments & (1 << (i % 4)) != 0;
         match tree {
@@ -270,7 +271,7 @@ fn document() -> impl Strategy<Value = String> {
     )
 }
 
-/// Pointer and kind of every node.
+/// Collects all nodes with their JSON pointers.
 fn walk<'d>(node: &'d Node, pointer: String, out: &mut Vec<(String, &'d Node)>) {
     match &node.value {
         Value::Seq(items) => {
@@ -309,7 +310,7 @@ fn verify(doc: &Document, edits: &[Edit], expected: &Json, what: &str) {
         context()
     );
     let found = to_json(after.root.as_ref().expect("a root"));
-    // Text as well as value: the order of keys counts.
+    // Compare as text, because the order of keys matters.
     assert_eq!(found.to_string(), expected.to_string(), "{}", context());
     assert_eq!(comment_texts(doc), comment_texts(&after), "{}", context());
     assert_eq!(
@@ -351,7 +352,7 @@ proptest! {
         failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn edits_do_what_they_say(source in document(), pick in any::<prop::sample::Index>()) {
+    fn edits_produce_the_intended_tree_and_keep_comments(source in document(), pick in any::<prop::sample::Index>()) {
         let doc = Document::parse("AGENT-CLI.md", source.clone());
         prop_assert!(doc.problems.is_empty(), "{:?}\n{}", doc.problems, doc.text);
         let root = doc.root.as_ref().expect("a root");
@@ -442,7 +443,7 @@ proptest! {
     }
 
     #[test]
-    fn strings_are_read_back(text in "\\PC{0,12}|[ -~\\n\\t]{0,12}|[-+0-9_.:eExob]{1,8}|[\\x00-\\x1f\\x7f-\\u{a0}\\u{2028}\\u{feff}a]{0,4}") {
+    fn written_strings_parse_to_the_same_string(text in "\\PC{0,12}|[ -~\\n\\t]{0,12}|[-+0-9_.:eExob]{1,8}|[\\x00-\\x1f\\x7f-\\u{a0}\\u{2028}\\u{feff}a]{0,4}") {
         for template in ["---\nvalue: @@\n---\n", "---\nvalue: [@@, 1]\n---\n", "---\nvalue:\n  - @@ # c\n---\n"] {
             let doc = Document::parse("x.md", template.replace("@@", &edits::string(&text)));
             prop_assert!(doc.problems.is_empty(), "{:?} {}", doc.problems, doc.text);

@@ -1,5 +1,5 @@
-//! Every fix on offer mends its mutant: the finding is gone, nothing new comes, comments and
-//! line breaks stay, and a second run has nothing left to do.
+//! Applies every fix to its mutant. The finding must be gone and no new one may appear. Comments
+//! and line breaks must be kept, and a second run must change nothing.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Variant {
     }
 }
 
-/// The mutant with the finding's file written in another way.
+/// The mutant, with the finding's file converted to a variant.
 fn written(case: &Case, variant: Variant) -> Bundle {
     let mut bundle = case.bundle();
     if let Some(file) = case.finding_file() {
@@ -40,7 +40,7 @@ fn written(case: &Case, variant: Variant) -> Bundle {
     bundle
 }
 
-/// The mutant's own finding.
+/// The finding that the mutant is expected to have.
 fn own<'f>(case: &Case, bundle: &Bundle, findings: &'f [Finding]) -> Option<&'f Finding> {
     findings.iter().find(|f| {
         f.rule.slug == case.rule
@@ -72,7 +72,7 @@ fn comment_texts(text: &str) -> Option<Vec<String>> {
     Some(texts)
 }
 
-/// What is wrong with the fix of a mutant; `Ok(false)` where none is on offer.
+/// Checks the fix of a mutant. `Ok(false)` if there is none.
 fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     let mut bundle = written(case, variant);
     let paths = case.paths(&bundle);
@@ -97,7 +97,7 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     };
     if !declared {
         return Err(format!(
-            "offers a {} fix that the rule does not declare",
+            "has a {} fix that the rule does not declare",
             fix.safety.as_str()
         ));
     }
@@ -113,7 +113,7 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
             .map(|f| mark(&bundle, f))
             .collect();
         return Err(format!(
-            "the fix `{}` is refused; with it: {then:?}",
+            "the fix `{}` is not applied; findings with it: {then:?}",
             fix.title
         ));
     };
@@ -132,7 +132,7 @@ fn judge(case: &Case, variant: Variant) -> Result<bool, String> {
     let old = tally(&before, Severity::Warning);
     let new = tally(after, Severity::Warning);
     if let Some(more) = new.iter().find(|(k, n)| old.get(k).is_none_or(|o| *n > o)) {
-        return Err(format!("something new: {more:?}: {}", shown()));
+        return Err(format!("new finding: {more:?}: {}", shown()));
     }
     if case.rule != "ignore-unused"
         && let (Some(old), Some(new)) = (comment_texts(&changed.old), comment_texts(&changed.new))
@@ -163,11 +163,11 @@ fn name(case: &Case) -> String {
     format!("{}@{}/{file}#{at}", case.rule, case.bundle)
 }
 
-/// Here the empty block that the rule adds shuts the network, which the rest of the bundle
-/// needs: the fix is held back, as it should be.
+/// Fixes that must not be applied. The rule adds an empty block that denies all network access, but
+/// the rest of the bundle needs it.
 const HELD_BACK: [&str; 1] = ["sb29-required-blocks@forge/CLI.md#/sandbox"];
 
-/// The verdicts on a mutant, none where it gets no fix.
+/// The results for all variants of a mutant. Empty if it has no fix.
 fn verdicts(case: &Case) -> Vec<(Variant, Result<bool, String>)> {
     let plain = judge(case, Variant::Plain);
     if plain == Ok(false) {
@@ -181,7 +181,7 @@ fn verdicts(case: &Case) -> Vec<(Variant, Result<bool, String>)> {
 }
 
 #[test]
-fn every_fix_mends_its_mutant_and_breaks_nothing() {
+fn every_fix_removes_its_finding_and_adds_none() {
     let cases = cases();
     let kills: Vec<&Case> = cases
         .iter()
@@ -196,7 +196,7 @@ fn every_fix_mends_its_mutant_and_breaks_nothing() {
             })
             .collect();
         work.into_iter()
-            .flat_map(|w| w.join().expect("a verdict"))
+            .flat_map(|w| w.join().expect("a result"))
             .collect()
     });
     let mut wrong = Vec::new();
@@ -206,7 +206,7 @@ fn every_fix_mends_its_mutant_and_breaks_nothing() {
         for (variant, verdict) in verdicts {
             match verdict {
                 Ok(true) => mended.push(case.rule.as_str()),
-                Ok(false) => wrong.push(format!("{name} {variant:?}: no fix on offer")),
+                Ok(false) => wrong.push(format!("{name} {variant:?}: no fix")),
                 Err(_) if HELD_BACK.contains(&name.as_str()) => {}
                 Err(why) => wrong.push(format!("{name} {variant:?}: {why}")),
             }
@@ -215,7 +215,7 @@ fn every_fix_mends_its_mutant_and_breaks_nothing() {
     for rule in registry::rules() {
         let needed = matches!(rule.fix, FixKind::Safe | FixKind::Unsafe);
         if needed && !mended.contains(&rule.slug) {
-            wrong.push(format!("{}: no mutant is mended", rule.slug));
+            wrong.push(format!("{}: no mutant is fixed", rule.slug));
         }
     }
     assert!(
@@ -227,7 +227,7 @@ fn every_fix_mends_its_mutant_and_breaks_nothing() {
 }
 
 #[test]
-fn conforming_bundles_are_left_alone() {
+fn conforming_bundles_are_not_changed() {
     for entry in std::fs::read_dir(base_dir())
         .expect("fixtures/base")
         .flatten()

@@ -1,4 +1,4 @@
-//! Inline ignores, seen from the report.
+//! Inline ignores and their effect on the report.
 
 use crate::common::Bundle;
 use agentproto_lint::edits::apply_edits;
@@ -7,7 +7,7 @@ use agentproto_lint::{Finding, FixOutcome, Options, Profile, RuleSet, fix_docume
 use agentproto_manifest::Document;
 use proptest::prelude::*;
 
-/// Quill with a line behind `bin`.
+/// The bundle quill with lines added after `bin`.
 fn quill(lines: &str) -> Bundle {
     let mut bundle = Bundle::new("quill");
     bundle.replace(
@@ -35,7 +35,7 @@ fn fixed(bundle: &Bundle) -> FixOutcome {
 const UNKNOWN: &str = "fm-unknown-field";
 
 #[test]
-fn the_reason_is_kept() {
+fn the_reason_is_in_the_report() {
     for lines in [
         "surprise: 1 # agentproto: ignore[fm-unknown-field]   old   host\n",
         "# agentproto: ignore[fm-unknown-field] old host\nsurprise: 1\n",
@@ -52,7 +52,7 @@ fn the_reason_is_kept() {
 }
 
 #[test]
-fn without_a_reason_it_still_holds() {
+fn an_ignore_without_a_reason_still_suppresses() {
     let found = lint(&quill(
         "surprise: 1 # agentproto: ignore[fm-unknown-field]\n",
     ));
@@ -80,7 +80,7 @@ fn other_lines_and_other_rules_still_count() {
 }
 
 #[test]
-fn ignores_of_ignore_rules() {
+fn rules_about_ignores_can_be_ignored() {
     let found = lint(&quill(
         "# agentproto: ignore-file[ignore-unused] generated file\nother: 2 # agentproto: ignore[fm-unknown-field] a\n# agentproto: ignore[fm-enum] b\n",
     ));
@@ -94,7 +94,7 @@ fn ignores_of_ignore_rules() {
 }
 
 #[test]
-fn rules_that_are_off_are_not_judged() {
+fn ignores_of_rules_that_are_off_are_not_reported() {
     let bundle = quill("# agentproto: ignore[fm-enum] why\n");
     let mut rules = RuleSet::profile_defaults(Profile::Default);
     rules.ignore(&["fm-enum".to_owned()]).expect("known");
@@ -143,7 +143,7 @@ fn unused_ignores_are_removed() {
 }
 
 #[test]
-fn only_the_unused_names_go() {
+fn only_unused_names_are_removed() {
     let outcome = fixed(&quill(
         "surprise: 1 # agentproto: ignore[fm-enum, fm-unknown-field, fm-range] old host\n",
     ));
@@ -156,7 +156,8 @@ fn only_the_unused_names_go() {
     assert_eq!(outcome.report.findings.len(), 1);
 }
 
-/// Otter with a second endpoint under the same id; `line` stands before its id.
+/// The bundle fleet with a second endpoint that has the same id as otter's. `line` is inserted
+/// before that id.
 fn twins(line: &str, version: &str) -> Bundle {
     let mut bundle = Bundle::new("fleet");
     let twin = bundle
@@ -168,8 +169,8 @@ fn twins(line: &str, version: &str) -> Bundle {
 }
 
 #[test]
-fn rules_over_all_files_can_be_ignored() {
-    // The twin is a poor copy in other respects, too.
+fn rules_that_need_all_files_can_be_ignored() {
+    // The copy also has other findings.
     let found = |line: &str, version: &str| {
         let mut all = lint(&twins(line, version));
         all.retain(|(slug, _)| ["id-major-unique", "ignore-unused"].contains(slug));
@@ -183,7 +184,7 @@ fn rules_over_all_files_can_be_ignored() {
 }
 
 #[test]
-fn rules_that_need_an_earlier_revision() {
+fn rules_that_need_an_earlier_revision_can_be_ignored() {
     let line = "# agentproto: ignore-file[range-major-bump] an old host pins it\n";
     let bundle = quill(line);
     assert_eq!(lint(&bundle), []);
@@ -201,9 +202,9 @@ fn rules_that_need_an_earlier_revision() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever stands around a directive, nothing breaks, and every fix can be applied.
+    /// Directives in arbitrary text never cause a panic, and every fix can be applied.
     #[test]
-    fn any_text_around_directives(parts in prop::collection::vec(prop::sample::select(vec![
+    fn directives_in_any_text_can_be_linted(parts in prop::collection::vec(prop::sample::select(vec![
         "---\n", "\n", "\r\n", "a: 1", "b: |", "  ", "# ", "agentproto:", " ignore", "-file", "[", "]", ",",
         "fm-type", "ignore-unused", "fm-unknown-field", "ü", "\"", "'", "<!-- ", "-->", "```\n", "- ", ": ", "{", "}", "why",
     ]), 0..40)) {

@@ -1,5 +1,5 @@
-//! Manifests far longer than any real one are linted in time that grows with their length.
-//! The bound is wide: loops over pairs would need many minutes for each of these.
+//! Lints manifests that are far longer than any real one. The time must not grow quadratically with
+//! the length. The limit is generous: quadratic loops would take many minutes for each of these.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use agentproto_lint::{Finding, Profile};
 
 const MOST: Duration = Duration::from_secs(60);
 
-/// Findings on a fixture whose named fields are replaced.
+/// The findings of a fixture with some fields replaced.
 fn lint(bundle: &str, file: &str, fields: &str) -> Vec<Finding> {
     let mut bundle = Bundle::new(bundle);
     let text = overlay(&bundle.text(file), fields);
@@ -26,7 +26,7 @@ fn count(findings: &[Finding], slug: &str) -> usize {
 
 fn lines(n: usize, line: impl Fn(usize) -> String) -> String {
     (0..n).fold(String::new(), |mut out, i| {
-        writeln!(out, "{}", line(i)).expect("text takes all");
+        writeln!(out, "{}", line(i)).expect("writing to a string");
         out
     })
 }
@@ -61,7 +61,7 @@ fn lists_of_20_000_tags() {
 fn mappings_of_50_000_keys() {
     let keys = format!("metadata:\n{}", lines(50_000, |i| format!("  key{i}: {i}")));
     lint("quill", "AGENT-CLI.md", &keys);
-    // The library reads lines that end with CRLF.
+    // Files with CRLF are parsed by the YAML library instead of the fast parser.
     let mut bundle = Bundle::new("quill");
     let text = overlay(&bundle.text("AGENT-CLI.md"), &keys).replace('\n', "\r\n");
     bundle.set("AGENT-CLI.md", Some(text));
@@ -72,7 +72,7 @@ fn mappings_of_50_000_keys() {
 
 #[test]
 fn thousands_of_unknown_fields_on_one_line() {
-    // Of those in one mapping, the first thousand are told.
+    // At most 1,000 unknown fields are reported per mapping.
     let fields: Vec<String> = (0..50_000).map(|i| format!("field{i}: é")).collect();
     let text = format!("continuation: {{default: none, {}}}\n", fields.join(", "));
     let findings = lint("quill", "AGENT-CLI.md", &text);
@@ -84,14 +84,14 @@ fn thousands_of_unknown_fields_on_one_line() {
         .collect();
     assert_eq!(
         rest,
-        ["`field999` is not a field of `continuation`; 49000 more unknown fields are not listed"]
+        ["unknown field `field999` in `continuation`; 49000 more unknown fields are not listed"]
     );
 }
 
 #[test]
-fn the_last_of_many_unknown_fields_tells_how_many_more_there_are() {
+fn the_last_unknown_field_says_how_many_are_not_listed() {
     let notes = |fields: usize, key: &dyn Fn(usize) -> String| -> Vec<String> {
-        // A mapping with an unknown field of its own does not count.
+        // The unknown field of another mapping is not counted.
         let text = format!(
             "{}continuation:\n  default: none\n  supported: [none]\n  odd: 1\n",
             lines(fields, |i| format!("{}: 1", key(i)))
@@ -109,7 +109,7 @@ fn the_last_of_many_unknown_fields_tells_how_many_more_there_are() {
         notes(1_003, &named),
         ["3 more unknown fields are not listed"]
     );
-    // Another rule speaks about the last one, so the one before it has the word.
+    // Another rule reports the last field, so the note is added to the one before it.
     let odd = |i: usize| match i {
         999 => "999".to_owned(),
         _ => named(i),
@@ -118,7 +118,7 @@ fn the_last_of_many_unknown_fields_tells_how_many_more_there_are() {
 }
 
 #[test]
-fn thousands_of_steps_that_name_each_other() {
+fn thousands_of_steps_that_refer_to_each_other() {
     let step = |i: usize| {
         format!(
             "  - id: s{i}\n    kind: prompt\n    prompt: p\n    persist:\n      cmd: x ${{input.s{}}}",

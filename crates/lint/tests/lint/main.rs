@@ -1,4 +1,4 @@
-//! The linter, from the text of a manifest to what is printed of it.
+//! Tests of the linter, from the text of a manifest to the printed report.
 
 mod aip45;
 mod any_input;

@@ -1,7 +1,7 @@
-//! Every output format, as people and programs see it.
+//! Tests of all output formats.
 //!
-//! `UPDATE_DOCS=1 INSTA_UPDATE=always cargo test -p agentproto-lint --test lint` writes
-//! docs/rules.md and the snapshots again.
+//! To update docs/rules.md and the snapshots, run
+//! `UPDATE_DOCS=1 INSTA_UPDATE=always cargo test -p agentproto-lint --test lint`.
 
 use std::path::Path;
 
@@ -78,7 +78,7 @@ fn snapshots_of_oddities() {
 }
 
 #[test]
-fn a_clean_run_is_told_in_one_line() {
+fn a_clean_run_prints_one_line() {
     let report = reports::report(
         vec![agentproto_manifest::Document::parse(
             "CLI.md",
@@ -93,7 +93,7 @@ fn a_clean_run_is_told_in_one_line() {
     );
     assert_eq!(
         print(Format::Agent, &clean),
-        "No findings in 1 file. Next: nothing to mend.\n"
+        "No findings in 1 file. Next: nothing to fix.\n"
     );
     assert_eq!(print(Format::Concise, &clean), "");
     assert_eq!(print(Format::Github, &clean), "");
@@ -105,7 +105,7 @@ fn a_clean_run_is_told_in_one_line() {
 }
 
 #[test]
-fn json_is_as_its_schema_says() {
+fn json_matches_its_schema() {
     let validator = schema("lint-report.schema.json");
     for run in [demo("bad"), demo("good"), odd()] {
         let value: Value = serde_json::from_str(&print(Format::Json, &run)).expect("JSON");
@@ -114,7 +114,7 @@ fn json_is_as_its_schema_says() {
 }
 
 #[test]
-fn every_jsonl_line_is_as_its_schema_says() {
+fn every_jsonl_line_matches_its_schema() {
     let validator = schema("events.schema.json");
     for run in [demo("bad"), demo("good"), odd()] {
         let events = lines(&print(Format::Jsonl, &run));
@@ -134,7 +134,7 @@ fn every_jsonl_line_is_as_its_schema_says() {
 }
 
 #[test]
-fn sarif_says_whether_the_run_was_whole() {
+fn sarif_reports_whether_the_run_was_complete() {
     let successful = |run: &(Report, Meta)| {
         let log: Value = serde_json::from_str(&print(Format::Sarif, run)).expect("JSON");
         log["runs"][0]["invocations"][0]["executionSuccessful"].clone()
@@ -149,7 +149,7 @@ fn sarif_says_whether_the_run_was_whole() {
 }
 
 #[test]
-fn the_threshold_decides_what_fails() {
+fn fail_on_decides_which_findings_fail_the_run() {
     let (mut report, meta) = odd();
     report.findings.retain(|f| f.severity == Severity::Warning);
     let ok = |meta: Meta, report: &Report| {
@@ -172,7 +172,7 @@ fn the_threshold_decides_what_fails() {
 }
 
 #[test]
-fn junit_counts_what_fails() {
+fn junit_counts_failures_and_errors() {
     let xml = print(Format::Junit, &odd());
     let parsed = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit XML");
     assert_eq!(parsed.test_suites.len(), 4, "{xml}");
@@ -180,7 +180,7 @@ fn junit_counts_what_fails() {
 }
 
 #[test]
-fn fingerprints_survive_moved_lines_and_differ_from_each_other() {
+fn fingerprints_are_unique_and_do_not_depend_on_lines() {
     let (report, meta) = odd();
     let before = agentproto_lint::render::fingerprint::fingerprints(&report, &meta);
     let unique: std::collections::HashSet<_> = before.iter().collect();
@@ -194,7 +194,7 @@ fn fingerprints_survive_moved_lines_and_differ_from_each_other() {
 }
 
 #[test]
-fn sarif_points_into_its_own_rules() {
+fn sarif_results_refer_to_rules_of_the_same_log() {
     let log: Value = serde_json::from_str(&print(Format::Sarif, &odd())).expect("JSON");
     let run = &log["runs"][0];
     let rules = &run["tool"]["driver"]["rules"];
@@ -216,7 +216,7 @@ fn sarif_points_into_its_own_rules() {
 }
 
 #[test]
-fn a_secret_in_plain_text_is_not_repeated() {
+fn no_format_prints_a_plain_text_secret() {
     let run = demo("bad");
     assert!(
         run.0
@@ -232,7 +232,7 @@ fn a_secret_in_plain_text_is_not_repeated() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     struct Closed;
     impl std::io::Write for Closed {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
@@ -249,14 +249,14 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn formats_are_named_and_unknown_ones_refused() {
+fn format_names_parse_and_unknown_ones_are_errors() {
     for &format in Format::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));
     }
     let error = "xml\u{1b}".parse::<Format>().expect_err("no such format");
     assert_eq!(
         error.to_string(),
-        "there is no output format `xml\\u{1b}`; there are human, concise, json, jsonl, sarif, \
+        "unknown output format `xml\\u{1b}`; expected one of human, concise, json, jsonl, sarif, \
          github, gitlab, junit, agent"
     );
 }
@@ -312,6 +312,6 @@ fn the_reference_is_up_to_date() {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         there == wanted,
-        "docs/rules.md is out of date; `cargo xtask docs lint` writes it"
+        "docs/rules.md is out of date; run `cargo xtask docs lint`"
     );
 }

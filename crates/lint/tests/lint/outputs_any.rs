@@ -1,5 +1,5 @@
-//! Whatever a manifest and a finding say: no renderer panics, machine formats stay
-//! well-formed, and nothing that a terminal would obey is printed.
+//! Renders random reports. No renderer may panic, machine formats must stay valid, and no control
+//! characters may be printed.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -168,7 +168,7 @@ fn print(format: Format, report: &Report, meta: &Meta) -> String {
     String::from_utf8(out).expect("UTF-8")
 }
 
-/// Without the colours that the renderer itself sets.
+/// Removes the color codes that the renderer writes.
 fn without_colour(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -206,7 +206,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_format_holds(
+    fn every_format_is_valid_and_printable(
         report in any_report(),
         width in 0..200usize,
         unicode in any::<bool>(),

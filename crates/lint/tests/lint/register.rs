@@ -1,5 +1,5 @@
-//! The register of statements (`suites/register.tsv`) and the rules agree on which statements
-//! rules decide.
+//! The register of requirements (`suites/register.tsv`) and the rules must agree on which
+//! requirements the rules check.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use agentproto_lint::rules::host;
 use agentproto_lint::{Level, Profile, Rule, Severity, registry};
 use agentproto_suites::register;
 
-/// Rules that only `doctor` can decide. The register names them, since no family has them.
+/// Rules that only `doctor` can check. The register names them, because no family contains them.
 const HOST_RULES: [&Rule; 3] = [
     &host::HOST_OS_MISMATCH,
     &host::VC_PROBE_OUT_OF_RANGE,
@@ -15,7 +15,7 @@ const HOST_RULES: [&Rule; 3] = [
 ];
 
 #[test]
-fn every_decided_statement_is_in_the_register() {
+fn every_checked_requirement_is_in_the_register() {
     let known: BTreeSet<&str> = register().map(|s| s.id).collect();
     assert_eq!(known.len(), 791);
     let mut unknown = Vec::new();
@@ -23,7 +23,7 @@ fn every_decided_statement_is_in_the_register() {
         let ids = rule.decides.iter().filter(|id| !known.contains(*id));
         unknown.extend(ids.map(|id| {
             format!(
-                "{} decides {id}, which is not in suites/register.tsv",
+                "{} has {id} in `decides`, which is not in suites/register.tsv",
                 rule.slug
             )
         }));
@@ -32,7 +32,7 @@ fn every_decided_statement_is_in_the_register() {
 }
 
 #[test]
-fn the_register_says_which_statements_rules_decide() {
+fn the_register_marks_the_requirements_that_rules_check() {
     let mut wrong = Vec::new();
     let mut marked = 0;
     for statement in register() {
@@ -45,12 +45,12 @@ fn the_register_says_which_statements_rules_decide() {
         marked += usize::from(says_rule);
         if says_rule && deciders.is_empty() {
             wrong.push(format!(
-                "{id} says `rule`, but no rule has it in `decides`; correct one of the two"
+                "{id} is marked with `rule`, but no rule has it in `decides`; correct one of the two"
             ));
         }
         if !says_rule && !deciders.is_empty() {
             wrong.push(format!(
-                "{id} is decided by {}; write `rule` first in the last column of its line in \
+                "{id} is checked by {}; write `rule` first in the last column of its line in \
                  suites/register.tsv",
                 deciders.join(", ")
             ));
@@ -83,13 +83,13 @@ fn the_register_names_only_rules_that_need_a_host() {
 }
 
 #[test]
-fn an_error_in_profile_spec_is_a_must() {
+fn errors_in_profile_spec_are_must_requirements() {
     for rule in registry::rules() {
         let severity = rule.severity_in(Profile::Spec);
         if rule.level == Level::Derived {
             assert_eq!(severity, None, "{}", rule.slug);
         }
-        // `spec_severity` marks what the schema refuses though the prose only advises.
+        // `spec_severity` marks rules whose schema is stricter than the prose.
         if severity == Some(Severity::Error) && rule.spec_severity.is_none() {
             assert_eq!(
                 rule.level,
@@ -102,7 +102,7 @@ fn an_error_in_profile_spec_is_a_must() {
 }
 
 #[test]
-fn every_contradiction_is_in_the_reference() {
+fn the_reference_mentions_every_contradiction() {
     let reference = agentproto_lint::render::docs::reference();
     let words: BTreeSet<&str> = reference
         .split(|c: char| !c.is_ascii_alphanumeric())

@@ -1,5 +1,5 @@
-//! Judging the judge: every rule is documented, catches its mutants at the right place, and
-//! leaves conforming siblings alone. While working on one rule or family:
+//! Self-test of the rules: every rule is documented, reports its mutants at the right place, and
+//! reports nothing for conforming variants. To test one rule or family, run
 //! `RULES=SLUG-PREFIX cargo test -p agentproto-lint --test lint rules::`.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ fn wanted() -> Vec<&'static Rule> {
     rules
 }
 
-/// Rules that compare with a base revision are judged in `changed.rs`.
+/// Whether a rule needs a base revision. Such rules are tested in `changed.rs`.
 pub fn needs_base(rule: &Rule) -> bool {
     ["range-major-bump", "shape-version-bump"].contains(&rule.slug)
 }
@@ -91,7 +91,7 @@ fn every_rule_is_documented() {
             .contains(&rule.source.spec);
         need(
             own || neighbour || !rule.decides.is_empty(),
-            "`decides` names no statement of suites/register.tsv",
+            "`decides` names no requirement of suites/register.tsv",
         );
         need(
             slugs.insert(rule.slug, ()).is_none(),
@@ -128,7 +128,7 @@ fn every_page_belongs_to_a_rule() {
 }
 
 #[test]
-fn examples_do_what_they_say() {
+fn bad_examples_trigger_their_rule_and_good_ones_do_not() {
     let mut wrong = Vec::new();
     for rule in wanted()
         .into_iter()
@@ -141,7 +141,7 @@ fn examples_do_what_they_say() {
         if !findings.iter().any(|f| f.rule == rule) {
             let others: Vec<_> = findings.iter().map(|f| mark(&bad, f)).collect();
             wrong.push(format!(
-                "{}: the bad example does not trip it; found {others:?}",
+                "{}: the bad example does not trigger it; found {others:?}",
                 rule.slug
             ));
         }
@@ -150,7 +150,7 @@ fn examples_do_what_they_say() {
         let findings = good.lint_without(profile, &unlinted_for(rule));
         for finding in findings.iter().filter(|f| f.rule == rule) {
             wrong.push(format!(
-                "{}: the good example trips it: {}",
+                "{}: the good example triggers it: {}",
                 rule.slug, finding.message
             ));
         }
@@ -158,7 +158,7 @@ fn examples_do_what_they_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Rules about files that no example text can show.
+/// Rules about files that cannot be shown as an example text.
 const NOT_ABOUT_TEXT: [&str; 4] = [
     "fm-encoding",
     "file-too-large",
@@ -166,7 +166,7 @@ const NOT_ABOUT_TEXT: [&str; 4] = [
     "internal-fault",
 ];
 
-/// Rules about fields of the reference implementation speak only in its profile.
+/// The profile to test a rule in. Some rules only run in profile `reference`.
 pub fn profile_for(rule: &Rule) -> Profile {
     match rule.slug {
         "fm-known-drift-field" | "models-deny-hits-allowed" => Profile::Reference,
@@ -174,7 +174,7 @@ pub fn profile_for(rule: &Rule) -> Profile {
     }
 }
 
-/// These speak only where the target is not linted itself.
+/// Files that must not be linted themselves, because the rule only checks unlinted targets.
 pub fn unlinted_for(rule: &Rule) -> Vec<String> {
     let named = ["acp-ref-valid", "auth-ref-secrets-valid"].contains(&rule.slug);
     named
@@ -184,7 +184,7 @@ pub fn unlinted_for(rule: &Rule) -> Vec<String> {
 }
 
 #[test]
-fn mutants_die_at_the_right_place_and_siblings_live() {
+fn mutants_are_reported_at_the_right_place_and_conforming_variants_are_not() {
     let rules: Vec<_> = wanted().into_iter().filter(|r| !needs_base(r)).collect();
     let mut wrong = Vec::new();
     let mut killed: BTreeMap<&str, (usize, usize)> =
@@ -204,7 +204,9 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
             counts.1 += 1;
             let own = format!("{}@", case.rule);
             if marks.iter().any(|m| m.starts_with(&own)) {
-                wrong.push(format!("{case:?}\n  is spared in vain: {marks:?}"));
+                wrong.push(format!(
+                    "{case:?}\n  is a conforming variant, but found {marks:?}"
+                ));
             }
             continue;
         }
@@ -213,7 +215,7 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
             .found_in
             .as_ref()
             .or(case.file.as_ref())
-            .expect("a kill names a file");
+            .expect("a mutant names a file");
         let expected = format!("{}@{file}#{}", case.rule, case.at.as_deref().unwrap_or(""));
         let surplus: Vec<&String> = marks
             .iter()
@@ -221,7 +223,7 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
                 **m != expected && !case.also.iter().any(|a| m.starts_with(&format!("{a}@")))
             })
             .collect();
-        // One mistake, one finding: the same words from two families are a defect too.
+        // One mistake must have exactly one finding, not one from each of two families.
         let told = marks.iter().filter(|m| **m == expected).count();
         if told != 1 || !surplus.is_empty() {
             wrong.push(format!(
@@ -229,7 +231,7 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
             ));
         }
     }
-    // Nothing that a file holds may trip this one.
+    // No content of a file may cause this finding.
     killed.remove("internal-fault");
     for (slug, (kills, spared)) in killed {
         if kills == 0 {
@@ -242,7 +244,7 @@ fn mutants_die_at_the_right_place_and_siblings_live() {
         if spared == 0 {
             let family = family_of(slug);
             wrong.push(format!(
-                "{slug}: has no conforming sibling; add one with `spare: true` to \
+                "{slug}: has no conforming variant; add one with `spare: true` to \
                  fixtures/mutants/{family}.yaml"
             ));
         }
@@ -261,7 +263,7 @@ fn family_of(slug: &str) -> &'static str {
     own.expect("a rule of a family").name
 }
 
-/// The text of a finding's file after its fix.
+/// The text of a finding's file after applying its safe fix.
 fn mended(bundle: &Bundle, finding: &Finding) -> Option<String> {
     let fix = finding.fix.as_ref().filter(|f| f.safety == Safety::Safe)?;
     let mut text = bundle.text(&bundle.name_of(finding));
@@ -274,7 +276,7 @@ fn mended(bundle: &Bundle, finding: &Finding) -> Option<String> {
 }
 
 #[test]
-fn safe_fixes_mend_and_break_nothing() {
+fn safe_fixes_remove_their_finding_and_add_none() {
     let rules = wanted();
     let mut wrong = Vec::new();
     let mut bundles = Vec::new();
@@ -296,7 +298,7 @@ fn safe_fixes_mend_and_break_nothing() {
         };
         let Some(text) = mended(&bundle, finding) else {
             if is_example && rule.fix == FixKind::Safe {
-                wrong.push(format!("{}: the bad example gets no safe fix", rule.slug));
+                wrong.push(format!("{}: the bad example has no safe fix", rule.slug));
             }
             continue;
         };
@@ -318,7 +320,7 @@ fn safe_fixes_mend_and_break_nothing() {
             .collect();
         if count(&after) >= count(&before) || !new.is_empty() {
             wrong.push(format!(
-                "{}: the fix does not mend it, or breaks {new:?}\n{text}",
+                "{}: the fix does not remove the finding, or adds {new:?}\n{text}",
                 rule.slug
             ));
         }

@@ -1,4 +1,4 @@
-//! Our evaluator against the `jsonschema` crate: the same verdict on every document.
+//! Compares our evaluator with the `jsonschema` crate: both must agree on every document.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn validator(doctype: Doctype) -> jsonschema::Validator {
     for (id, text) in SCHEMAS {
         let schema: Value = serde_json::from_str(text).expect("JSON");
         let resource = jsonschema::Draft::Draft202012.create_resource(schema);
-        // Both bases, as the specs mix them.
+        // Register both base URLs, because the specs use both.
         let other = if id.contains("/docs/") {
             id.replace("/docs/", "/schemas/")
         } else {
@@ -45,7 +45,7 @@ fn ours(doctype: Doctype, root: &Node) -> bool {
     violations(shapes_for(doctype), root, Place::Value(root)).is_empty()
 }
 
-/// `${input.x}` in a URL is filled in later (C9); the oracle does not know that.
+/// Replaces `${input.x}` in URLs, which is filled in later (C9). The crate does not support it.
 fn filled(mut value: Value) -> Value {
     match &mut value {
         Value::String(text) if text.contains("${input.") && text.contains("://") => {
@@ -85,7 +85,7 @@ fn manifests() -> Vec<(Doctype, PathBuf)> {
 }
 
 #[test]
-fn only_known_keywords_stand_in_the_schemas() {
+fn the_schemas_only_use_supported_keywords() {
     let known: BTreeSet<&str> = "$schema $id $ref $defs title description default type const enum pattern format minLength maxLength minimum maximum minItems maxItems uniqueItems items properties additionalProperties propertyNames required oneOf anyOf allOf if then not x-rules x-discriminator examples".split(' ').collect();
     fn walk(schema: &Value, known: &BTreeSet<&str>, at: &str) {
         let Some(object) = schema.as_object() else {
@@ -94,7 +94,7 @@ fn only_known_keywords_stand_in_the_schemas() {
         for (keyword, value) in object {
             assert!(
                 known.contains(keyword.as_str()),
-                "{at}: the evaluator does not know `{keyword}`"
+                "{at}: the evaluator does not support `{keyword}`"
             );
             match keyword.as_str() {
                 "properties" | "$defs" => {
@@ -139,7 +139,7 @@ fn the_schemas_are_valid_2020_12() {
 }
 
 #[test]
-fn evaluator_and_oracle_agree_on_every_fixture() {
+fn both_evaluators_agree_on_every_fixture() {
     let mut seen = 0;
     for (doctype, path) in manifests() {
         let text = std::fs::read_to_string(&path).expect("fixture");
@@ -162,7 +162,7 @@ type Bases = (
     Vec<(Doctype, jsonschema::Validator)>,
 );
 
-/// Every single-point change of a conforming manifest gets the same verdict from both.
+/// A change at one place of a conforming manifest.
 #[derive(Clone, Debug)]
 enum Change {
     Delete,
@@ -206,7 +206,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn evaluator_and_oracle_agree_on_changed_manifests(
+    fn both_evaluators_agree_on_changed_manifests(
         which in 0usize..1000,
         at in 0usize..4000,
         change in prop_oneof![Just(Change::Delete), Just(Change::AddKey), Just(Change::Mangle), prop_oneof![Just("12"), Just("true"), Just("[a, a]"), Just("{a: 1}"), Just("text"), Just("-5"), Just("1.5"), Just("4.0")].prop_map(Change::Retype)],

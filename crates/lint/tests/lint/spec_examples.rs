@@ -1,5 +1,6 @@
-//! The examples that the AIPs print, retold in `fixtures/spec-examples/`, and what the linter
-//! has to say of them. `examples/spec_agreement` compares the originals with their schemas.
+//! Lints the examples of the AIPs and compares the findings with the expected ones. The examples
+//! are reproduced in `fixtures/spec-examples/`. `examples/spec_agreement` compares the originals
+//! with their schemas.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ struct Implied {
     /// `rule@file#pointer`
     mark: &'static str,
     severity: Severity,
-    /// Derived rules are silent in profile `spec`.
+    /// Whether the rule is derived. Derived rules are off in profile `spec`.
     derived: bool,
     why: &'static str,
 }
@@ -40,25 +41,26 @@ const fn derived(mut finding: Implied) -> Implied {
     finding
 }
 
-const OPEN_RANGE: &str = "the range has no upper end; our judgement, no rule of the spec";
+const OPEN_RANGE: &str = "the range has no upper bound; the spec does not require one";
 const NO_CONTINUATION: &str = "AIP-45 §Continuation: optional but recommended";
-const UNPINNED: &str = "AIP-45 §Security: pin the adapter; the field itself cannot";
-const REV: &str = "C28: `abc1234` fits the pattern and stands for no commit";
+const UNPINNED: &str =
+    "AIP-45 §Security: pin the adapter; the field itself cannot contain a version";
+const REV: &str = "C28: `abc1234` matches the pattern but is not a commit";
 const STDIO_ONLY: &str = "AIP-44: websocket is recommended for servers that are not local";
-const SKIP_IF: &str = "AIP-29 §Setup: a step should know that it is done";
+const SKIP_IF: &str = "AIP-29 §Setup: a step should have a check for whether it is done";
 
-/// Folder, and every finding in it.
+/// Each folder with all expected findings.
 const EXAMPLES: &[(&str, &[Implied])] = &[
     (
         "gh",
         &[
             error(
                 "install-sha256-placeholder@CLI.md#/install/3/verify_sha256",
-                "C14: 64 hex digits are asked for, an ellipsis is printed",
+                "C14: the spec requires 64 hex digits, but its example has an ellipsis",
             ),
             warning(
                 "intents-vs-actions@CLI.md#/intents",
-                "C2: the prose says `intents`, the schema `actions`",
+                "C2: the prose uses `intents`, the schema `actions`",
             ),
         ],
     ),
@@ -66,7 +68,7 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
         "gh-sandbox",
         &[warning(
             "sb29-spawn-without-allow@CLI.md#/sandbox/exec/spawn",
-            "C8: `spawn` only counts where `allow` is true",
+            "C8: `spawn` only applies if `allow` is true",
         )],
     ),
     (
@@ -78,7 +80,7 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
             ),
             warning(
                 "auth-expiry-code-ambiguous@CLI.md#/auth/expiry/detect",
-                "C19: exit code 1 is reserved for `error`, and `output` maps it so",
+                "C19: exit code 1 is reserved for `error`, and `output` also maps it to `error`",
             ),
         ],
     ),
@@ -87,7 +89,7 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
         &[
             info(
                 "install-few-managers@CLI.md#/install",
-                "the author guide of AIP-29: three managers and a download",
+                "the author guide of AIP-29 asks for three managers and a download",
             ),
             info("setup-no-skip-if@CLI.md#/setup/1", SKIP_IF),
             info("setup-no-skip-if@CLI.md#/setup/2", SKIP_IF),
@@ -104,7 +106,7 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
             info("adapter-unpinned@AGENT-CLI.md#/adapter", UNPINNED),
             derived(warning(
                 "mode-dangerous@AGENT-CLI.md#/modes/3/bin_args_append/1",
-                "no rule of the spec forbids it; operators should know",
+                "the spec does not forbid it, but operators should know",
             )),
         ],
     ),
@@ -113,21 +115,21 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
         &[
             derived(info(
                 "install-curl-mutable-url@AGENT-CLI.md#/install/0/url",
-                "a branch cannot be pinned by a digest",
+                "a branch cannot be pinned with a digest",
             )),
             error(
                 "install-sha256-placeholder@AGENT-CLI.md#/install/0/verify_sha256",
                 "C14",
             ),
-            // `resumable: false` beside `loadSession: true` is a subset, hence fine (C10), and
-            // the binding of the operator finds `hermes` by its id (C22).
+            // `resumable: false` with `loadSession: true` is a subset and therefore valid (C10).
+            // The operator refers to `hermes` by its id (C22).
             info(
                 "acp-remote-websocket@hermes-acp.ACP.md#/transport",
                 STDIO_ONLY,
             ),
             warning(
                 "acp-server-operator@hermes-acp.ACP.md#/metadata/aip44",
-                "C5: required by the table, left out by the example",
+                "C5: required by the table, missing in the example",
             ),
             warning(
                 "acp-rev-placeholder@hermes-acp.ACP.md#/metadata/aip44/acp_rev",
@@ -145,7 +147,7 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
             )),
             derived(info(
                 "session-ephemeral-idle@AGENT-CLI.md#/session/idle_timeout_ms",
-                "an ephemeral session ends before it is idle",
+                "an ephemeral session ends with the connection",
             )),
         ],
     ),
@@ -191,7 +193,7 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
             ),
             derived(warning(
                 "acp-governance-binding@hermes-client.ACP.md#/metadata/aip44/tier",
-                "the tier promises governance, and nothing says whose",
+                "the tier requires governance, but no operator is declared",
             )),
         ],
     ),
@@ -200,21 +202,21 @@ const EXAMPLES: &[(&str, &[Implied])] = &[
         &[
             error(
                 "sb36-lifecycle-legacy-keys@modal.SANDBOX.md#/lifecycle/pause_after_idle_ms",
-                "C12: the schema's names count",
+                "C12: the names in the schema apply",
             ),
             error(
                 "sb36-lifecycle-legacy-keys@modal.SANDBOX.md#/lifecycle/destroy_on_workspace_close",
-                "C12: the schema's names count",
+                "C12: the names in the schema apply",
             ),
         ],
     ),
-    // Five inventories of AIP-19 in one; all conform.
+    // Five examples of AIP-19 in one file. All are conforming.
     ("stripe", &[]),
     (
         "pricing-snapshot",
         &[error(
             "fm-range@TOOL.md#/mutates",
-            "C27: `approval: auto` asks for empty `mutates`",
+            "C27: `approval: auto` requires an empty `mutates`",
         )],
     ),
 ];
@@ -224,7 +226,7 @@ fn folder(name: &str) -> PathBuf {
     examples.join(name)
 }
 
-/// Every manifest of an example, with what the linter says of it.
+/// The findings in all manifests of an example, as `rule@file#pointer`.
 fn judged(name: &str, profile: Profile) -> Vec<(String, Severity)> {
     let dir = folder(name);
     let mut files = Vec::new();
@@ -248,7 +250,7 @@ fn judged(name: &str, profile: Profile) -> Vec<(String, Severity)> {
 }
 
 #[test]
-fn printed_examples_get_the_verdict_that_the_spec_implies() {
+fn spec_examples_have_the_expected_findings() {
     for (name, implied) in EXAMPLES {
         for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
             let mut wanted: Vec<(String, Severity)> = implied
@@ -268,15 +270,15 @@ fn printed_examples_get_the_verdict_that_the_spec_implies() {
 }
 
 #[test]
-fn every_folder_of_examples_is_judged() {
+fn every_folder_of_examples_is_tested() {
     for entry in std::fs::read_dir(folder("")).expect("fixtures").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         assert!(EXAMPLES.iter().any(|(n, _)| *n == name), "{name}");
     }
 }
 
-/// What the text forbids and the published schema lets pass: bundle, file, old text, new text,
-/// the error, and the sentence behind it.
+/// A change that the spec forbids: bundle, file, old text, new text, the expected error, and the
+/// requirement.
 type Forbidden = (
     &'static str,
     &'static str,
@@ -286,6 +288,7 @@ type Forbidden = (
     &'static str,
 );
 
+/// Changes that the prose forbids but the published schema accepts.
 const FORBIDDEN_BY_PROSE: &[Forbidden] = &[
     (
         "gull",
@@ -333,7 +336,7 @@ const FORBIDDEN_BY_PROSE: &[Forbidden] = &[
         "    every: PT8H\n",
         "    every: Pfoo\n",
         "auth-refresh-every-iso8601@/auth/refresh/every",
-        "C17: an ISO-8601 duration, whatever the pattern takes",
+        "C17: an ISO-8601 duration, although the pattern accepts more",
     ),
     (
         "forge",
@@ -357,12 +360,12 @@ const FORBIDDEN_BY_PROSE: &[Forbidden] = &[
         "      - api.forge.example\n",
         "      - 10.0.0.0/8\n",
         "sb29-egress-cidr-port-scheme@/sandbox/network/egress/0",
-        "AIP-29 §Sandbox: host names and globs; address ranges come later",
+        "AIP-29 §Sandbox: only host names and globs; CIDR blocks are not supported yet",
     ),
 ];
 
 #[test]
-fn what_only_the_text_forbids_is_an_error() {
+fn violations_of_the_prose_are_errors() {
     for (name, file, old, new, mark, why) in FORBIDDEN_BY_PROSE {
         let mut bundle = Bundle::new(name);
         bundle.replace(file, old, new);
@@ -370,10 +373,7 @@ fn what_only_the_text_forbids_is_an_error() {
         let root = doc.root.as_ref().expect("a mapping");
         let shapes = shapes_for(doc.doctype.expect("a doctype"));
         let by_schema = violations(shapes, root, Place::Value(root));
-        assert!(
-            by_schema.is_empty(),
-            "{mark}: the schema forbids it as well"
-        );
+        assert!(by_schema.is_empty(), "{mark}: the schema also forbids it");
         for profile in [Profile::Default, Profile::Spec, Profile::Reference] {
             let errors: Vec<String> = bundle
                 .lint(profile)
@@ -386,7 +386,7 @@ fn what_only_the_text_forbids_is_an_error() {
     }
 }
 
-/// What the schema forbids and the examples lean on: each an error at its place.
+/// Changes that the schema forbids. Each is an error at the right place.
 const FORBIDDEN_BY_SCHEMA: &[Forbidden] = &[
     (
         "quill",
@@ -394,7 +394,7 @@ const FORBIDDEN_BY_SCHEMA: &[Forbidden] = &[
         "  - id: proofread\n",
         "  - id: _proofread\n",
         "mode-id-pattern@/modes/1/id",
-        "AIP-45 §Modes: ids begin with a letter or a digit",
+        "AIP-45 §Modes: ids start with a letter or a digit",
     ),
     (
         "gull",
@@ -402,7 +402,7 @@ const FORBIDDEN_BY_SCHEMA: &[Forbidden] = &[
         "  default: transcript\n  supported:\n    - transcript\n",
         "  default: native-resume\n  supported:\n    - native-resume\n",
         "cont-native-resume-cap@/continuation/default",
-        "AIP-45 §Continuation: native-resume needs `capabilities.resumable`",
+        "AIP-45 §Continuation: native-resume requires `capabilities.resumable`",
     ),
     (
         "gull",
@@ -410,7 +410,7 @@ const FORBIDDEN_BY_SCHEMA: &[Forbidden] = &[
         "  mode: ephemeral\n",
         "  mode: resumable\n",
         "session-resumable-cap@/session/mode",
-        "AIP-45 §Session model: resumable needs `capabilities.resumable`",
+        "AIP-45 §Session model: resumable requires `capabilities.resumable`",
     ),
     (
         "harbor",
@@ -418,12 +418,12 @@ const FORBIDDEN_BY_SCHEMA: &[Forbidden] = &[
         "    tier: governance-aware\n",
         "    tier: sandboxed\n",
         "acp-sandboxed-needs-sandbox@/metadata/aip44",
-        "AIP-44: tier `sandboxed` names a sandbox",
+        "AIP-44: tier `sandboxed` requires a sandbox",
     ),
 ];
 
 #[test]
-fn what_the_schema_forbids_is_told_at_its_place() {
+fn violations_of_the_schema_are_reported_at_the_right_place() {
     for (name, file, old, new, mark, why) in FORBIDDEN_BY_SCHEMA {
         let mut bundle = Bundle::new(name);
         bundle.replace(file, old, new);
@@ -438,7 +438,7 @@ fn what_the_schema_forbids_is_told_at_its_place() {
 }
 
 #[test]
-fn a_broken_schema_is_cited_by_its_own_spec() {
+fn schema_violations_cite_the_spec_of_the_schema() {
     let dir = folder("pricing-snapshot");
     let rules = RuleSet::profile_defaults(Profile::Spec);
     let options = Options::new(&rules, &Disk, &dir);

@@ -1,6 +1,6 @@
-//! What people read when a rule fires: the bad example of every rule as `lint` prints it, one
-//! snapshot per family. `INSTA_UPDATE=always cargo test -p agentproto-lint --test lint wording`
-//! records them again.
+//! Snapshots of all messages: the report of `lint` for the bad example of every rule, one snapshot
+//! per family. To update them, run
+//! `INSTA_UPDATE=always cargo test -p agentproto-lint --test lint wording`.
 
 use crate::common::{Bundle, base_dir, reports};
 use crate::rules::{needs_base, profile_for, unlinted_for};
@@ -25,7 +25,7 @@ fn printed(rule: &'static Rule) -> String {
 }
 
 #[test]
-fn bad_examples_as_people_read_them() {
+fn reports_of_bad_examples() {
     for family in FAMILIES {
         let rules = family.rules.iter().filter(|r| !r.bad().bundle.is_empty());
         let pages: Vec<String> = rules

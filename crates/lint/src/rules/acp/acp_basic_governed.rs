@@ -1,4 +1,4 @@
-//! Tier `basic` bound to a governed operator.
+//! Rule `acp-basic-governed`: an endpoint of tier `basic` is bound to governance.
 
 use super::{ACP, aip44};
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::{Node, RefRole};
 
 pub static ACP_BASIC_GOVERNED: Rule = Rule {
     slug: "acp-basic-governed",
-    title: "Tier `basic` bound to a governed operator",
+    title: "An endpoint of tier `basic` is bound to governance",
     severity: Severity::Warning,
     source: aip44("Capability negotiation"),
     decides: &["A44-TIER-03"],
@@ -21,11 +21,11 @@ pub(super) fn basic_governed<'d>(ctx: &Context<'d>, aip44: &'d Node, tier: &'d N
     let draft = Draft::new(
         &ACP_BASIC_GOVERNED,
         tier,
-        "tier `basic` cannot be bound to governance, and this endpoint is",
+        "this endpoint is bound to governance, which tier `basic` does not support",
     )
     .help("declare tier `governance-aware`, with `loadSession` and streamed tool calls");
     if let Some(governance) = aip44.entry("governance") {
-        ctx.report(draft.nearby(governance.span(), "governed by this"));
+        ctx.report(draft.nearby(governance.span(), "governance is bound here"));
     } else if aip44.has("operator")
         && let Some((_, operator)) = ctx.bound(RefRole::Operator)
         && let Some(entry) = operator.root.as_ref().and_then(|r| r.entry("governance"))

@@ -1,4 +1,4 @@
-//! ACP.md names a file that does not exist.
+//! Rule `acp-ref-missing`: ACP.md names a file that does not exist.
 
 use super::{ACP, aip44};
 use crate::context::{Context, Draft};
@@ -36,9 +36,11 @@ pub(super) fn references(ctx: &Context<'_>) {
         let beside = target.parent().map(|dir| ctx.workspace.files.list(dir));
         let beside = beside.unwrap_or_default();
         draft = match closest_of(&name(target), beside.iter().map(String::as_str)) {
-            Some(near) => draft.help(format!("did you mean `{near}` beside it?")),
+            Some(near) => draft.help(format!(
+                "did you mean `{near}`, which is in the same directory?"
+            )),
             None => draft.help(format!(
-                "give the path of {wanted}, relative to this file, or remove the field"
+                "write the path of {wanted}, relative to this file, or remove the field"
             )),
         };
         ctx.report(draft);

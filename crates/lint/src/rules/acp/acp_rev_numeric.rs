@@ -1,4 +1,4 @@
-//! `acp_rev` is read as a number.
+//! Rule `acp-rev-numeric`: YAML reads `acp_rev` as a number.
 
 use super::{ACP, aip44, is_revision};
 use crate::context::{Context, Draft};
@@ -12,7 +12,7 @@ use agentproto_manifest::Value;
 pub static ACP_REV_NUMERIC: Rule = Rule {
     slug: "acp-rev-numeric",
     words: Some(numeric_revision),
-    title: "`acp_rev` is read as a number",
+    title: "YAML reads `acp_rev` as a number",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-07"],
     doctypes: ACP,
@@ -33,9 +33,9 @@ fn numeric_revision<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let draft = Draft::new(
         &ACP_REV_NUMERIC,
         v.node,
-        format!("YAML reads `{raw}` as a number, and a revision is a string"),
+        format!("YAML reads `{raw}` as a number, but a revision must be a string"),
     );
-    // Quotes alone do not help a text that is no commit.
+    // Quotes do not help if the text is not a commit.
     let draft = if is_revision(raw) {
         draft.help(format!("quote it: \"{raw}\"")).fix_if(
             Safety::Safe,
@@ -43,7 +43,7 @@ fn numeric_revision<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
             edits::quote(ctx.doc, v.node),
         )
     } else {
-        draft.help("write the commit, 7 to 40 hexadecimal digits, in quotes")
+        draft.help("write the commit in quotes: 7 to 40 hexadecimal digits")
     };
     ctx.report(draft);
 }

@@ -1,4 +1,4 @@
-//! `acp_rev` is not a commit of the protocol.
+//! Rule `acp-rev-pattern`: `acp_rev` is not a commit hash.
 
 use super::{ACP, aip44};
 use crate::context::Draft;
@@ -8,7 +8,7 @@ use agentproto_manifest::Node;
 pub static ACP_REV_PATTERN: Rule = Rule {
     slug: "acp-rev-pattern",
     words: Some(|ctx, v| ctx.report(revision_pattern(v.node))),
-    title: "`acp_rev` is not a commit of the protocol",
+    title: "`acp_rev` is not a commit hash",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-07"],
     doctypes: ACP,
@@ -22,22 +22,22 @@ fn revision_pattern<'d>(node: &'d Node) -> Draft<'d> {
     let hex = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     if hex && text.len() < 7 {
         draft(format!(
-            "`acp_rev` has {} digits; a commit needs at least 7",
+            "`acp_rev` must have at least 7 digits, found {}",
             text.len()
         ))
         .help("write all 40 digits of the commit")
     } else if hex && text.len() > 40 {
         draft(format!(
-            "`acp_rev` has {} digits; a commit has 40",
+            "`acp_rev` must have at most 40 digits, found {}",
             text.len()
         ))
         .help("copy the commit again")
     } else if hex {
-        draft("`acp_rev` has capital letters; commits are written in lower case".to_owned())
+        draft("`acp_rev` must be in lower case".to_owned())
             .help(format!("write \"{}\"", text.to_ascii_lowercase()))
     } else {
-        draft("`acp_rev` is not the hexadecimal name of a commit".to_owned()).help(
-            "pin the commit of the upstream protocol: 40 hexadecimal digits, no tag or branch",
+        draft("`acp_rev` is not a hexadecimal commit hash".to_owned()).help(
+            "pin the commit of the upstream protocol: 40 hexadecimal digits, not a tag or branch",
         )
     }
 }

@@ -1,4 +1,4 @@
-//! Tier `sandboxed` without a sandbox.
+//! Rule `acp-sandboxed-needs-sandbox`: an endpoint of tier `sandboxed` has no `sandbox`.
 
 use super::{ACP, aip44};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use crate::shape::Violation;
 pub static ACP_SANDBOXED_NEEDS_SANDBOX: Rule = Rule {
     slug: "acp-sandboxed-needs-sandbox",
     words: Some(needs_sandbox),
-    title: "Tier `sandboxed` without a sandbox",
+    title: "An endpoint of tier `sandboxed` has no `sandbox`",
     source: aip44("Capability negotiation"),
     decides: &["A44-TIER-04", "A44-FM-12"],
     doctypes: ACP,
@@ -21,7 +21,7 @@ fn needs_sandbox<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let mut draft = Draft::new(
         v.rule,
         v.place.clone(),
-        "tier `sandboxed` needs a `sandbox`, and none is named",
+        "tier `sandboxed` requires `sandbox`, which is missing",
     )
     .help("add `sandbox: ./SANDBOX.md` under `metadata.aip44`, or lower the tier");
     if let Some(tier) = v.node.get("tier") {

@@ -1,11 +1,11 @@
-//! A transport that AIP-44 does not have.
+//! Rule `acp-transport-enum`: a transport is unknown.
 
 use super::{ACP, aip44};
 use crate::rule::{FixKind, Rule};
 
 pub static ACP_TRANSPORT_ENUM: Rule = Rule {
     slug: "acp-transport-enum",
-    title: "A transport that AIP-44 does not have",
+    title: "A transport is unknown",
     source: aip44("Transports"),
     decides: &["A44-FM-06"],
     doctypes: ACP,

@@ -1,4 +1,4 @@
-//! A transport stands twice in the list.
+//! Rule `acp-transport-unique`: `transport` contains a duplicate item.
 
 use super::{ACP, aip44};
 use crate::context::{Context, Place};
@@ -10,7 +10,7 @@ use crate::shape::{self, Violation};
 pub static ACP_TRANSPORT_UNIQUE: Rule = Rule {
     slug: "acp-transport-unique",
     words: Some(repeated_transport),
-    title: "A transport stands twice in the list",
+    title: "`transport` contains a duplicate item",
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-FM-06"],
     doctypes: ACP,
@@ -28,5 +28,5 @@ fn repeated_transport<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
         .root
         .get("transport")
         .and_then(|list| edits::remove_item(ctx.doc, list, item));
-    ctx.report(draft.fix_if(Safety::Safe, "Remove the repeated transport", edits));
+    ctx.report(draft.fix_if(Safety::Safe, "Remove the duplicate transport", edits));
 }

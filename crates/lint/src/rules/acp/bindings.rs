@@ -1,4 +1,5 @@
-//! `acp-server-operator`, `acp-governance-binding`, `acp-audit-off`, `acp-audit-external-ref`.
+//! Rules `acp-server-operator`, `acp-governance-binding`, `acp-audit-off` and
+//! `acp-audit-external-ref`.
 
 use super::{ACP, aip44, basic_governed, kind};
 use crate::context::{Context, Draft};
@@ -7,7 +8,7 @@ use agentproto_manifest::Entry;
 
 pub static ACP_SERVER_OPERATOR: Rule = Rule {
     slug: "acp-server-operator",
-    title: "A server names no operator",
+    title: "A server does not name its operator",
     severity: Severity::Warning,
     source: aip44("ACP.md frontmatter"),
     decides: &["A44-OP-01", "A44-FM-10"],
@@ -19,7 +20,7 @@ pub static ACP_SERVER_OPERATOR: Rule = Rule {
 
 pub static ACP_GOVERNANCE_BINDING: Rule = Rule {
     slug: "acp-governance-binding",
-    title: "A governance tier without anything that governs",
+    title: "An endpoint with a governance tier has no `operator`, `governance` or `audit`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: aip44("Capability negotiation"),
@@ -32,7 +33,7 @@ pub static ACP_GOVERNANCE_BINDING: Rule = Rule {
 
 pub static ACP_AUDIT_OFF: Rule = Rule {
     slug: "acp-audit-off",
-    title: "The audit of tool calls is switched off",
+    title: "The audit of tool calls is off",
     severity: Severity::Warning,
     source: aip44("Tool-call audit"),
     decides: &["A44-AUDIT-01", "A44-FM-13"],
@@ -43,7 +44,7 @@ pub static ACP_AUDIT_OFF: Rule = Rule {
 
 pub static ACP_AUDIT_EXTERNAL_REF: Rule = Rule {
     slug: "acp-audit-external-ref",
-    title: "An external audit log without an address",
+    title: "An external audit log has no `ref`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: aip44("Tool-call audit"),
@@ -91,7 +92,7 @@ pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
                     Draft::new(
                         &ACP_AUDIT_EXTERNAL_REF,
                         audit,
-                        "the audit log is `external`, but `ref` does not say where it is",
+                        "the audit log is `external`, but `ref` is missing",
                     )
                     .help("add `ref` with the name or address of the log"),
                 );
@@ -102,7 +103,7 @@ pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
     let Some(tier) = tier else {
         return;
     };
-    // Of a server without an operator, acp-server-operator has said it.
+    // acp-server-operator already reports a server without an operator.
     let said = orphan_server && ctx.on(&ACP_SERVER_OPERATOR);
     let bound = ["operator", "governance", "audit"]
         .iter()
@@ -113,9 +114,9 @@ pub(super) fn bindings<'d>(ctx: &Context<'d>, entry: &'d Entry) {
                 Draft::new(
                     &ACP_GOVERNANCE_BINDING,
                     tier,
-                    format!("tier `{word}` without `operator`, `governance` or `audit`"),
+                    format!("tier `{word}` needs `operator`, `governance` or `audit`"),
                 )
-                .help("name the governance or the operator, or declare tier `basic`"),
+                .help("add `governance` or `operator`, or declare tier `basic`"),
             );
         }
         Some("basic") => basic_governed(ctx, aip44, tier),

@@ -1,4 +1,5 @@
-//! `acp-tier-caps-load`, `acp-tier-caps-mcp`, `acp-basic-excess-caps`, `acp-client-caps-on-server`.
+//! Rules `acp-tier-caps-load`, `acp-tier-caps-mcp`, `acp-basic-excess-caps` and
+//! `acp-client-caps-on-server`.
 
 use super::{ACP, aip44, kind};
 use crate::context::{Context, Draft};
@@ -7,7 +8,7 @@ use agentproto_manifest::Node;
 
 pub static ACP_TIER_CAPS_LOAD: Rule = Rule {
     slug: "acp-tier-caps-load",
-    title: "The tier includes loading sessions, the capability map denies it",
+    title: "The tier includes `loadSession`, but the capabilities disable it",
     severity: Severity::Warning,
     source: aip44("Capability negotiation"),
     decides: &["A44-TIER-02", "A44-TIER-06"],
@@ -19,7 +20,7 @@ pub static ACP_TIER_CAPS_LOAD: Rule = Rule {
 
 pub static ACP_TIER_CAPS_MCP: Rule = Rule {
     slug: "acp-tier-caps-mcp",
-    title: "The tier includes MCP, the capability map denies it",
+    title: "The tier includes MCP, but the capabilities disable it",
     severity: Severity::Warning,
     source: aip44("Capability negotiation"),
     decides: &["A44-TIER-04", "A44-TIER-06"],
@@ -31,7 +32,7 @@ pub static ACP_TIER_CAPS_MCP: Rule = Rule {
 
 pub static ACP_BASIC_EXCESS_CAPS: Rule = Rule {
     slug: "acp-basic-excess-caps",
-    title: "Tier `basic` with capabilities beyond it",
+    title: "An endpoint of tier `basic` declares capabilities of a higher tier",
     severity: Severity::Warning,
     source: aip44("Capability negotiation"),
     decides: &["A44-TIER-01"],
@@ -43,7 +44,7 @@ pub static ACP_BASIC_EXCESS_CAPS: Rule = Rule {
 
 pub static ACP_CLIENT_CAPS_ON_SERVER: Rule = Rule {
     slug: "acp-client-caps-on-server",
-    title: "A server lists capabilities of the client",
+    title: "A server declares client capabilities",
     severity: Severity::Info,
     level: Level::Derived,
     source: aip44("Capability negotiation"),
@@ -54,7 +55,7 @@ pub static ACP_CLIENT_CAPS_ON_SERVER: Rule = Rule {
 };
 
 pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
-    // Without an explicit map the tier's own set holds, and nothing can contradict it.
+    // Without an explicit map the capabilities of the tier apply, and nothing contradicts them.
     let (Some(caps), Some(tier)) = (aip44.get("capabilities"), aip44.get("tier")) else {
         return;
     };
@@ -65,7 +66,7 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             Draft::new(
                 &ACP_CLIENT_CAPS_ON_SERVER,
                 client,
-                "these are capabilities of a client, and this endpoint is a server",
+                "these are client capabilities, but this endpoint is a server",
             )
             .help("remove `client`, or declare `kind: bridge` if the endpoint is both"),
         );
@@ -80,7 +81,7 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             Draft::new(
                 &ACP_TIER_CAPS_LOAD,
                 load,
-                format!("tier `{word}` includes `loadSession`, which is switched off here"),
+                format!("tier `{word}` includes `loadSession`, but it is disabled here"),
             )
             .help("enable it, or declare tier `basic`")
             .nearby(tier.span, "the tier"),
@@ -99,7 +100,7 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             Draft::new(
                 &ACP_TIER_CAPS_MCP,
                 mcp,
-                "tier `sandboxed` includes MCP, and every transport of it is switched off here",
+                "tier `sandboxed` includes MCP, but all of its transports are disabled here",
             )
             .help("enable `http` or `sse`, or declare tier `governance-aware`")
             .nearby(tier.span, "the tier"),
@@ -121,12 +122,12 @@ pub(super) fn capabilities<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             let mut draft = Draft::new(
                 &ACP_BASIC_EXCESS_CAPS,
                 tier,
-                "tier `basic` has no stored sessions, no MCP and no file access, \
-                 but the capabilities declare some",
+                "tier `basic` excludes stored sessions, MCP and file access, \
+                 but the capabilities declare some of them",
             )
-            .help("declare the tier that fits, or switch the capability off");
+            .help("declare a higher tier, or disable the capability");
             for node in excess {
-                draft = draft.nearby(node.span, "beyond `basic`");
+                draft = draft.nearby(node.span, "not part of `basic`");
             }
             ctx.report(draft);
         }

@@ -1,4 +1,4 @@
-//! `acp-mcp-server-name-unique`, `acp-mcp-transport-cap`.
+//! Rules `acp-mcp-server-name-unique` and `acp-mcp-transport-cap`.
 
 use super::{ACP, aip44};
 use crate::context::{Context, Draft};
@@ -20,7 +20,7 @@ pub static ACP_MCP_SERVER_NAME_UNIQUE: Rule = Rule {
 
 pub static ACP_MCP_TRANSPORT_CAP: Rule = Rule {
     slug: "acp-mcp-transport-cap",
-    title: "An MCP server over a transport that the agent does not support",
+    title: "An MCP server uses a transport that the agent does not support",
     level: Level::Derived,
     source: aip44("MCP-over-ACP"),
     doctypes: ACP,
@@ -32,7 +32,7 @@ pub static ACP_MCP_TRANSPORT_CAP: Rule = Rule {
 pub(super) fn mcp_servers<'d>(ctx: &Context<'d>, aip44: &'d Node) {
     let servers = aip44.get("mcp_servers").map_or(&[][..], Node::items);
     let agent = aip44.at(&["capabilities", "agent"]);
-    // At tier `sandboxed` MCP is on unless the map says otherwise.
+    // Tier `sandboxed` enables MCP, unless the map contains `mcpCapabilities`.
     let by_tier = aip44.str_at(&["tier"]) == Some("sandboxed")
         && !agent.is_some_and(|a| a.has("mcpCapabilities"));
     for (name, first) in repeated_texts(servers.iter().filter_map(|s| s.get("name"))) {
@@ -41,9 +41,9 @@ pub(super) fn mcp_servers<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             Draft::new(
                 &ACP_MCP_SERVER_NAME_UNIQUE,
                 name,
-                format!("another MCP server is called `{text}` too"),
+                format!("duplicate MCP server name `{text}`"),
             )
-            .help("give each server its own name")
+            .help("give each server a unique name")
             .nearby(first.span, "first here"),
         );
     }
@@ -62,14 +62,14 @@ pub(super) fn mcp_servers<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             &ACP_MCP_TRANSPORT_CAP,
             transport,
             format!(
-                "the agent does not announce `mcpCapabilities.{word}`, so it cannot use this server"
+                "the agent does not declare `mcpCapabilities.{word}`, so it cannot use this server"
             ),
         )
         .help(format!(
             "set `mcpCapabilities.{word}: true`, or offer the server over `stdio`"
         ));
         if let Some(flag) = flag {
-            draft = draft.nearby(flag.span, "switched off here");
+            draft = draft.nearby(flag.span, "disabled here");
         } else if let Some(caps) = agent.entry("mcpCapabilities") {
             draft = draft.nearby(caps.key_span, format!("`{word}` is not among these"));
         }

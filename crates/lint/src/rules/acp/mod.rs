@@ -1,4 +1,4 @@
-//! ACP.md (AIP-44): side, transport, pinned revision, tier, capabilities and bindings.
+//! ACP.md (AIP-44): kind, transport, pinned revision, tier, capabilities and bindings.
 
 mod acp_basic_governed;
 mod acp_caps_unknown;
@@ -108,7 +108,7 @@ fn is_revision(text: &str) -> bool {
     (7..=40).contains(&text.len()) && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether a revision is one digit, or one well-known word or run, again and again.
+/// Whether a revision repeats one digit, or a well-known word or sequence.
 fn is_placeholder_revision(text: &str) -> bool {
     const WORDS: [&str; 12] = [
         "0123456789abcdef",
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_told_from_commits() {
+    fn placeholders_are_distinguished_from_commits() {
         for fake in [
             "abc1234",
             "0000000",

@@ -1,4 +1,4 @@
-//! `acp-rev-placeholder`, `acp-rev-short`.
+//! Rules `acp-rev-placeholder` and `acp-rev-short`.
 
 use super::{ACP, aip44, is_placeholder_revision, is_revision};
 use crate::context::{Context, Draft};
@@ -34,7 +34,7 @@ pub(super) fn revision<'d>(ctx: &Context<'d>, aip44: &'d Node) {
     };
     let text = match &node.value {
         Value::Str(text) => text.as_str(),
-        // Judged as it will read once it is quoted.
+        // Check the text as if it were quoted.
         Value::Int(_) | Value::Float(_) if node.style == Style::Plain => ctx.doc.slice(node.span),
         _ => return,
     };
@@ -46,7 +46,7 @@ pub(super) fn revision<'d>(ctx: &Context<'d>, aip44: &'d Node) {
             Draft::new(
                 &ACP_REV_PLACEHOLDER,
                 node,
-                format!("`{text}` looks like a placeholder, not like a commit"),
+                format!("`{text}` looks like a placeholder, not a commit"),
             )
             .help("pin the commit of the upstream protocol that the endpoint was tested against"),
         );
@@ -56,11 +56,11 @@ pub(super) fn revision<'d>(ctx: &Context<'d>, aip44: &'d Node) {
                 &ACP_REV_SHORT,
                 node,
                 format!(
-                    "`acp_rev` has {} of the 40 digits of the commit",
+                    "`acp_rev` has only {} of the 40 digits of the commit",
                     text.len()
                 ),
             )
-            .help("write all 40 digits: abbreviations become ambiguous"),
+            .help("write all 40 digits: an abbreviation can become ambiguous"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `acp-transport-stdio`, `acp-remote-websocket`.
+//! Rules `acp-transport-stdio` and `acp-remote-websocket`.
 
 use super::{ACP, aip44, kind};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_manifest::Value;
 
 pub static ACP_TRANSPORT_STDIO: Rule = Rule {
     slug: "acp-transport-stdio",
-    title: "The endpoint does not offer stdio",
+    title: "The endpoint does not support stdio",
     source: aip44("Transports"),
     decides: &["A44-TRANS-03"],
     doctypes: ACP,
@@ -21,7 +21,7 @@ pub static ACP_TRANSPORT_STDIO: Rule = Rule {
 
 pub static ACP_REMOTE_WEBSOCKET: Rule = Rule {
     slug: "acp-remote-websocket",
-    title: "A server that can only be used on its own machine",
+    title: "A server can be used only on its own machine",
     severity: Severity::Info,
     level: Level::Should,
     source: aip44("Transports"),
@@ -40,7 +40,7 @@ pub(super) fn transport(ctx: &Context<'_>) {
     let items = node.items();
     let all_known = match &node.value {
         Value::Str(word) => known(word),
-        // A misspelt item may be the missing one: acp-transport-enum speaks then.
+        // acp-transport-enum reports a misspelled item, which may be the missing one.
         Value::Seq(items) => {
             !items.is_empty() && items.iter().all(|i| i.as_str().is_some_and(known))
         }
@@ -61,7 +61,7 @@ pub(super) fn transport(ctx: &Context<'_>) {
             Draft::new(
                 &ACP_TRANSPORT_STDIO,
                 node,
-                "`transport` leaves out `stdio`, which every implementation must support",
+                "`transport` does not contain `stdio`, which every implementation must support",
             )
             .help("write `transport: [stdio, websocket]`")
             .fix_if(Safety::Safe, "Add `stdio`", edits),
@@ -71,9 +71,9 @@ pub(super) fn transport(ctx: &Context<'_>) {
             Draft::new(
                 &ACP_REMOTE_WEBSOCKET,
                 node,
-                "this server speaks `stdio` only, so nothing on another machine can use it",
+                "this server supports only `stdio`, so clients on other machines cannot use it",
             )
-            .help("add `websocket` if the server is meant for remote use; otherwise leave it"),
+            .help("add `websocket` if the server is meant for remote use, otherwise ignore this"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `auth-expiry-code-unmapped`, `auth-expiry-code-ambiguous`.
+//! Rules `auth-expiry-code-unmapped` and `auth-expiry-code-ambiguous`.
 
 use super::{AUTH, TOOL};
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use agentproto_text::short;
 
 pub static AUTH_EXPIRY_CODE_UNMAPPED: Rule = Rule {
     slug: "auth-expiry-code-unmapped",
-    title: "The expiry code is not mapped",
+    title: "The exit code of `auth.expiry.detect` is not mapped to `auth_required`",
     severity: Severity::Warning,
     level: Level::May,
     source: AUTH,
@@ -24,7 +24,7 @@ pub static AUTH_EXPIRY_CODE_UNMAPPED: Rule = Rule {
 
 pub static AUTH_EXPIRY_CODE_AMBIGUOUS: Rule = Rule {
     slug: "auth-expiry-code-ambiguous",
-    title: "The expiry code means something else",
+    title: "The exit code of `auth.expiry.detect` has another meaning",
     severity: Severity::Warning,
     level: Level::May,
     source: AUTH,
@@ -73,19 +73,19 @@ pub(super) fn expiry_code<'d>(ctx: &Context<'d>, auth: &'d Node) {
     };
     match (meaning, mapped) {
         (Some("auth_required"), Some(_)) => {}
-        // A manifest without a table relies on the reserved meanings.
+        // Without a table, the reserved meanings apply.
         (Some("auth_required"), None) if table.is_none() => {}
         (Some(other), _) if other != "auth_required" => {
             let draft = Draft::new(
                 &AUTH_EXPIRY_CODE_AMBIGUOUS,
                 detect,
                 format!(
-                    "exit code {code} means `{}`, not that the login is gone",
+                    "exit code {code} means `{}`, not that the login has expired",
                     short(other, 40)
                 ),
             )
             .help(
-                "find the code that the binary uses for this alone, and map it to `auth_required`",
+                "use an exit code that the binary returns only for an expired login, and map it to `auth_required`",
             );
             ctx.report(match mapped {
                 Some(entry) => draft.nearby(entry.span(), "mapped here"),
@@ -103,13 +103,11 @@ pub(super) fn expiry_code<'d>(ctx: &Context<'d>, auth: &'d Node) {
                 "add `{code}: auth_required` to `output.exit_codes`"
             ));
             ctx.report(match table {
-                Some(table) => draft
-                    .nearby(table.span, "the codes that are mapped")
-                    .fix_if(
-                        Safety::Safe,
-                        "Map the code",
-                        edits::add_entry(ctx.doc, table, &code.to_string(), "auth_required"),
-                    ),
+                Some(table) => draft.nearby(table.span, "the mapped exit codes").fix_if(
+                    Safety::Safe,
+                    "Map the exit code",
+                    edits::add_entry(ctx.doc, table, &code.to_string(), "auth_required"),
+                ),
                 None => draft,
             });
         }

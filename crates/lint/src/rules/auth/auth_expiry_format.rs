@@ -1,4 +1,4 @@
-//! The expiry signal is not an exit code.
+//! Rule `auth-expiry-format`: `auth.expiry.detect` is not an exit code.
 
 use super::{AUTH, BOTH};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use crate::shape::Violation;
 pub static AUTH_EXPIRY_FORMAT: Rule = Rule {
     slug: "auth-expiry-format",
     words: Some(expiry_format),
-    title: "The expiry signal is not an exit code",
+    title: "`auth.expiry.detect` is not an exit code",
     source: AUTH,
     decides: &["A29-AUTH-10", "A45-CONF-02"],
     doctypes: BOTH,
@@ -23,6 +23,6 @@ fn expiry_format<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
             v.place.clone(),
             "`auth.expiry.detect` does not name an exit code",
         )
-        .help("write `exit_code:` and the number, as in `exit_code:4`"),
+        .help("write `exit_code:` and a number, for example `exit_code:4`"),
     );
 }

@@ -1,4 +1,4 @@
-//! Nobody can tell when the login is done.
+//! Rule `auth-login-no-completes-when`: `auth.login` does not define when the login is complete.
 
 use super::{AUTH, BOTH};
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static AUTH_LOGIN_NO_COMPLETES_WHEN: Rule = Rule {
     slug: "auth-login-no-completes-when",
-    title: "Nobody can tell when the login is done",
+    title: "`auth.login` does not define when the login is complete",
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
@@ -28,9 +28,9 @@ pub(super) fn login<'d>(ctx: &Context<'d>, auth: &'d Node) {
             Draft::new(
                 &AUTH_LOGIN_NO_COMPLETES_WHEN,
                 entry,
-                "`auth.login` does not say how to see that the login is done",
+                "`auth.login` has no `completes_when`, so hosts cannot tell when the login is complete",
             )
-            .help("add `completes_when` with a command that ends with 0 once logged in"),
+            .help("add `completes_when` with a command that exits with code 0 after a successful login"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The secrets file that auth names breaks its schema.
+//! Rule `auth-ref-secrets-valid`: the SECRETS.md that `auth.ref` names is not valid.
 
 use super::{AUTH, BOTH};
 use crate::context::{Context, Draft, Place, Ref};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub static AUTH_REF_SECRETS_VALID: Rule = Rule {
     slug: "auth-ref-secrets-valid",
-    title: "The secrets file that auth names breaks its schema",
+    title: "The SECRETS.md that `auth.ref` names is not valid",
     source: AUTH,
     decides: &["A29-AUTH-01", "A45-FM-10", "A45-AUTH-02"],
     doctypes: BOTH,
@@ -20,7 +20,7 @@ pub static AUTH_REF_SECRETS_VALID: Rule = Rule {
 };
 
 pub(super) fn secrets_valid<'d>(ctx: &Context<'d>, reference: &Ref<'d>, secrets: &Arc<Document>) {
-    // Its own findings stand there when it is part of the run.
+    // A file that is linted in the same run has its own findings.
     if ctx.is_linted(&secrets.path) {
         return;
     }
@@ -32,7 +32,7 @@ pub(super) fn secrets_valid<'d>(ctx: &Context<'d>, reference: &Ref<'d>, secrets:
         let message = format!("`{name}` lists its secrets as `slots`, which AIP-19 does not have");
         ctx.report(
             Draft::new(&AUTH_REF_SECRETS_VALID, reference.site.node, message)
-                .help("lint that file with `--fix` to turn `slots` into `secrets`")
+                .help("lint that file with `--fix` to convert `slots` to `secrets`")
                 .related(secrets, slots.key_span, "the old form"),
         );
         return;
@@ -53,20 +53,20 @@ pub(super) fn secrets_valid<'d>(ctx: &Context<'d>, reference: &Ref<'d>, secrets:
     };
     let what = match (&first.missing, first.entry) {
         (Some(name), _) => format!("`{name}` is missing"),
-        (None, Some(entry)) => format!("`{}` may not stand here", entry.key),
-        _ => "this value does not fit AIP-19".to_owned(),
+        (None, Some(entry)) => format!("`{}` is not allowed here", entry.key),
+        _ => "this value is not valid in AIP-19".to_owned(),
     };
     let count = match found.len() {
-        1 => "one mistake".to_owned(),
-        n => format!("{n} mistakes"),
+        1 => "one violation".to_owned(),
+        n => format!("{n} violations"),
     };
     ctx.report(
         Draft::new(
             &AUTH_REF_SECRETS_VALID,
             reference.site.node,
-            format!("`{name}` has {count} against AIP-19"),
+            format!("`{name}` has {count} of AIP-19"),
         )
-        .help("lint that file as well to see them all")
+        .help("lint that file to see all findings")
         .related(secrets, span, what),
     );
 }

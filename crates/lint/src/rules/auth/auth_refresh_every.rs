@@ -1,4 +1,4 @@
-//! `auth-refresh-every-iso8601`, `auth-refresh-every-missing`.
+//! Rules `auth-refresh-every-iso8601` and `auth-refresh-every-missing`.
 
 use super::{AUTH, BOTH, duration};
 use crate::context::{Context, Draft};
@@ -8,9 +8,9 @@ use agentproto_text::short;
 
 pub static AUTH_REFRESH_EVERY_ISO8601: Rule = Rule {
     slug: "auth-refresh-every-iso8601",
-    // The check judges every text, also those that the schema's pattern lets pass (C17).
+    // `refresh` checks every text, including those that the schema's pattern accepts (C17).
     words: Some(|_, _| {}),
-    title: "The refresh cadence is not a duration",
+    title: "`auth.refresh.every` is not an ISO-8601 duration",
     source: AUTH,
     decides: &["A29-AUTH-08"],
     doctypes: BOTH,
@@ -20,7 +20,7 @@ pub static AUTH_REFRESH_EVERY_ISO8601: Rule = Rule {
 
 pub static AUTH_REFRESH_EVERY_MISSING: Rule = Rule {
     slug: "auth-refresh-every-missing",
-    title: "A refresh without a cadence",
+    title: "`auth.refresh` has no `every`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
@@ -39,9 +39,9 @@ pub(super) fn refresh<'d>(ctx: &Context<'d>, auth: &'d Node) {
             Draft::new(
                 &AUTH_REFRESH_EVERY_MISSING,
                 entry,
-                "`auth.refresh` does not say how often",
+                "`auth.refresh` has no `every`, so hosts do not know how often to refresh",
             )
-            .help("add `every` with an ISO-8601 duration, as in `every: PT24H`"),
+            .help("add `every` with an ISO-8601 duration, for example `every: PT24H`"),
         );
         return;
     };

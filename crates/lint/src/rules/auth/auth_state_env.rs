@@ -1,4 +1,4 @@
-//! `auth-state-env-undeclared`, `auth-state-env-name`.
+//! Rules `auth-state-env-undeclared` and `auth-state-env-name`.
 
 use super::{AUTH, BOTH, is_env_name, secrets_in, secrets_of, secrets_place};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static AUTH_STATE_ENV_UNDECLARED: Rule = Rule {
     slug: "auth-state-env-undeclared",
-    title: "A login variable that no secret reaches",
+    title: "No declared secret provides a login variable",
     severity: Severity::Warning,
     level: Level::May,
     source: AUTH,
@@ -22,7 +22,7 @@ pub static AUTH_STATE_ENV_UNDECLARED: Rule = Rule {
 
 pub static AUTH_STATE_ENV_NAME: Rule = Rule {
     slug: "auth-state-env-name",
-    title: "A login variable with an impossible name",
+    title: "A login variable has an invalid name",
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
@@ -42,11 +42,11 @@ pub(super) fn state_env<'d>(ctx: &Context<'d>, auth: &'d Node) {
                     &AUTH_STATE_ENV_NAME,
                     node,
                     format!(
-                        "`{}` is not the name of an environment variable",
+                        "`{}` is not a valid name of an environment variable",
                         short(name, 40)
                     ),
                 )
-                .help("use capital letters, digits and `_`, as in `FORGE_TOKEN`"),
+                .help("use upper-case letters, digits and `_`, for example `FORGE_TOKEN`"),
             );
             continue;
         }
@@ -59,7 +59,7 @@ pub(super) fn state_env<'d>(ctx: &Context<'d>, auth: &'d Node) {
                     &AUTH_STATE_ENV_UNDECLARED,
                     node,
                     format!(
-                        "no secret of `{}` reaches the variable `{name}`",
+                        "no secret in `{}` provides the variable `{name}`",
                         short(reference.site.text, 60)
                     ),
                 )
@@ -67,18 +67,14 @@ pub(super) fn state_env<'d>(ctx: &Context<'d>, auth: &'d Node) {
                     "declare a secret with slug `{}`, or expose one as `{name}`",
                     slug.trim_matches('-')
                 ))
-                .related(
-                    secrets,
-                    secrets_place(secrets),
-                    "the secrets that are declared",
-                ),
+                .related(secrets, secrets_place(secrets), "the declared secrets"),
             );
         }
     }
 }
 
-/// Whether a declared secret arrives as a variable: by the naming convention (its group is
-/// optional), by an exposure, or by name in its metadata.
+/// Whether a declared secret provides a variable: by the naming convention (its group is optional),
+/// by an exposure, or by name in its metadata.
 fn reaches(secret: &Node, variable: &str) -> bool {
     let by_name = |slug: &str| {
         slug.len() == variable.len()
@@ -95,7 +91,8 @@ fn reaches(secret: &Node, variable: &str) -> bool {
             .map_or(&[][..], Node::items)
             .iter()
             .any(|e| {
-                // A placeholder arrives as a variable too; the host fills it in on the way out.
+                // A placeholder is also passed as a variable. The host replaces it in outgoing
+                // traffic.
                 let name = match e.str_at(&["kind"]) {
                     Some("env") => e.str_at(&["name"]),
                     Some("egress-substitute") => e.str_at(&["placeholderName"]),

@@ -1,4 +1,4 @@
-//! The sandbox keeps a login variable from the binary.
+//! Rule `auth-state-env-not-passed`: the sandbox does not pass a login variable to the binary.
 
 use super::{AUTH, TOOL, is_env_name};
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use agentproto_text::short;
 
 pub static AUTH_STATE_ENV_NOT_PASSED: Rule = Rule {
     slug: "auth-state-env-not-passed",
-    title: "The sandbox keeps a login variable from the binary",
+    title: "The sandbox does not pass a login variable to the binary",
     level: Level::Derived,
     source: AUTH,
     doctypes: TOOL,
@@ -37,7 +37,7 @@ pub(super) fn env_passed<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Nod
                 .any(|(p, _)| p == name || (p.contains('*') && globs::matches(p, name)))
         });
         let set = env.value.get("set").is_some_and(|set| set.has(name));
-        // An impossible name is said once.
+        // `auth-state-env-name` reports an invalid name.
         if passed || set || !is_env_name(name) {
             continue;
         }
@@ -55,14 +55,14 @@ pub(super) fn env_passed<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'d Nod
                 &AUTH_STATE_ENV_NOT_PASSED,
                 node,
                 format!(
-                    "`sandbox.env.pass` keeps `{}` from the binary",
+                    "`sandbox.env.pass` does not contain `{}`, so the binary cannot read it",
                     short(name, 40)
                 ),
             )
             .help("add it to `sandbox.env.pass`")
             .nearby(
                 pass.map_or(env.key_span, |list| list.span),
-                "variables outside this list do not reach the binary",
+                "the binary receives only the variables listed here",
             )
             .fix_if(Safety::Safe, "Pass the variable", edits),
         );

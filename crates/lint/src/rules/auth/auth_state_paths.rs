@@ -1,4 +1,4 @@
-//! `auth-state-paths-not-whitelisted`, `auth-state-paths-denied`.
+//! Rules `auth-state-paths-not-whitelisted` and `auth-state-paths-denied`.
 
 use super::{AUTH, TOOL};
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use agentproto_text::short;
 
 pub static AUTH_STATE_PATHS_NOT_WHITELISTED: Rule = Rule {
     slug: "auth-state-paths-not-whitelisted",
-    title: "The sandbox does not open a path of the login",
+    title: "The sandbox does not grant access to a login path",
     source: AUTH,
     decides: &["A29-AUTH-03"],
     doctypes: TOOL,
@@ -22,7 +22,7 @@ pub static AUTH_STATE_PATHS_NOT_WHITELISTED: Rule = Rule {
 
 pub static AUTH_STATE_PATHS_DENIED: Rule = Rule {
     slug: "auth-state-paths-denied",
-    title: "The sandbox denies a path of the login",
+    title: "The sandbox denies access to a login path",
     source: AUTH,
     decides: &["A29-AUTH-03"],
     doctypes: TOOL,
@@ -49,16 +49,16 @@ pub(super) fn paths_reachable<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'
                     &AUTH_STATE_PATHS_DENIED,
                     node,
                     format!(
-                        "`sandbox.fs.deny` closes `{}` to the binary",
+                        "`sandbox.fs.deny` denies the binary access to `{}`",
                         short(path, 60)
                     ),
                 )
-                .help("take the login out of the denied paths; a denial beats every grant")
-                .nearby(denied.span, format!("`{}` takes it in", short(glob, 60))),
+                .help("exclude the login from the denied paths: a denial overrides every grant")
+                .nearby(denied.span, format!("`{}` covers it", short(glob, 60))),
             );
         } else if opens("read", path).is_none() && opens("write", path).is_none() {
             let grant = grant_for(path);
-            // The login is read, and written when it is renewed.
+            // The binary reads the login, and writes it on renewal.
             let edits = ["read", "write"]
                 .into_iter()
                 .filter_map(list)
@@ -70,19 +70,23 @@ pub(super) fn paths_reachable<'d>(ctx: &Context<'d>, auth: &'d Node, sandbox: &'
                     &AUTH_STATE_PATHS_NOT_WHITELISTED,
                     node,
                     format!(
-                        "neither `sandbox.fs.read` nor `sandbox.fs.write` takes in `{}`",
+                        "neither `sandbox.fs.read` nor `sandbox.fs.write` covers `{}`",
                         short(path, 60)
                     ),
                 )
                 .help(format!("add `{}` to both lists", short(&grant, 60)))
-                .nearby(fs.key_span, "paths outside these lists are closed")
-                .fix_if(Safety::Safe, "Open the path", edits),
+                .nearby(
+                    fs.key_span,
+                    "the binary can access only the paths in these lists",
+                )
+                .fix_if(Safety::Safe, "Allow access to the path", edits),
             );
         }
     }
 }
 
-/// The glob that opens a state path: a name with an ending is a file, any other a directory.
+/// The glob that grants access to a state path. A name with an extension is a file, any other name
+/// a directory.
 fn grant_for(path: &str) -> String {
     let path = path.trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -94,7 +98,8 @@ fn grant_for(path: &str) -> String {
     }
 }
 
-/// A state path may be a file or a directory; for the latter all that is in it counts.
+/// Whether a glob covers a state path, which may be a file or a directory. For a directory, a glob
+/// that covers its contents is enough.
 fn takes_in(glob: &str, path: &str) -> bool {
     globs::covers(glob, path)
         || (glob.ends_with("/*")

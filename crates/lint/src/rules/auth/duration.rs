@@ -1,8 +1,8 @@
-//! Shorthands for ISO-8601 durations.
+//! Converts shorthands such as `24h` to ISO-8601 durations.
 
 use agentproto_text::time::duration_fault;
 
-/// `24h` → `PT24H`: what a shorthand was probably meant to be.
+/// The duration that a shorthand was probably meant to be: `24h` → `PT24H`.
 pub fn suggestion(text: &str) -> Option<String> {
     let text = text.trim();
     let upper = text.to_ascii_uppercase();
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shorthands() {
+    fn shorthands_are_converted() {
         assert_eq!(suggestion("24h").as_deref(), Some("PT24H"));
         assert_eq!(suggestion("P24H").as_deref(), Some("PT24H"));
         assert_eq!(suggestion("pt8h").as_deref(), Some("PT8H"));

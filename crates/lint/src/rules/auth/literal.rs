@@ -1,10 +1,10 @@
-//! Secrets written into a command line. Nothing here ever repeats what it found.
+//! Finds secrets in command lines. The results never contain the secret itself.
 
 use agentproto_text::credentials::is_token;
 
-/// What looks like a secret in a command, in words that do not show it.
+/// Describes what looks like a secret in a command, without showing it.
 pub fn find(command: &str) -> Option<&'static str> {
-    // Every token and every literal value below has a figure in it; most commands have none.
+    // Every token and every literal value below contains a digit, and most commands have none.
     if !command.bytes().any(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -15,7 +15,7 @@ pub fn find(command: &str) -> Option<&'static str> {
     let mut words = command.split_whitespace();
     while let Some(word) = words.next() {
         let Some(flag) = word.trim_matches(['"', '\'']).strip_prefix('-') else {
-            // `TOKEN=…` before the command.
+            // An assignment such as `TOKEN=…` before the command.
             let assigned = word.split_once('=').filter(|(name, _)| {
                 let name = name.to_ascii_lowercase().replace('_', "-");
                 SECRET_FLAGS.iter().any(|flag| name.ends_with(flag))
@@ -57,8 +57,8 @@ const SECRET_FLAGS: [&str; 13] = [
     "access-key",
 ];
 
-/// Nearer to a real token than a word in a sentence has to be: a command may well hold
-/// `sk-<your key>`, or a long name that only begins like a token.
+/// Whether a word is an access token. This is stricter than [`is_token`], because a command may
+/// contain `sk-<your key>`, or a long name that only starts like a token.
 fn is_token_word(word: &str) -> bool {
     is_token(word)
         && word.bytes().any(|b| b.is_ascii_digit())
@@ -67,7 +67,8 @@ fn is_token_word(word: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-/// A value and not the name of one: long, mixed, and no variable, path or placeholder.
+/// Whether a value is a literal: long, with letters and digits, and not a variable, a path or a
+/// placeholder.
 fn is_literal(value: &str) -> bool {
     let value = value.trim_matches(['"', '\'']);
     value.len() >= 8
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals_are_found_and_names_are_not() {
+    fn literal_secrets_are_found_and_references_are_not() {
         for command in [
             "x login --with ghp_0123456789abcdefghij01234567",
             "x --token=abc123def456",

@@ -1,4 +1,4 @@
-//! The login surface: where it lives, how it is gained, kept and lost.
+//! Authentication: where the login is stored, and how it is obtained, refreshed and lost.
 
 mod auth_expiry_code;
 mod auth_expiry_format;
@@ -82,7 +82,7 @@ const AUTH: Source = Source {
 
 pub static AUTH_RECOMMENDED: Rule = Rule {
     slug: "auth-recommended",
-    title: "An agent without an auth block",
+    title: "An AGENT-CLI.md has no `auth`",
     severity: Severity::Warning,
     level: Level::Should,
     source: Source {
@@ -97,7 +97,7 @@ pub static AUTH_RECOMMENDED: Rule = Rule {
 
 pub static AUTH_CMD_INLINE_SECRET: Rule = Rule {
     slug: "auth-cmd-inline-secret",
-    title: "A secret written into a command",
+    title: "A command contains a secret",
     level: Level::Derived,
     source: AUTH,
     doctypes: BOTH,
@@ -107,7 +107,7 @@ pub static AUTH_CMD_INLINE_SECRET: Rule = Rule {
 
 pub static AUTH_ENV_ISOLATION: Rule = Rule {
     slug: "auth-env-isolation",
-    title: "Secrets in a sandbox that does not isolate the environment",
+    title: "An agent with `auth` runs in a sandbox that does not isolate the environment",
     severity: Severity::Warning,
     source: Source {
         spec: "AIP-45",
@@ -136,16 +136,16 @@ fn check(ctx: &Context<'_>) {
                 Draft::new(
                     &AUTH_CMD_INLINE_SECRET,
                     command,
-                    format!("this command holds {what}"),
+                    format!("this command contains {what}"),
                 )
-                .help("revoke it if it is real; name a variable that SECRETS.md binds instead"),
+                .help("use a variable that SECRETS.md binds instead, and revoke the secret if it is real"),
             );
         }
     }
 }
 
-/// The inventory that `auth.ref` leads to. A file without a list `secrets` is told as such;
-/// nothing is held to be missing from it.
+/// The SECRETS.md that `auth.ref` names, if it has a list `secrets`. A file without the list has
+/// its own finding, so its secrets are not also reported as missing.
 pub fn secrets_of<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<Document>)> {
     secrets_file(ctx).filter(|(_, doc)| {
         let list = doc.root.as_ref().and_then(|root| root.get("secrets"));
@@ -153,7 +153,7 @@ pub fn secrets_of<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<
     })
 }
 
-/// The SECRETS.md that `auth.ref` leads to.
+/// The SECRETS.md that `auth.ref` names.
 fn secrets_file<'c, 'd>(ctx: &'c Context<'d>) -> Option<(&'c Ref<'d>, &'c Arc<Document>)> {
     let node = ctx.root.at(&["auth", "ref"])?;
     let reference = ctx
@@ -173,7 +173,7 @@ pub fn secrets_in(doc: &Document) -> &[Node] {
         .map_or(&[], Node::items)
 }
 
-/// Where to point in a SECRETS.md when something is not in it.
+/// The place in a SECRETS.md to point at when a secret is missing from it.
 pub fn secrets_place(doc: &Document) -> Span {
     doc.root
         .as_ref()
@@ -206,7 +206,7 @@ fn commands<'d>(root: &'d Node, auth: Option<&'d Node>) -> impl Iterator<Item = 
     login.into_iter().chain(steps).flatten()
 }
 
-/// What only an AIP-29 manifest has: a sandbox with lists, an exit code table, a terminal.
+/// Checks the fields that only an AIP-29 manifest has: sandbox lists, exit codes and the terminal.
 fn check_against_sandbox(ctx: &Context<'_>) {
     let Some(auth) = ctx.root.get("auth") else {
         return;
@@ -219,7 +219,7 @@ fn check_against_sandbox(ctx: &Context<'_>) {
     expiry_code(ctx, auth);
 }
 
-/// What only an AIP-45 manifest has.
+/// Checks that apply only to an AIP-45 manifest.
 fn check_agent(ctx: &Context<'_>) {
     let Some(auth) = ctx.root.entry("auth") else {
         let open = ctx.doc.front.map_or(Span::default(), |front| front.open);
@@ -227,9 +227,9 @@ fn check_agent(ctx: &Context<'_>) {
             Draft::new(
                 &AUTH_RECOMMENDED,
                 Place::Bytes(open),
-                "the manifest does not say how the agent logs in (`auth`)",
+                "`auth` is missing: hosts cannot tell how this agent logs in",
             )
-            .help("add `auth` with a `ref` to a SECRETS.md that lists what the agent needs"),
+            .help("add `auth` with a `ref` to a SECRETS.md that lists the secrets of the agent"),
         );
         return;
     };
@@ -237,14 +237,17 @@ fn check_agent(ctx: &Context<'_>) {
         return;
     };
     let message =
-        "the provider `local` does not keep the agent's environment from the commands it runs";
-    let help = "use a provider that isolates child processes, or leave `auth` out";
+        "the provider `local` does not hide the agent's environment from the commands it runs";
+    let help = "use a provider that isolates child processes, or remove `auth`";
     if let Some(provider) = sandbox.get("provider") {
         if provider.as_str() == Some("local") {
             ctx.report(
                 Draft::new(&AUTH_ENV_ISOLATION, provider, message)
                     .help(help)
-                    .nearby(auth.key_span, "secrets reach the agent by its environment"),
+                    .nearby(
+                        auth.key_span,
+                        "the agent receives secrets as environment variables",
+                    ),
             );
         }
     } else if sandbox.as_str().is_some()
@@ -255,8 +258,11 @@ fn check_agent(ctx: &Context<'_>) {
         ctx.report(
             Draft::new(&AUTH_ENV_ISOLATION, reference.site.node, message)
                 .help(help)
-                .nearby(auth.key_span, "secrets reach the agent by its environment")
-                .related(doc, provider.span, "the provider is chosen here"),
+                .nearby(
+                    auth.key_span,
+                    "the agent receives secrets as environment variables",
+                )
+                .related(doc, provider.span, "the provider is set here"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `auth-interactive-no-tty`, `auth-callback-no-ingress`.
+//! Rules `auth-interactive-no-tty` and `auth-callback-no-ingress`.
 
 use super::{AUTH, TOOL};
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static AUTH_INTERACTIVE_NO_TTY: Rule = Rule {
     slug: "auth-interactive-no-tty",
-    title: "An interactive login without a terminal",
+    title: "An interactive login has no terminal",
     severity: Severity::Warning,
     level: Level::Derived,
     source: AUTH,
@@ -19,7 +19,7 @@ pub static AUTH_INTERACTIVE_NO_TTY: Rule = Rule {
 
 pub static AUTH_CALLBACK_NO_INGRESS: Rule = Rule {
     slug: "auth-callback-no-ingress",
-    title: "A login callback that cannot come in",
+    title: "The sandbox blocks the login callback",
     level: Level::Derived,
     source: AUTH,
     decides: &["A29-AUTH-06"],
@@ -43,10 +43,10 @@ pub(super) fn terminal_and_callback<'d>(ctx: &Context<'d>, auth: &'d Node, sandb
             Draft::new(
                 &AUTH_INTERACTIVE_NO_TTY,
                 node,
-                "the login is interactive, but the sandbox promises no terminal",
+                "the login is interactive, but the sandbox does not provide a terminal",
             )
             .help("set `sandbox.tty.required: true`, unless the login only opens a browser")
-            .nearby(tty.span, "no terminal here"),
+            .nearby(tty.span, "no terminal"),
         );
     }
     if let Some(node) = flag("requires_callback_url")
@@ -59,12 +59,12 @@ pub(super) fn terminal_and_callback<'d>(ctx: &Context<'d>, auth: &'d Node, sandb
                 Draft::new(
                     &AUTH_CALLBACK_NO_INGRESS,
                     node,
-                    "the login waits for a callback, but `sandbox.network.ingress` lets nothing in",
+                    "the login requires a callback, but `sandbox.network.ingress` allows no inbound URL",
                 )
                 .help("add the callback's address to `sandbox.network.ingress`")
                 .nearby(
                     ingress.map_or(network.key_span, |list| list.span),
-                    "nothing may come in",
+                    "no inbound URL is allowed",
                 ),
             );
         }

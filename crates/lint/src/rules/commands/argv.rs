@@ -1,4 +1,4 @@
-//! Argument templates: `${input.NAME | filter}` and what must not stand around it.
+//! Argument templates such as `${input.NAME | filter}`, and shell syntax around them.
 
 use super::{ARGS, TOOL};
 use crate::context::{Context, Draft};
@@ -20,7 +20,7 @@ pub static ARGV_SHELL: Rule = Rule {
 
 pub static ARGV_UNKNOWN_INPUT: Rule = Rule {
     slug: "tool-argv-unknown-input",
-    title: "`runner.argv` takes an input that the tool does not have",
+    title: "`runner.argv` uses an unknown input or template",
     level: Level::Derived,
     source: ARGS,
     decides: &["A29-CMD-06"],
@@ -32,7 +32,7 @@ pub static ARGV_UNKNOWN_INPUT: Rule = Rule {
 
 pub static ARGV_UNKNOWN_FILTER: Rule = Rule {
     slug: "tool-argv-unknown-filter",
-    title: "`runner.argv` uses a filter that hosts do not know",
+    title: "`runner.argv` uses an unknown filter",
     severity: Severity::Warning,
     level: Level::May,
     source: ARGS,
@@ -44,7 +44,7 @@ pub static ARGV_UNKNOWN_FILTER: Rule = Rule {
 
 pub static ARGV_SECRET: Rule = Rule {
     slug: "tool-argv-secret",
-    title: "A secret is put on the command line",
+    title: "`runner.argv` passes a secret on the command line",
     source: Source {
         spec: "AIP-45",
         section: "Auth",
@@ -69,9 +69,11 @@ pub fn check<'d>(ctx: &Context<'d>, argv: &'d Node) {
             let report = Draft::new(
                 &ARGV_SHELL,
                 node,
-                format!("this argument uses {what} (`{sign}`), but no shell reads it"),
+                format!("this argument uses {what} (`{sign}`), but it is not passed to a shell"),
             )
-            .help("give the binary plain arguments; join several commands in a WORKFLOW.md");
+            .help(
+                "pass plain arguments to the binary, and combine several commands in a WORKFLOW.md",
+            );
             ctx.report(report);
         }
         previous = text;
@@ -91,21 +93,18 @@ fn check_template<'d>(ctx: &Context<'d>, node: &'d Node, inner: &str) {
         "env" if has_secret_name(name) => {
             ctx.report(secret(
                 node,
-                &format!("the variable `{}`, which holds a secret,", short(name, 40)),
+                &format!("the secret variable `{}`", short(name, 40)),
             ));
         }
         _ => {
             let report = Draft::new(
                 &ARGV_UNKNOWN_INPUT,
                 node,
-                format!(
-                    "`${{{}}}` is not a template that AIP-29 knows",
-                    short(reference, 40)
-                ),
+                format!("unknown template `${{{}}}`", short(reference, 40)),
             );
             let meant = if rest.is_empty() { reference } else { name };
             ctx.report(report.help(format!(
-                "inputs are written `${{input.{}}}`",
+                "write an input as `${{input.{}}}`",
                 short(meant, 40)
             )));
         }
@@ -118,7 +117,7 @@ fn check_template<'d>(ctx: &Context<'d>, node: &'d Node, inner: &str) {
         let report = Draft::new(
             &ARGV_UNKNOWN_FILTER,
             node,
-            format!("`{}` is not a filter that hosts know", short(name, 40)),
+            format!("unknown filter `{}`", short(name, 40)),
         );
         ctx.report(report.help(match closest_of(name, FILTERS) {
             Some(meant) => format!("did you mean `{meant}`?"),
@@ -131,9 +130,9 @@ fn secret<'d>(node: &'d Node, what: &str) -> Draft<'d> {
     Draft::new(
         &ARGV_SECRET,
         node,
-        format!("this puts {what} on the command line"),
+        format!("this passes {what} on the command line"),
     )
-    .help("let the binary read it from its environment, through `sandbox.env.pass` of the CLI.md")
+    .help("pass it to the binary as an environment variable, through `sandbox.env.pass` of the CLI.md")
 }
 
 fn check_input<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) {
@@ -144,7 +143,7 @@ fn check_input<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) {
     if properties.is_some_and(|p| !p.is_map() || p.has(name)) {
         return;
     }
-    // Properties that come from elsewhere, or any at all.
+    // The schema allows properties that are not listed here.
     let open = inputs.value.entries().iter().any(|e| match &*e.key {
         "$ref" | "allOf" | "anyOf" | "oneOf" | "patternProperties" => true,
         "additionalProperties" => e.value.as_bool() != Some(false),
@@ -175,7 +174,7 @@ struct Template<'t> {
     range: Range<usize>,
 }
 
-/// The `${…}` of a text. A brace inside quotes does not close one.
+/// Iterator over the `${…}` templates of a text. A brace inside quotes does not close a template.
 struct Templates<'t> {
     text: &'t str,
     from: usize,
@@ -211,7 +210,7 @@ impl<'t> Iterator for Templates<'t> {
     }
 }
 
-/// Parts between pipes, those inside quotes or parentheses apart.
+/// Splits a template at its pipes, except inside quotes or parentheses.
 fn split_filters(inner: &str) -> impl Iterator<Item = &str> {
     let mut quote = None;
     let mut depth = 0usize;
@@ -230,8 +229,8 @@ fn split_filters(inner: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What a shell would act on in an argument, with the sign it is written by. The argument
-/// itself is not shown: it may hold a secret.
+/// The first shell construct in an argument, and its symbol. The argument itself is not returned,
+/// because it may contain a secret.
 fn shell_syntax(text: &str, previous: &str) -> Option<(&'static str, &'static str)> {
     let has_sign = |text: &str| {
         text.bytes()
@@ -248,7 +247,7 @@ fn shell_syntax(text: &str, previous: &str) -> Option<(&'static str, &'static st
     if text.contains("$(") {
         return Some(("a command substitution", "$(…)"));
     }
-    // The option's own language: jq, JMESPath and their like are full of these signs.
+    // The value is an expression in another language, such as jq or JMESPath.
     if takes_expression(previous) || takes_expression(text.split('=').next().unwrap_or("")) {
         return None;
     }
@@ -288,7 +287,8 @@ fn takes_expression(option: &str) -> bool {
             .any(|word| name.contains(word)))
 }
 
-/// `>`, `2>&1`, `>out.txt`, `list > out.txt`; not `<b>`, `>=1.2` or `a->b`.
+/// The redirection in a text such as `>`, `2>&1`, `>out.txt` or `list > out.txt`. Texts such as
+/// `<b>`, `>=1.2` and `a->b` have none.
 fn redirection(text: &str) -> Option<&'static str> {
     let bare = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
     let to = |target: &str| !target.starts_with('=') && !target.contains('<');
@@ -305,7 +305,7 @@ fn redirection(text: &str) -> Option<&'static str> {
     }
 }
 
-/// The text with each template replaced by a letter, so that its pipes are not seen.
+/// Replaces each template with a letter, so that its pipes do not count as shell syntax.
 fn without_templates(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('$') {
         return text.into();
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_found_whole() {
+    fn templates_and_filters_are_split_outside_quotes() {
         let inner =
             |text: &'static str| -> Vec<&str> { Templates::of(text).map(|t| t.inner).collect() };
         assert_eq!(
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_syntax_is_told_from_text() {
+    fn shell_syntax_is_distinguished_from_text() {
         for text in [
             "|",
             "&&",

@@ -1,4 +1,4 @@
-//! Two subcommands name the same TOOL.md.
+//! Rule `cmd-duplicate-ref`: two subcommands refer to the same TOOL.md.
 
 use super::{CLI, SUBCOMMANDS, check_tool_name, report_folder, report_missing};
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 
 pub static DUPLICATE_REF: Rule = Rule {
     slug: "cmd-duplicate-ref",
-    title: "Two subcommands name the same TOOL.md",
+    title: "Two subcommands refer to the same TOOL.md",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SUBCOMMANDS,
@@ -22,7 +22,7 @@ pub static DUPLICATE_REF: Rule = Rule {
 };
 
 pub(super) fn check_leaves(ctx: &Context<'_>) {
-    // By their texts: references resolve to normalised paths.
+    // The keys are path texts, which works because references resolve to normalized paths.
     let mut first_use: FxHashMap<&OsStr, &Node> = FxHashMap::default();
     for leaf in ctx.refs().iter().filter(|r| r.site.role == RefRole::Tool) {
         let (node, text) = (leaf.site.node, leaf.site.text);
@@ -37,10 +37,10 @@ pub(super) fn check_leaves(ctx: &Context<'_>) {
                     let report = Draft::new(
                         &DUPLICATE_REF,
                         node,
-                        format!("another subcommand names `{}` already", short(text, 60)),
+                        format!("another subcommand already refers to `{}`", short(text, 60)),
                     )
                     .nearby(first.span, "first here")
-                    .help("write a TOOL.md for each subcommand");
+                    .help("write a separate TOOL.md for each subcommand");
                     ctx.report(report);
                 }
             }

@@ -1,4 +1,4 @@
-//! A TOOL.md of the bundle is not in `commands`.
+//! Rule `cmd-orphan-tool`: a TOOL.md of the bundle is not listed in `commands`.
 
 use super::{CLI, SUBCOMMANDS, is_plain_word};
 use crate::context::{Context, Draft};
@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 
 pub static ORPHAN_TOOL: Rule = Rule {
     slug: "cmd-orphan-tool",
-    title: "A TOOL.md of the bundle is not in `commands`",
+    title: "A TOOL.md of the bundle is not listed in `commands`",
     severity: Severity::Info,
     level: Level::Derived,
     source: SUBCOMMANDS,
@@ -42,7 +42,7 @@ pub(super) fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
         let report = Draft::new(
             &ORPHAN_TOOL,
             commands,
-            format!("`{reference}` is not in `commands`"),
+            format!("`{reference}` is not listed in `commands`"),
         );
         let words = ctx
             .workspace
@@ -51,11 +51,13 @@ pub(super) fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
             .map(|doc| leading_words(&doc))
             .unwrap_or_default();
         ctx.report(if words.is_empty() {
-            report.help("add a leaf for it, or remove the tool")
+            report.help("add a subcommand for it, or remove the tool")
         } else {
             let shown = words.join(" ");
             report
-                .help(format!("add it as `{shown}`, or remove the tool"))
+                .help(format!(
+                    "add it as the subcommand `{shown}`, or remove the tool"
+                ))
                 .fix_if(
                     Safety::Safe,
                     format!("Add the subcommand `{shown}`"),
@@ -65,7 +67,7 @@ pub(super) fn check_orphans<'d>(ctx: &Context<'d>, commands: &'d Entry) {
     }
 }
 
-/// The subcommand that a tool's own argument template begins with.
+/// The subcommand at the start of a tool's argument template.
 fn leading_words(tool: &Document) -> Vec<String> {
     let argv = tool
         .root
@@ -86,7 +88,7 @@ fn insert_leaf(
 ) -> Option<Vec<Edit>> {
     let (first, rest) = words.split_first()?;
     if let Some(next) = tree.get(first) {
-        // A leaf in the way, or a taken name, is for the author to sort out.
+        // If another leaf already has the name, the author must decide.
         return next
             .is_map()
             .then(|| insert_leaf(ctx, next, rest, reference))

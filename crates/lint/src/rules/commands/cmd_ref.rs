@@ -1,4 +1,4 @@
-//! `cmd-ref-missing`, `cmd-ref-not-tool`.
+//! Rules `cmd-ref-missing` and `cmd-ref-not-tool`.
 
 use super::{CLI, SUBCOMMANDS};
 use crate::context::{Context, Draft};
@@ -21,7 +21,7 @@ pub static REF_MISSING: Rule = Rule {
 
 pub static REF_NOT_TOOL: Rule = Rule {
     slug: "cmd-ref-not-tool",
-    title: "A leaf of `commands` is not named TOOL.md",
+    title: "The file of a subcommand is not named TOOL.md",
     severity: Severity::Warning,
     level: Level::May,
     source: SUBCOMMANDS,
@@ -32,7 +32,8 @@ pub static REF_NOT_TOOL: Rule = Rule {
     ..Rule::BASE
 };
 
-/// A folder with a TOOL.md in it is a leaf by the wrong name; without one it is no leaf.
+/// Reports a leaf that names a directory. With a TOOL.md in the directory only the path is wrong,
+/// without one the tool is missing.
 pub(super) fn report_folder<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, path: &Path) {
     let inside = path.join("TOOL.md");
     let has_tool = matches!(
@@ -44,20 +45,21 @@ pub(super) fn report_folder<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, p
         Draft::new(
             &REF_NOT_TOOL,
             node,
-            format!("`{folder}` is a folder, not the TOOL.md in it"),
+            format!("`{folder}` is a directory, not the TOOL.md in it"),
         )
         .help(format!("write `{}/TOOL.md`", text.trim_end_matches('/')))
     } else {
         Draft::new(
             &REF_MISSING,
             node,
-            format!("`{folder}` is a folder without a TOOL.md"),
+            format!("`{folder}` is a directory without a TOOL.md"),
         )
-        .help("write the TOOL.md and name it, or remove the subcommand")
+        .help("create the TOOL.md and write its path here, or remove the subcommand")
     });
 }
 
-/// A target of another doctype is the business of the reference rules.
+/// Reports a tool whose file is not named TOOL.md. The reference rules report a target of another
+/// doctype.
 pub(super) fn check_tool_name<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, doc: &Document) {
     let name = text.rsplit(['/', '\\']).next().unwrap_or(text);
     if doc.doctype == Some(Doctype::Tool) && Doctype::from_file_name(name) != Some(Doctype::Tool) {
@@ -65,11 +67,11 @@ pub(super) fn check_tool_name<'d>(ctx: &Context<'d>, node: &'d Node, text: &str,
             &REF_NOT_TOOL,
             node,
             format!(
-                "`{}` is a tool by its content, but not by its name",
+                "`{}` contains a tool but is not named TOOL.md",
                 short(text, 60)
             ),
         )
-        .help("call the file TOOL.md, in a directory of its own");
+        .help("rename the file to TOOL.md, in its own directory");
         ctx.report(report);
     }
 }
@@ -78,15 +80,15 @@ pub(super) fn report_missing<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, 
     let report = Draft::new(
         &REF_MISSING,
         node,
-        format!("there is no file `{}`", short(text, 80)),
+        format!("`{}` does not exist", short(text, 80)),
     );
     ctx.report(report.help(match similar(ctx, path) {
-        Some(name) => format!("did you mean `{name}`? Otherwise write the TOOL.md"),
-        None => "write the TOOL.md, or remove the subcommand".to_owned(),
+        Some(name) => format!("did you mean `{name}`? Otherwise create the TOOL.md"),
+        None => "create the TOOL.md, or remove the subcommand".to_owned(),
     }));
 }
 
-/// A TOOL.md whose directory has a similar name, as a reference from this document.
+/// The path of a TOOL.md whose directory has a similar name, relative to this document.
 fn similar(ctx: &Context<'_>, missing: &Path) -> Option<String> {
     let dir = missing.parent()?;
     let parent = dir.parent()?;

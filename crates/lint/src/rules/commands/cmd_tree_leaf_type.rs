@@ -1,4 +1,4 @@
-//! A node of `commands` is neither a path nor a group.
+//! Rule `cmd-tree-leaf-type`: an entry of `commands` is neither a path nor a group.
 
 use super::{CLI, SUBCOMMANDS};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_manifest::Value;
 pub static TREE_LEAF_TYPE: Rule = Rule {
     slug: "cmd-tree-leaf-type",
     words: Some(leaf_type),
-    title: "A node of `commands` is neither a path nor a group",
+    title: "An entry of `commands` is neither a path nor a group",
     source: SUBCOMMANDS,
     decides: &["A29-CMD-01", "A29-REQ-12"],
     doctypes: CLI,

@@ -1,4 +1,4 @@
-//! `intents-vs-actions`, `intent-ref-missing`.
+//! Rules `intents-vs-actions` and `intent-ref-missing`.
 
 use super::CLI;
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use agentproto_text::short;
 
 pub static INTENTS_VS_ACTIONS: Rule = Rule {
     slug: "intents-vs-actions",
-    title: "The list of intents stands under `intents`",
+    title: "The list of intents is called `intents` instead of `actions`",
     severity: Severity::Warning,
     level: Level::May,
     source: Source {
@@ -43,7 +43,7 @@ pub(super) fn check_intents(ctx: &Context<'_>) {
         let report = Draft::new(
             &INTENTS_VS_ACTIONS,
             intents,
-            "`intents` is the name in the prose; the published schema calls this list `actions`",
+            "only the prose of AIP-29 calls this list `intents`: in the published schema it is `actions`",
         );
         ctx.report(match ctx.root.entry("actions") {
             Some(actions) => report
@@ -64,9 +64,9 @@ pub(super) fn check_intents(ctx: &Context<'_>) {
             let report = Draft::new(
                 &INTENT_REF_MISSING,
                 intent.site.node,
-                format!("there is no file `{}`", short(intent.site.text, 80)),
+                format!("`{}` does not exist", short(intent.site.text, 80)),
             )
-            .help("write the INTENT.md, or remove the entry");
+            .help("create the INTENT.md, or remove the entry");
             ctx.report(report);
         }
     }

@@ -1,4 +1,4 @@
-//! The tree of subcommands, their tools, and the intents that a bundle ships.
+//! The tree of subcommands (`commands`), their TOOL.md files, and the intents of a bundle.
 
 mod argv;
 mod cmd_duplicate_ref;
@@ -72,7 +72,8 @@ const CLI: &[Doctype] = &[Doctype::Cli];
 
 const TOOL: &[Doctype] = &[Doctype::Tool];
 
-/// AIP-14: only a tool that changes nothing may run without anybody's approval.
+/// AIP-14: only a tool that changes nothing may run without approval. Returns true if it reported a
+/// violation.
 pub fn unapproved<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     if violation.keyword != Keyword::MaxItems || !ctx.is(Doctype::Tool) {
         return false;
@@ -85,13 +86,15 @@ pub fn unapproved<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     }
     let approval = ctx.root.get("approval");
     let message = match approval {
-        Some(_) => "this tool changes something, so `approval: auto` is not for it",
-        None => "this tool changes something, and without `approval` it runs unasked",
+        Some(_) => "`approval: auto` is not allowed for a tool with a non-empty `mutates`",
+        None => {
+            "a tool with a non-empty `mutates` requires `approval`, otherwise it runs without asking"
+        }
     };
     let mut report = Draft::new(violation.rule, entry, message)
-        .help("set `approval: on-mutate` or `always`, or leave `mutates` empty");
+        .help("set `approval` to `on-mutate` or `always`, or make `mutates` empty");
     if let Some(approval) = approval {
-        report = report.nearby(approval.span, "no approval");
+        report = report.nearby(approval.span, "runs without approval");
     }
     ctx.report(report);
     true
@@ -113,17 +116,17 @@ fn token_fault(key: &str) -> Option<&'static str> {
     if key.is_empty() {
         Some("is empty")
     } else if key.contains(char::is_whitespace) {
-        Some("has a space")
+        Some("contains whitespace")
     } else if key.contains([
         '|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '{', '}', '!', '#',
     ]) {
-        Some("has a character that shells act on")
+        Some("contains a shell metacharacter")
     } else {
         None
     }
 }
 
-/// A word that can only be a subcommand: no option, no template, no path.
+/// Whether a word can only be a subcommand, and not an option, a template or a path.
 fn is_plain_word(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word
@@ -136,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_command_line() {
+    fn command_line_words_are_recognized() {
         for key in [
             "merge",
             "run-logs",

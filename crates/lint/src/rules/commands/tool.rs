@@ -1,4 +1,4 @@
-//! A TOOL.md inside a CLI bundle, seen together with its CLI.md.
+//! Checks the TOOL.md of a CLI bundle against its CLI.md.
 
 use super::{ARGS, ORPHAN_TOOL, SUBCOMMANDS, TOOL, argv, is_plain_word, widen};
 use crate::context::{Context, Draft};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub static BACKREF: Rule = Rule {
     slug: "tool-backref",
-    title: "`runner.cli` does not lead back to the CLI.md that lists the tool",
+    title: "`runner.cli` names a CLI.md that does not list the tool",
     severity: Severity::Warning,
     level: Level::May,
     source: ARGS,
@@ -27,7 +27,7 @@ pub static BACKREF: Rule = Rule {
 
 pub static ARGV_PREFIX: Rule = Rule {
     slug: "tool-argv-prefix",
-    title: "`runner.argv` does not begin with the subcommand",
+    title: "`runner.argv` does not start with the subcommand",
     level: Level::Derived,
     source: SUBCOMMANDS,
     decides: &["A29-CMD-02", "A29-CMD-04"],
@@ -38,13 +38,14 @@ pub static ARGV_PREFIX: Rule = Rule {
     ..Rule::BASE
 };
 
-/// `tools/<name>/TOOL.md` is two levels below its CLI.md; one more for a category.
+/// Maximum number of levels from the directory of a TOOL.md up to that of its CLI.md.
+/// `tools/<name>/TOOL.md` is two levels down, and a category adds one.
 const LEVELS: usize = 3;
 
 pub fn check(ctx: &Context<'_>) {
     let runner = ctx.root.get("runner");
     let sandbox = ctx.root.get("sandbox");
-    // A tool without these two is a plain AIP-14 contract: nothing here is about it.
+    // A tool without these two fields is a plain AIP-14 contract, so these checks do not apply.
     if runner.is_none() && sandbox.is_none() {
         return;
     }
@@ -69,14 +70,16 @@ pub fn check(ctx: &Context<'_>) {
         let mut report = Draft::new(
             &BACKREF,
             reference.site.node,
-            "the CLI.md that this names does not list this tool",
+            "the CLI.md named here does not list this tool",
         );
         report = match &above {
-            Some((other, _)) => report.help("name the CLI.md that does list it").related(
-                other,
-                key_span(other, "commands"),
-                "this one lists the tool",
-            ),
+            Some((other, _)) => report
+                .help("set `runner.cli` to the CLI.md that lists it")
+                .related(
+                    other,
+                    key_span(other, "commands"),
+                    "this CLI.md lists the tool",
+                ),
             None => report
                 .help("add the tool to the `commands` of that CLI.md")
                 .related(
@@ -90,12 +93,12 @@ pub fn check(ctx: &Context<'_>) {
     match (above, bound) {
         (Some((cli, paths)), _) => judge(ctx, &cli, argv, &paths),
         (None, Some((_, cli))) => widen::check(ctx, cli),
-        // A tool of no bundle has fields that it may not have; `fm-unknown-field` says so.
+        // `fm-unknown-field` reports these fields in a tool that belongs to no bundle.
         (None, None) => {}
     }
 }
 
-/// Whether `cmd-orphan-tool` reports the same at the CLI.md, where it is to be mended.
+/// Whether `cmd-orphan-tool` reports the same mistake at the CLI.md, where it must be fixed.
 fn is_orphan_of(ctx: &Context<'_>, cli: &Document, tool: &Path) -> bool {
     let two_up = tool.parent().map(|dir| dir.join(".."));
     ctx.on(&ORPHAN_TOOL)
@@ -110,13 +113,13 @@ fn judge<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: Option<&'d Node>, pat
     }
 }
 
-/// One place of a tool in a command tree.
+/// One occurrence of a tool in a command tree.
 pub struct Found {
     words: Vec<String>,
     span: Span,
 }
 
-/// The CLI.md in a directory above that lists the tool.
+/// The CLI.md in a parent directory that lists the tool.
 fn bundle_above(ctx: &Context<'_>, tool: &Path) -> Option<(Arc<Document>, Vec<Found>)> {
     let mut dir = tool.parent()?.to_owned();
     for _ in 0..=LEVELS {
@@ -134,7 +137,7 @@ fn bundle_above(ctx: &Context<'_>, tool: &Path) -> Option<(Arc<Document>, Vec<Fo
     None
 }
 
-/// Where a CLI.md's `commands` list a tool; `None` where they do not.
+/// The places where the `commands` of a CLI.md list a tool. `None` if there are none.
 fn paths_to(cli: &Document, tool: &Path) -> Option<Vec<Found>> {
     if cli.doctype != Some(Doctype::Cli) {
         return None;
@@ -167,7 +170,7 @@ fn collect<'a>(
 }
 
 fn names(reference: &str, dir: &Path, tool: &Path) -> bool {
-    // Most leaves are told apart by their last two parts, without building a path.
+    // For most leaves the last two components decide, without building a path.
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let (folder, file) = last_two(reference.as_bytes());
     let (own_folder, own_file) = last_two(tool.as_os_str().as_encoded_bytes());
@@ -212,13 +215,13 @@ fn check_prefix<'d>(ctx: &Context<'d>, cli: &Arc<Document>, argv: &'d Node, path
     let report = Draft::new(
         &ARGV_PREFIX,
         argv,
-        format!("`runner.argv` does not begin with `{shown}`, the subcommand of this tool"),
+        format!("`runner.argv` does not start with `{shown}`, the subcommand of this tool"),
     )
-    .related(cli, found.span, "the subcommand stands here")
-    .help(format!("begin the list with {}", quoted(&found.words)))
+    .related(cli, found.span, "the subcommand is defined here")
+    .help(format!("start the list with {}", quoted(&found.words)))
     .fix_if(
         Safety::Safe,
-        format!("Put `{shown}` in front"),
+        format!("Insert the subcommand `{shown}`"),
         prefix_edits(ctx.doc, argv, &found.words),
     );
     ctx.report(report);
@@ -229,8 +232,8 @@ fn quoted(words: &[String]) -> String {
     words.join(", ")
 }
 
-/// Inserts what is missing of the subcommand, where there is no doubt what that is: the
-/// list begins with a later part of it, an earlier part of it, or no word at all.
+/// Inserts the missing words of the subcommand, if it is clear which ones are missing: the list
+/// starts with a later part of the subcommand, with an earlier part of it, or with no plain word.
 fn prefix_edits(doc: &Document, argv: &Node, words: &[String]) -> Option<Vec<Edit>> {
     let items = argv.items();
     let Some(first) = items.first() else {
@@ -284,7 +287,7 @@ fn insert_after(doc: &Document, list: &Node, item: &Node, words: &[String]) -> O
     }])
 }
 
-/// What stands between two items: a comma, or a new line with the same indent and dash.
+/// The separator between two items: a comma, or a new line with the same indent and dash.
 fn separator(doc: &Document, list: &Node, item: &Node) -> Option<String> {
     if list.style == Style::Flow {
         return Some(", ".to_owned());
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bundle_that_lists_the_tool_is_the_parent() {
+    fn the_bundle_that_lists_a_tool_is_its_parent() {
         let files = [
             ("CLI.md", cli("  x: ./tools/x/TOOL.md\n", "a.example")),
             ("other/CLI.md", cli("  y: ./y/TOOL.md\n", "b.example")),
@@ -339,7 +342,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].pointer, "/runner/cli");
         assert!(found[0].related[0].file.ends_with("no-such-place/CLI.md"));
-        // Judged against the bundle that lists it, not the one that it names.
+        // The sandbox is compared with the bundle that lists the tool, not the one that it names.
         let found = findings(&files, "tool-sandbox-widens");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].pointer, "/sandbox/network/egress/0");
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_word_goes_where_it_belongs() {
+    fn missing_subcommand_words_are_inserted_in_order() {
         let lists = [
             ("argv: [down, --a]", "argv: [up, down, --a]"),
             ("argv: [up]", "argv: [up, down]"),

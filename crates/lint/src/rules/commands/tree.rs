@@ -1,4 +1,4 @@
-//! `cmd-empty`, `cmd-path-token`.
+//! Rules `cmd-empty` and `cmd-path-token`.
 
 use super::{CLI, SUBCOMMANDS, token_fault};
 use crate::context::{Context, Draft};
@@ -19,7 +19,7 @@ pub static EMPTY: Rule = Rule {
 
 pub static PATH_TOKEN: Rule = Rule {
     slug: "cmd-path-token",
-    title: "A key of `commands` is not one word of a command line",
+    title: "A key of `commands` is not a single command-line word",
     level: Level::Derived,
     source: SUBCOMMANDS,
     decides: &["A29-CMD-02"],
@@ -28,16 +28,16 @@ pub static PATH_TOKEN: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Depth is bounded by the parser, so recursion is.
+/// The parser limits the nesting depth, so the recursion is bounded.
 pub(super) fn check_tree<'d>(ctx: &Context<'d>, group: &'d Entry) {
     if group.value.entries().is_empty() {
         let message = if std::ptr::eq(group, ctx.root.entry("commands").unwrap_or(group)) {
-            "`commands` is empty: this bundle offers nothing to call".to_owned()
+            "`commands` is empty, so this bundle has nothing to call".to_owned()
         } else {
             format!("the group `{}` has no subcommands", group.key)
         };
         let report = Draft::new(&EMPTY, group, message)
-            .help("index each subcommand: `NAME: ./tools/NAME/TOOL.md`");
+            .help("list each subcommand as `NAME: ./tools/NAME/TOOL.md`");
         return ctx.report(report);
     }
     for entry in group.value.entries() {
@@ -47,7 +47,7 @@ pub(super) fn check_tree<'d>(ctx: &Context<'d>, group: &'d Entry) {
                 &PATH_TOKEN,
                 entry,
                 format!(
-                    "`{}` {fault}, so it is not one argument of a command line",
+                    "`{}` {fault}, so it cannot be one command-line argument",
                     short(&entry.key, 40)
                 ),
             );
@@ -55,7 +55,7 @@ pub(super) fn check_tree<'d>(ctx: &Context<'d>, group: &'d Entry) {
                 [first, _, ..] => report.help(format!(
                     "nest the words: `{first}:` with the next word below it"
                 )),
-                _ => report.help("use the word that is typed after the binary"),
+                _ => report.help("use the word that users type after the binary"),
             });
         }
         if entry.value.is_map() {

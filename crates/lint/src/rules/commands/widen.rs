@@ -1,4 +1,4 @@
-//! A tool's sandbox beside the bundle's: it may be narrower, never wider.
+//! Rule `tool-sandbox-widens`: a tool's sandbox may be narrower than the bundle's, but not wider.
 
 use super::TOOL;
 use crate::context::{Context, Draft, Place};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub static SANDBOX_WIDENS: Rule = Rule {
     slug: "tool-sandbox-widens",
-    title: "A tool's sandbox grants more than the bundle's",
+    title: "A tool's sandbox grants more than the sandbox of its bundle",
     source: Source {
         spec: "AIP-29",
         section: "Inheritance to subcommand tools",
@@ -63,8 +63,8 @@ struct Pair<'c, 'd> {
 }
 
 impl<'d> Pair<'_, 'd> {
-    /// Every entry of the tool's list is taken in by one of the bundle's; a list that the
-    /// bundle does not have grants nothing.
+    /// Reports each entry of the tool's list that no entry of the bundle's list covers. A list that
+    /// the bundle does not have grants nothing.
     fn list(&self, path: &[&str], what: &str, covers: fn(&str, &str) -> bool) {
         let Some(own) = self.own.at(path) else {
             return;
@@ -86,7 +86,8 @@ impl<'d> Pair<'_, 'd> {
         }
     }
 
-    /// A list of the tool's own replaces the bundle's, so it has to repeat what that denies.
+    /// A `deny` list of the tool replaces the bundle's list, so it must repeat what the bundle
+    /// denies.
     fn deny(&self) {
         let path = ["fs", "deny"];
         let (Some(own), Some(bundle)) = (self.own.entry_at(&path), self.bundle.at(&path)) else {
@@ -102,12 +103,12 @@ impl<'d> Pair<'_, 'd> {
                     &SANDBOX_WIDENS,
                     own,
                     format!(
-                        "`fs.deny` leaves out `{}`, which the bundle denies",
+                        "`fs.deny` does not cover `{}`, which the bundle denies",
                         short(denied, 60)
                     ),
                 )
                 .related(self.cli, node.span, "denied here")
-                .help("add the entry, or leave `deny` out to inherit the list");
+                .help("add the entry, or remove `deny` to inherit the bundle's list");
                 self.ctx.report(report);
             }
         }
@@ -120,10 +121,10 @@ impl<'d> Pair<'_, 'd> {
         if let Some(node) = own_allow.filter(|node| node.is_true())
             && !bundle_allows
         {
-            // The spawn list hangs on this switch: one finding for both.
+            // The spawn list depends on this switch, so one finding covers both.
             return self.report(
                 node,
-                "the bundle allows no child processes".to_owned(),
+                "the bundle does not allow child processes".to_owned(),
                 &allow,
             );
         }
@@ -143,8 +144,8 @@ impl<'d> Pair<'_, 'd> {
             let granted = fixed.and_then(|set| set.entry(&entry.key));
             let message = match granted {
                 Some(other) if other.value.value == entry.value.value => continue,
-                Some(_) => format!("`{}` has another value than the bundle forces", entry.key),
-                // A fixed value in place of whatever the host has is narrower.
+                Some(_) => format!("`{}` has a different value than the bundle sets", entry.key),
+                // A fixed value is narrower than the value that the host passes.
                 None if passed.is_some_and(|list| {
                     list.strings().any(|(p, _)| wildcard_covers(p, &entry.key))
                 }) =>
@@ -168,7 +169,7 @@ impl<'d> Pair<'_, 'd> {
         {
             self.report(
                 node,
-                "the bundle does not ask for a terminal".to_owned(),
+                "the bundle does not require a terminal".to_owned(),
                 &path,
             );
         }
@@ -181,11 +182,11 @@ impl<'d> Pair<'_, 'd> {
     fn report_at(&self, place: impl Into<Place<'d>>, message: String, parent: Span, field: &str) {
         let report = Draft::new(&SANDBOX_WIDENS, place, message)
             .related(self.cli, parent, format!("the bundle's `sandbox.{field}`"))
-            .help("a tool may narrow the sandbox, never widen it: grant it in the CLI.md, or remove it here");
+            .help("grant it in the CLI.md, or remove it here: a tool may narrow the sandbox, but not widen it");
         self.ctx.report(report);
     }
 
-    /// The bundle's list, or the nearest block above it that is there.
+    /// Span of the bundle's list, or of the nearest enclosing block that exists.
     fn place(&self, path: &[&str]) -> Span {
         let lengths = (1..=path.len()).rev();
         let entry = lengths

@@ -1,4 +1,4 @@
-//! The default continuation is not among the supported ones.
+//! The default continuation strategy is not supported.
 
 use super::{BASE, CONFORMANCE, STRATEGIES};
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use agentproto_text::closest_of;
 
 pub static CONT_DEFAULT_IN_SUPPORTED: Rule = Rule {
     slug: "cont-default-in-supported",
-    title: "The default continuation is not among the supported ones",
+    title: "The default continuation strategy is not in `supported`",
     source: CONFORMANCE,
     decides: &["A45-CONF-13"],
     scope: Scope::CrossField,
@@ -24,7 +24,7 @@ pub(super) fn default_in_supported<'d>(ctx: &Context<'d>, default: &'d Node, lis
         return;
     };
     let items = list.items();
-    // A mistyped item may be the default; then only the typo is wrong.
+    // If an item is a typo of the default, only the typo is reported, by another rule.
     let may_be = |item: &Node| match item.as_str() {
         Some(text) => {
             text == name
@@ -39,10 +39,14 @@ pub(super) fn default_in_supported<'d>(ctx: &Context<'d>, default: &'d Node, lis
         Draft::new(
             &CONT_DEFAULT_IN_SUPPORTED,
             default,
-            format!("the default `{name}` is not in `continuation.supported`, so a host must refuse to use it"),
+            format!(
+                "the default `{name}` is not in `continuation.supported`, so hosts must refuse it"
+            ),
         )
-        .help(format!("add `{name}` to `supported`, or choose a default from there"))
-        .nearby(list.span, "the supported strategies")
+        .help(format!(
+            "add `{name}` to `supported`, or choose a default from that list"
+        ))
+        .nearby(list.span, "supported strategies")
         .fix_if(
             Safety::Safe,
             format!("Add `{name}` to `supported`"),

@@ -21,8 +21,8 @@ fn idle_min<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
         Draft::new(
             &CONT_IDLE_MIN,
             v.node,
-            format!("`pinned_session.idle_timeout_ms` is {value}, less than one second"),
+            format!("`pinned_session.idle_timeout_ms` must be at least 1000, found {value}"),
         )
-        .help("the field counts milliseconds; the least is 1000, and half an hour is 1800000"),
+        .help("the value is in milliseconds: one second is 1000, and half an hour is 1800000"),
     );
 }

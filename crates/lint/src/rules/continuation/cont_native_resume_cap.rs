@@ -1,4 +1,4 @@
-//! Native resume by default without the capability to resume.
+//! The default is `native-resume`, but the agent is not resumable.
 
 use super::{BASE, CONFORMANCE, beside_capability, resumable};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use crate::shape::{self, Violation};
 pub static CONT_NATIVE_RESUME_CAP: Rule = Rule {
     slug: "cont-native-resume-cap",
     words: Some(native_resume_cap),
-    title: "Native resume by default without the capability to resume",
+    title: "The default is `native-resume`, but the agent does not declare `resumable`",
     source: CONFORMANCE,
     decides: &["A45-CONF-14", "A45-CONT-09"],
     scope: Scope::CrossField,
@@ -16,10 +16,10 @@ pub static CONT_NATIVE_RESUME_CAP: Rule = Rule {
     ..BASE
 };
 
-/// Reported at the default, which is what asks for the capability.
+/// Reports the missing capability at `default`, which requires it.
 fn native_resume_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     if resumable(ctx).is_some_and(|e| e.value.as_bool().is_none()) {
-        // Neither true nor false: `fm-type` speaks.
+        // Not a boolean: `fm-type` reports it.
         return;
     }
     let Some(default) = ctx.root.at(&["continuation", "default"]) else {
@@ -28,8 +28,8 @@ fn native_resume_cap<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let draft = Draft::new(
         &CONT_NATIVE_RESUME_CAP,
         default,
-        "a default of `native-resume` needs `capabilities.resumable: true`",
+        "`continuation.default: native-resume` requires `capabilities.resumable: true`",
     )
-    .help("declare the capability if the agent can take up an earlier session; else choose another default, such as `transcript`");
+    .help("declare the capability if the agent can resume an earlier session; otherwise choose another default, such as `transcript`");
     ctx.report(beside_capability(ctx, draft));
 }

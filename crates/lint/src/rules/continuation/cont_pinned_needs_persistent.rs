@@ -1,4 +1,4 @@
-//! A pinned session that has nothing to keep.
+//! `pinned-session` is used with a session that keeps no context.
 
 use super::BASE;
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static CONT_PINNED_NEEDS_PERSISTENT: Rule = Rule {
     slug: "cont-pinned-needs-persistent",
-    title: "A pinned session that has nothing to keep",
+    title: "`pinned-session` is used with a session that keeps no context",
     severity: Severity::Warning,
     level: Level::Should,
     decides: &["A45-CONT-06"],
@@ -16,7 +16,7 @@ pub static CONT_PINNED_NEEDS_PERSISTENT: Rule = Rule {
     ..BASE
 };
 
-/// A pinned child keeps context only if sessions outlive a turn and carry it over.
+/// A pinned process keeps context only if the session outlives a turn and carries context over.
 pub(super) fn pinned_fits<'d>(ctx: &Context<'d>, node: &'d Node) {
     let session = ctx.root.get("session");
     let mode = session.and_then(|s| s.get("mode"));
@@ -29,14 +29,13 @@ pub(super) fn pinned_fits<'d>(ctx: &Context<'d>, node: &'d Node) {
             mode.map(|m| m.span),
         ),
         (_, Some(entry)) => (
-            "`pinned-session` lives off the context that the process keeps, but the session carries none over",
+            "`pinned-session` uses the context that the process keeps, but the session does not carry it over",
             Some(entry.span()),
         ),
         _ => return,
     };
-    let mut draft = Draft::new(&CONT_PINNED_NEEDS_PERSISTENT, node, message).help(
-        "declare `session.mode: persistent` and `context_carryover: true`, or use `transcript`",
-    );
+    let mut draft = Draft::new(&CONT_PINNED_NEEDS_PERSISTENT, node, message)
+        .help("set `session.mode: persistent` and `context_carryover: true`, or use `transcript`");
     if let Some(span) = place {
         draft = draft.nearby(span, "declared here");
     }

@@ -1,4 +1,4 @@
-//! The manifest does not say how turns continue.
+//! The manifest has no `continuation` block.
 
 use super::{BASE, NATIVE, PINNED};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_manifest::{Node, Span};
 
 pub static CONT_RECOMMENDED: Rule = Rule {
     slug: "cont-recommended",
-    title: "The manifest does not say how turns continue",
+    title: "The manifest has no `continuation` block",
     severity: Severity::Warning,
     level: Level::Should,
     decides: &["A45-CONT-01"],
@@ -26,10 +26,10 @@ pub(super) fn recommended(ctx: &Context<'_>) {
         Draft::new(
             &CONT_RECOMMENDED,
             open,
-            "the manifest does not say how earlier turns reach the agent (`continuation`)",
+            "missing recommended field `continuation`: hosts cannot tell how to pass on earlier turns",
         )
         .help(format!(
-            "for this agent `default: {default}` fits; list what else works under `supported`"
+            "add `continuation` with `default: {default}`, and list all strategies that work under `supported`"
         ))
         .fix_if(
             Safety::Safe,
@@ -39,7 +39,7 @@ pub(super) fn recommended(ctx: &Context<'_>) {
     );
 }
 
-/// The default strategy, and the others, that session and capabilities allow.
+/// The default strategy and the other strategies that fit the session and the capabilities.
 fn scaffold(root: &Node) -> (&'static str, &'static str) {
     let resumes = root
         .at(&["capabilities", "resumable"])

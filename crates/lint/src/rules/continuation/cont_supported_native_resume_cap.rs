@@ -1,4 +1,4 @@
-//! Native resume is offered without the capability to resume.
+//! `native-resume` is supported, but the agent is not resumable.
 
 use super::{BASE, beside_capability, resumable};
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static CONT_SUPPORTED_NATIVE_RESUME_CAP: Rule = Rule {
     slug: "cont-supported-native-resume-cap",
-    title: "Native resume is offered without the capability to resume",
+    title: "`native-resume` is supported, but the agent does not declare `resumable`",
     severity: Severity::Warning,
     level: Level::Must,
     decides: &["A45-CONT-09"],
@@ -24,8 +24,8 @@ pub(super) fn supported_native_resume<'d>(ctx: &Context<'d>, item: &'d Node) {
     let draft = Draft::new(
         &CONT_SUPPORTED_NATIVE_RESUME_CAP,
         item,
-        "`native-resume` is offered, but the agent does not declare `capabilities.resumable: true`",
+        "`native-resume` is supported, but the agent does not declare `capabilities.resumable: true`",
     )
-    .help("declare the capability if it is there; else remove `native-resume` from the list");
+    .help("declare the capability if the agent has it; otherwise remove `native-resume` from the list");
     ctx.report(beside_capability(ctx, draft));
 }

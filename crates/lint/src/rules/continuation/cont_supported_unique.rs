@@ -26,5 +26,5 @@ fn listed_twice<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
         .root
         .at(&["continuation", "supported"])
         .and_then(|list| edits::remove_item(ctx.doc, list, item));
-    draft.fix_if(Safety::Safe, "Remove the second one", edits)
+    draft.fix_if(Safety::Safe, "Remove the duplicate", edits)
 }

@@ -1,4 +1,4 @@
-//! Continuation: how a later turn finds the earlier ones.
+//! Continuation: how the context of earlier turns reaches a later one.
 
 mod cont_default_in_supported;
 mod cont_idle_min;
@@ -62,12 +62,12 @@ const PINNED: &str = "pinned-session";
 
 const NATIVE: &str = "native-resume";
 
-/// `capabilities.resumable` as declared.
+/// The entry `capabilities.resumable`.
 fn resumable<'d>(ctx: &Context<'d>) -> Option<&'d Entry> {
     ctx.root.entry_at(&["capabilities", "resumable"])
 }
 
-/// Points at the flag, or at the block that lacks it.
+/// Adds a pointer to the flag, or to the block in which it is missing.
 fn beside_capability<'d>(ctx: &Context<'d>, draft: Draft<'d>) -> Draft<'d> {
     if let Some(entry) = resumable(ctx) {
         draft.nearby(entry.span(), "declared as not resumable")

@@ -10,7 +10,7 @@ use agentproto_text::closest_of;
 
 pub static CONT_PINNED_BLOCK_UNUSED: Rule = Rule {
     slug: "cont-pinned-block-unused",
-    title: "Settings for a strategy that is not supported",
+    title: "`pinned_session` is set, but the strategy is not supported",
     severity: Severity::Info,
     level: Level::May,
     decides: &["A45-CONT-12"],
@@ -22,7 +22,7 @@ pub static CONT_PINNED_BLOCK_UNUSED: Rule = Rule {
 
 pub static CONT_PINNED_IDLE_GT_SESSION: Rule = Rule {
     slug: "cont-pinned-idle-gt-session",
-    title: "A pinned process is to idle longer than its session lives",
+    title: "The idle timeout of the pinned process is longer than that of its session",
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::CrossField,
@@ -41,7 +41,7 @@ pub static CONT_KEYSCOPE_NO_CONVERSATION: Rule = Rule {
 
 pub(super) fn pinned_block<'d>(ctx: &Context<'d>, block: &'d Node, entry: &'d Entry, used: bool) {
     if !used {
-        // A mistyped strategy may have meant this one.
+        // A mistyped strategy may mean `pinned-session`.
         let strategies = block.get("supported").map_or(&[][..], Node::items).iter();
         let mistyped = strategies
             .chain(block.get("default"))
@@ -74,11 +74,11 @@ pub(super) fn pinned_block<'d>(ctx: &Context<'d>, block: &'d Node, entry: &'d En
                 &CONT_PINNED_IDLE_GT_SESSION,
                 own,
                 format!(
-                    "the pinned process may idle for {a} ms, but its session ends after {b} ms"
+                    "the idle timeout of the pinned process is {a} ms, but its session ends after {b} ms"
                 ),
             )
-            .help("the shorter time wins; make this one the shorter or the same")
-            .nearby(outer.span, "the session's idle time"),
+            .help("the shorter timeout applies; set this one to at most that of the session")
+            .nearby(outer.span, "idle timeout of the session"),
         );
     }
     if let Some(scope) = pinned.get("key_scope") {
@@ -92,7 +92,7 @@ pub(super) fn pinned_block<'d>(ctx: &Context<'d>, block: &'d Node, entry: &'d En
                 Draft::new(
                     &CONT_KEYSCOPE_NO_CONVERSATION,
                     scope,
-                    "the key has no `conversation`, so two conversations share one process and its memory",
+                    "`key_scope` does not contain `conversation`, so conversations share one process and its memory",
                 )
                 .help("add `conversation` to `key_scope`"),
             );

@@ -1,4 +1,4 @@
-//! The Markdown behind the frontmatter.
+//! Rule `body-sections-recommended`: the Markdown body after the frontmatter.
 
 use crate::context::{Context, Draft, Place};
 use crate::finding::{Edit, Safety};
@@ -8,7 +8,7 @@ use agentproto_text::one_of;
 
 pub static BODY_SECTIONS_RECOMMENDED: Rule = Rule {
     slug: "body-sections-recommended",
-    title: "The body lacks a recommended section",
+    title: "The body is missing a recommended section",
     severity: Severity::Info,
     level: Level::Should,
     source: Source {
@@ -24,7 +24,7 @@ pub static BODY_SECTIONS_RECOMMENDED: Rule = Rule {
 
 struct Section {
     heading: &'static str,
-    /// What a heading may begin with to count, in lower case.
+    /// Beginnings of headings that count as this section, in lower case.
     accepted: &'static [&'static str],
     stub: &'static str,
 }
@@ -33,17 +33,17 @@ const SECTIONS: [Section; 4] = [
     Section {
         heading: "When to reach for this CLI",
         accepted: &["when to reach", "when to use"],
-        stub: "What this CLI solves, and what it does not.",
+        stub: "What this CLI is for, and what it is not for.",
     },
     Section {
         heading: "Gotchas",
         accepted: &["gotcha"],
-        stub: "Login quirks, traps between versions, pitfalls of the environment.",
+        stub: "Login quirks, differences between versions, pitfalls of the environment.",
     },
     Section {
         heading: "Debugging",
         accepted: &["debugging"],
-        stub: "Where the logs are, and how common errors are mended.",
+        stub: "Where the logs are, and how to fix common errors.",
     },
     Section {
         heading: "Reference",
@@ -54,7 +54,7 @@ const SECTIONS: [Section; 4] = [
 
 pub fn sections(ctx: &Context<'_>) {
     let Some(front) = ctx.doc.front else { return };
-    // Without a closing fence there is no telling where the body begins.
+    // Without a closing fence it is unknown where the body starts.
     if front.close.is_empty() {
         return;
     }
@@ -102,7 +102,7 @@ pub fn sections(ctx: &Context<'_>) {
             Place::Bytes(front.close),
             message,
         )
-        .help("AIP-29 recommends `## When to reach for this CLI`, `## Gotchas`, `## Debugging` and `## Reference`")
+        .help("add the sections that AIP-29 recommends: `## When to reach for this CLI`, `## Gotchas`, `## Debugging` and `## Reference`")
         .fix(
             Safety::Safe,
             format!("Append {} section stub(s)", missing.len()),
@@ -114,7 +114,7 @@ pub fn sections(ctx: &Context<'_>) {
     );
 }
 
-/// Texts of the `#` headings, code blocks left out.
+/// Texts of the `#` headings outside code blocks.
 fn headings(body: &str) -> impl Iterator<Item = &str> {
     let mut fence: Option<&str> = None;
     body.lines().filter_map(move |line| {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_are_not_looked_for_in_code() {
+    fn headings_in_code_blocks_are_ignored() {
         let body = "## One\n```sh\n# not a heading\n```\n#tag\n### Two \n~~~\n## no\n";
         assert_eq!(headings(body).collect::<Vec<_>>(), ["One", "Two"]);
     }

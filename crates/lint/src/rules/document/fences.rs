@@ -1,18 +1,19 @@
-//! Mending the `---` lines. A proposal counts only if the changed text reads as a manifest.
+//! Fixes for the `---` lines (fences) of the frontmatter. A fix is proposed only if the changed
+//! text parses as a manifest.
 
 use crate::finding::Edit;
 use agentproto_manifest::{Document, Span};
 
-/// A way to set the fences right.
+/// A proposed fix for the fences.
 pub struct Proposal {
     pub message: &'static str,
     pub title: &'static str,
-    /// Where the fence belongs, or stands misspelt.
+    /// Place of the misspelled fence, or where the missing fence belongs.
     pub at: Span,
     pub edits: Vec<Edit>,
 }
 
-/// For a file that seems to have no frontmatter: fields are there, the opening fence is not.
+/// Proposes a fix for a file whose opening fence is missing, misspelled or not on the first line.
 pub fn opening(doc: &Document) -> Option<Proposal> {
     let start = if doc.text.starts_with('\u{feff}') {
         3
@@ -21,7 +22,7 @@ pub fn opening(doc: &Document) -> Option<Proposal> {
     };
     let first = lines(&doc.text, start).find(|line| !line.text.trim().is_empty())?;
     let insert = || Proposal {
-        message: "the fields begin without an opening `---` line",
+        message: "the opening `---` line of the frontmatter is missing",
         title: "Insert the opening `---`",
         at: Span::empty(start),
         edits: vec![edit(start, start, &format!("---{}", line_break(doc)))],
@@ -42,8 +43,9 @@ pub fn opening(doc: &Document) -> Option<Proposal> {
     mends(doc, &proposal.edits).then_some(proposal)
 }
 
-/// A title or other text above the frontmatter. Only where the file's name says that it is
-/// a manifest: elsewhere two rules of a Markdown page would pass for fences.
+/// Proposes to move a title or other text from above the frontmatter to below it. This applies only
+/// if the file name is that of a manifest: in another file, two horizontal rules could look like
+/// fences.
 fn text_before(doc: &Document, start: usize) -> Option<Proposal> {
     doc.doctype?;
     let open = lines(&doc.text, start)
@@ -53,13 +55,13 @@ fn text_before(doc: &Document, start: usize) -> Option<Proposal> {
     let edits = move_behind(doc, Span::new(start, open.start), close.next);
     mends(doc, &edits).then_some(Proposal {
         message: "the opening `---` is not the first line of the file",
-        title: "Move the text above the frontmatter below it",
+        title: "Move the text to below the frontmatter",
         at: Span::new(start, open.start),
         edits,
     })
 }
 
-/// For an opening fence behind blank lines or comments.
+/// Proposes a fix for an opening fence that follows blank lines or comments.
 pub fn leading(doc: &Document, before: Span) -> Option<(&'static str, Vec<Edit>)> {
     let front = doc.front?;
     if doc.slice(before).trim().is_empty() {
@@ -67,10 +69,10 @@ pub fn leading(doc: &Document, before: Span) -> Option<(&'static str, Vec<Edit>)
         return Some(("Remove the blank lines above the frontmatter", edits));
     }
     let edits = move_behind(doc, before, front.body.start as usize);
-    Some(("Move the comment above the frontmatter below it", edits))
+    Some(("Move the comment to below the frontmatter", edits))
 }
 
-/// For a frontmatter that never ends.
+/// Proposes a fix for a frontmatter without a closing fence.
 pub fn closing(doc: &Document) -> Option<Proposal> {
     let front = doc.front?;
     let from = front.yaml.start as usize;
@@ -86,9 +88,9 @@ pub fn closing(doc: &Document) -> Option<Proposal> {
             return Some(proposal);
         }
     }
-    let message = "the frontmatter is never closed by a second `---` line";
+    let message = "the closing `---` line of the frontmatter is missing";
     let title = "Insert the closing `---`";
-    // The fence goes behind the last line with text before the first line of the body.
+    // The fence goes after the last non-blank line before the body.
     let mut end_of_fields = from;
     for line in lines(&doc.text, from) {
         if begins_body(line.text) {
@@ -138,7 +140,7 @@ fn move_behind(doc: &Document, moved: Span, behind: usize) -> Vec<Edit> {
 
 fn mends(doc: &Document, edits: &[Edit]) -> bool {
     let mut text = doc.text.clone();
-    // Edits are in reading order; from the back none shifts another.
+    // Edits are in text order. Applied from last to first, no edit shifts another.
     for edit in edits.iter().rev() {
         let range = edit.span.range();
         if text.get(range.clone()).is_none() {
@@ -167,7 +169,7 @@ fn line_break(doc: &Document) -> &'static str {
 
 struct Line<'a> {
     start: usize,
-    /// Without the line break.
+    /// The line without its line break.
     text: &'a str,
     next: usize,
 }
@@ -199,7 +201,8 @@ fn is_fence(line: &str) -> bool {
     line.starts_with("---") && line.trim_end() == "---"
 }
 
-/// `--`, `-----`, ` ---`, `***`, `___`, `...` or long dashes: meant as a fence, but none.
+/// Whether a line looks like a misspelled fence: `--`, `-----`, ` ---`, `***`, `___`, `...` or long
+/// dashes.
 fn looks_like_fence(line: &str) -> bool {
     let marks = line.trim();
     let only = |c: char| marks.chars().all(|m| m == c);
@@ -219,8 +222,8 @@ fn looks_like_field(line: &str) -> bool {
     })
 }
 
-/// A line that YAML at the top level of a mapping has no use for: a heading of the second
-/// level or below (one `#` may be a comment), or prose.
+/// Whether a line cannot be top-level YAML and so belongs to the body: a heading of level two or
+/// deeper (a single `#` may be a comment), or prose.
 fn begins_body(line: &str) -> bool {
     if line.starts_with("##") {
         return true;
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_fence_is_replaced() {
+    fn a_misspelled_fence_is_replaced() {
         for mark in ["----", "--", "***", "...", "—"] {
             let fixed = closed(&format!("---\na: 1\n{mark}\n\nBody\n"));
             assert_eq!(fixed.as_deref(), Some("---\na: 1\n---\n\nBody\n"), "{mark}");
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mended_is_left_alone() {
+    fn invalid_yaml_gets_no_proposal() {
         assert_eq!(closed("---\na: [1\n\n## Head\n"), None);
     }
 }

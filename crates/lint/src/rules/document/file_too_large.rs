@@ -1,4 +1,4 @@
-//! The file is too large to be a manifest.
+//! Rule `file-too-large`: the file is too large to be a manifest.
 
 use super::OWN;
 use crate::rule::{Level, Rule};

@@ -1,4 +1,4 @@
-//! The file cannot be read.
+//! Rule `file-unreadable`: the file cannot be read.
 
 use super::OWN;
 use crate::rule::{Level, Rule};

@@ -1,4 +1,4 @@
-//! Neither name nor fields tell a tool CLI from an agent CLI.
+//! Rule `fm-doctype-ambiguous`: the file has the fields of both a tool CLI and an agent CLI.
 
 use crate::context::{Context, Draft};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
@@ -6,7 +6,7 @@ use agentproto_manifest::Doctype;
 
 pub static FM_DOCTYPE_AMBIGUOUS: Rule = Rule {
     slug: "fm-doctype-ambiguous",
-    title: "Neither name nor fields tell a tool CLI from an agent CLI",
+    title: "The file has the fields of both a tool CLI and an agent CLI",
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source {
@@ -20,7 +20,7 @@ pub static FM_DOCTYPE_AMBIGUOUS: Rule = Rule {
     ..Rule::BASE
 };
 
-/// The name decides where it can; a free name with the fields of both is a guess.
+/// Reports a file whose name does not identify its format and that has the fields of both formats.
 pub(super) fn doctype_is_clear(ctx: &Context<'_>) {
     let (Some(commands), Some(protocol)) = (ctx.root.entry("commands"), ctx.root.entry("protocol"))
     else {
@@ -39,17 +39,17 @@ pub(super) fn doctype_is_clear(ctx: &Context<'_>) {
             &FM_DOCTYPE_AMBIGUOUS,
             deciding,
             format!(
-                "the file has both `commands` and `protocol`; it is judged as {} ({})",
+                "the file has both `commands` and `protocol`, and is checked as {} ({})",
                 ctx.doctype.file_name(),
                 ctx.doctype.spec()
             ),
         )
         .nearby(
             other.key_span,
-            format!("`{}` speaks for the other format", other.key),
+            format!("`{}` is a field of the other format", other.key),
         )
         .help(
-            "a tool that is called once per task is a CLI.md with `commands`; an agent that keeps sessions is an AGENT-CLI.md with `protocol`: name the file after its format and drop the other field",
+            "for a tool that is called once per task, name the file CLI.md and remove `protocol`. For an agent that keeps sessions, name it AGENT-CLI.md and remove `commands`",
         ),
     );
 }

@@ -1,4 +1,4 @@
-//! A field has a value outside its enumeration.
+//! Rule `fm-enum`: a field has a value that is not allowed.
 
 use super::{SCHEMA, general};
 use crate::rule::{FixKind, Level, Rule};
@@ -7,7 +7,7 @@ use agentproto_manifest::Doctype;
 pub static FM_ENUM: Rule = Rule {
     slug: "fm-enum",
     words: Some(general),
-    title: "A field has a value outside its enumeration",
+    title: "A field has a value that is not allowed",
     level: Level::Must,
     source: SCHEMA,
     decides: &[

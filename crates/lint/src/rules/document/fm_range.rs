@@ -1,4 +1,4 @@
-//! A field is outside its bounds.
+//! Rule `fm-range`: a value is out of range or does not match its pattern.
 
 use super::{SCHEMA, general};
 use crate::rule::{FixKind, Level, Rule};
@@ -7,7 +7,7 @@ use agentproto_manifest::Doctype;
 pub static FM_RANGE: Rule = Rule {
     slug: "fm-range",
     words: Some(general),
-    title: "A field is outside its bounds",
+    title: "A value is out of range or does not match its pattern",
     level: Level::Must,
     source: SCHEMA,
     decides: &["A45-CONF-01"],

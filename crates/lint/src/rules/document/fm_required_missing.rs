@@ -1,4 +1,4 @@
-//! A required field is missing.
+//! Rule `fm-required-missing`: a required field is missing.
 
 use super::{SCHEMA, general};
 use crate::rule::{FixKind, Level, Rule};

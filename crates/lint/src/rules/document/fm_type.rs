@@ -1,4 +1,4 @@
-//! A field has the wrong type.
+//! Rule `fm-type`: a field has the wrong type.
 
 use super::{SCHEMA, general};
 use crate::context::{Context, Draft};
@@ -33,7 +33,7 @@ pub static FM_TYPE: Rule = Rule {
 
 pub(super) fn key_is_not_text<'d>(ctx: &Context<'d>, entry: &'d Entry) {
     let written = ctx.doc.slice(entry.key_span);
-    // A key that is a collection is a problem of the document already.
+    // A key that is a collection is already reported as a problem of the document.
     if entry.key == "?" && entry.key_kind == KeyKind::Other {
         return;
     }
@@ -45,7 +45,7 @@ pub(super) fn key_is_not_text<'d>(ctx: &Context<'d>, entry: &'d Entry) {
         Draft::new(
             &FM_TYPE,
             entry,
-            format!("the key `{written}` is {kind}, not text"),
+            format!("the key `{written}` is {kind}, not a string"),
         )
         .help(format!("quote it: \"{written}\"")),
     );

@@ -1,4 +1,4 @@
-//! A field that the schema does not know.
+//! Rule `fm-unknown-field`: a field is not in the schema.
 
 use super::{SCHEMA, general};
 use crate::rule::{FixKind, Level, Rule};
@@ -7,7 +7,7 @@ use agentproto_manifest::Doctype;
 pub static FM_UNKNOWN_FIELD: Rule = Rule {
     slug: "fm-unknown-field",
     words: Some(general),
-    title: "A field that the schema does not know",
+    title: "A field is not in the schema",
     level: Level::Must,
     source: SCHEMA,
     decides: &["A45-CONF-01", "A45-FM-16", "A45-AUTH-02"],

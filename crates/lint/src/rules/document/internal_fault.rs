@@ -1,4 +1,4 @@
-//! A rule failed inside agentproto.
+//! Rule `internal-fault`: a rule failed with an internal error.
 
 use super::OWN;
 use crate::rule::{Level, Rule};
@@ -6,7 +6,7 @@ use agentproto_manifest::Doctype;
 
 pub static INTERNAL_FAULT: Rule = Rule {
     slug: "internal-fault",
-    title: "A rule failed inside agentproto",
+    title: "A rule failed with an internal error",
     level: Level::Must,
     source: OWN,
     doctypes: &Doctype::ALL,

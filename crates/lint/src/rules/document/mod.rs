@@ -1,4 +1,4 @@
-//! The file as a whole: fences, YAML, and the general schema rules.
+//! The file as a whole: frontmatter fences, YAML, and the general schema rules.
 
 mod body;
 mod fences;
@@ -86,7 +86,7 @@ const OWN: Source = Source {
     section: "Reading manifests",
 };
 
-/// The rules for schema violations that have no slug of their own.
+/// Whether a rule covers the schema violations that have no specific rule.
 pub fn is_general(rule: &'static Rule) -> bool {
     rule == &FM_TYPE
         || rule == &FM_ENUM
@@ -95,15 +95,15 @@ pub fn is_general(rule: &'static Rule) -> bool {
         || rule == &FM_UNKNOWN_FIELD
 }
 
-/// Families that know a place better than the general rules do; the first that speaks is
-/// heard.
+/// Lets the families with more specific messages report a violation. If none of them does, reports
+/// it with the general message.
 fn general<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let said = yaml11_boolean(ctx, v)
         || identity::numeric_version(ctx, v)
         || install::numeric_digest(ctx, v)
         || output29::swapped_value(ctx, v)
         || commands::unapproved(ctx, v)
-        // A sandbox block's own rules before those of the manifest that holds it.
+        // The rules of a sandbox block come before those of the manifest that contains it.
         || sandbox36::said_elsewhere(ctx, v)
         || sandbox45::inside_inline_block(ctx, v)
         || secrets::said_elsewhere(ctx, v);
@@ -112,7 +112,8 @@ fn general<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     }
 }
 
-/// `streaming: yes` is text in YAML 1.2; the author meant a boolean, so quoting is no advice.
+/// Reports a word such as `yes`, which is a string in YAML 1.2, in place of a boolean. The author
+/// meant a boolean, so the help must not suggest quotes.
 fn yaml11_boolean<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     if v.keyword != Keyword::Type || v.node.style != Style::Plain {
         return false;
@@ -126,13 +127,13 @@ fn yaml11_boolean<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
         return false;
     }
     ctx.report(draft(ctx, v).help(format!(
-        "write `{meant}`; only YAML 1.1 reads this word as a boolean"
+        "write `{meant}`: only YAML 1.1 reads this word as a boolean"
     )));
     true
 }
 
-/// Keys that YAML reads as numbers, booleans or null. One pass over the keys and nothing
-/// else: hardly any file has such a key outside `output.exit_codes`.
+/// Reports keys that YAML reads as numbers, booleans or null. Integers are allowed in
+/// `output.exit_codes`. Hardly any file has such a key elsewhere, so this is a single cheap pass.
 fn keys_are_text(ctx: &Context<'_>) {
     let exit_codes = match ctx.doctype {
         Doctype::Cli => ctx.root.at(&["output", "exit_codes"]),
@@ -141,7 +142,7 @@ fn keys_are_text(ctx: &Context<'_>) {
     keys_below(ctx, ctx.root, exit_codes);
 }
 
-/// Depth is bounded by the parser, so recursion is.
+/// The parser limits the nesting depth, so the recursion is bounded.
 fn keys_below<'d>(ctx: &Context<'d>, node: &'d Node, integers_at: Option<&Node>) {
     match &node.value {
         Value::Map(entries) => {

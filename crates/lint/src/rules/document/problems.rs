@@ -1,4 +1,4 @@
-//! What kept a file from being read, and what YAML oddities it has, as findings.
+//! Findings for the problems that prevent reading a file, and for YAML oddities.
 
 use super::*;
 use crate::context::{Draft, Place, conclude};
@@ -56,7 +56,7 @@ pub static FM_NOT_MAPPING: Rule = Rule {
 
 pub static FM_DUPLICATE_KEY: Rule = Rule {
     slug: "fm-duplicate-key",
-    title: "A key stands twice in one mapping",
+    title: "A mapping contains a duplicate key",
     level: Level::Must,
     source: Source {
         spec: "YAML 1.2",
@@ -81,7 +81,7 @@ pub static FM_ENCODING: Rule = Rule {
 
 pub static FM_DOCTYPE_UNKNOWN: Rule = Rule {
     slug: "fm-doctype-unknown",
-    title: "Neither the name nor the fields tell what manifest this is",
+    title: "Neither the file name nor the fields identify the format of the manifest",
     level: Level::Must,
     source: OWN,
     doctypes: &Doctype::ALL,
@@ -107,7 +107,7 @@ pub static FM_YAML11_SCALAR: Rule = Rule {
 
 pub static FM_YAML_FEATURE: Rule = Rule {
     slug: "fm-yaml-feature",
-    title: "Anchors, aliases, merge keys or tags in the frontmatter",
+    title: "The frontmatter uses anchors, aliases, merge keys or tags",
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source {
@@ -125,10 +125,10 @@ const FRONTMATTER: Source = Source {
     section: "Frontmatter",
 };
 
-/// Oddities shown per file; the last one counts the rest.
+/// Maximum number of YAML oddities reported per file. The last one gives the number of the rest.
 const MOST_ODDITIES: usize = 20;
 
-/// Findings for what kept the file from being read; these need no doctype.
+/// Findings for the problems that prevent reading a file. They do not depend on the doctype.
 pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
     let known = doc.doctype.is_some() || doc.root.is_none();
     if doc.problems.is_empty() && doc.oddities.is_empty() && known {
@@ -140,7 +140,7 @@ pub fn problem_findings(doc: &Document, rules: &RuleSet) -> Vec<Finding> {
         .iter()
         .any(|p| p.kind == ProblemKind::FenceUnclosed);
     for problem in &doc.problems {
-        // The body read as YAML is no mistake of its own.
+        // Without a closing fence the body is read as YAML, so the other problems are irrelevant.
         if !unclosed || problem.kind == ProblemKind::FenceUnclosed {
             drafts.push(of_problem(doc, problem));
         }
@@ -169,7 +169,7 @@ fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
             .help("write the fields between the two `---` lines"),
         ProblemKind::FenceNotFirst => {
             let draft = Draft::new(&FM_DELIMITERS, here(), message)
-                .help("nothing but a byte order mark may stand before it");
+                .help("remove everything before it, except a byte order mark");
             match fences::leading(doc, problem.span) {
                 Some((title, edits)) => draft.fix(Safety::Safe, title, edits),
                 None => draft,
@@ -189,10 +189,10 @@ fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
         }
         ProblemKind::Syntax => syntax(problem),
         ProblemKind::MultipleDocuments => Draft::new(&FM_YAML_SYNTAX, here(), message)
-            .help("keep one document; a `---` line inside the frontmatter starts another"),
+            .help("keep one document: a `---` line inside the frontmatter starts another one"),
         ProblemKind::TooDeep | ProblemKind::TooManyNodes => {
             Draft::new(&FM_YAML_SYNTAX, here(), message)
-                .help("no manifest needs that much; split it or drop the aliases")
+                .help("split the manifest, or remove the aliases")
         }
         ProblemKind::NotMapping => {
             let found = match doc.slice(problem.span).chars().next() {
@@ -208,14 +208,14 @@ fn of_problem<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
         }
         ProblemKind::DuplicateKey => duplicate(doc, problem),
         ProblemKind::KeyNotString => Draft::new(&FM_TYPE, here(), message)
-            .help("keys are plain text; quote the key if it begins with `[` or `{`"),
+            .help("use a string as the key, and quote it if it starts with `[` or `{`"),
     }
 }
 
 fn missing<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
     if let Some(proposal) = fences::opening(doc) {
         return Draft::new(&FM_DELIMITERS, proposal.at, proposal.message)
-            .help("the first line of the file is exactly `---`")
+            .help("make the first line of the file exactly `---`")
             .fix(Safety::Safe, proposal.title, proposal.edits);
     }
     let text = doc.text.trim_start_matches('\u{feff}');
@@ -225,16 +225,16 @@ fn missing<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
         problem.message.as_str()
     };
     let help = if text.starts_with("+++") {
-        "`+++` begins TOML; manifests have YAML between two `---` lines"
+        "replace the TOML (`+++`) with YAML between two `---` lines"
     } else {
-        "begin the file with a `---` line, the fields, and a second `---` line"
+        "start the file with a `---` line, the fields, and a second `---` line"
     };
     Draft::new(&FM_MISSING, problem.span, message).help(help)
 }
 
 fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
     let first = problem.related.as_ref();
-    // The tree holds the first of the two; its pointer is that of both.
+    // The tree contains only the first of the two keys, but both have the same pointer.
     let entry = match (&doc.root, first) {
         (Some(root), Some((span, _))) => find(root, *span),
         _ => None,
@@ -244,7 +244,7 @@ fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
         _ => Place::Bytes(problem.span),
     };
     let draft = Draft::new(&FM_DUPLICATE_KEY, place, problem.message.as_str())
-        .help("keep one of the two; readers disagree on which of them counts");
+        .help("remove one of the two: YAML parsers disagree on which value counts");
     match first {
         Some((span, note)) => draft.nearby(*span, note.as_str()),
         None => draft,
@@ -253,7 +253,7 @@ fn duplicate<'d>(doc: &'d Document, problem: &Problem) -> Draft<'d> {
 
 fn syntax<'d>(problem: &Problem) -> Draft<'d> {
     let message = problem.message.as_str();
-    // The parser stumbles far behind a bracket that was never closed; that is the place to mend.
+    // After an unclosed bracket the parser fails much later, but the bracket is the place to fix.
     if let Some((bracket, note)) = &problem.related
         && ["flow", "bracket", "eof", "expected ':'"]
             .iter()
@@ -264,8 +264,8 @@ fn syntax<'d>(problem: &Problem) -> Draft<'d> {
             *bracket,
             format!("the frontmatter is not valid YAML: {note}"),
         )
-        .nearby(problem.span, "the YAML reader gave up here")
-        .help("close it, or quote the value if the bracket is part of a text");
+        .nearby(problem.span, "the YAML parser failed here")
+        .help("close it, or quote the value if the bracket is part of the text");
     }
     let cause = CAUSES.iter().find(|cause| message.contains(cause.sign));
     match cause {
@@ -279,79 +279,79 @@ fn syntax<'d>(problem: &Problem) -> Draft<'d> {
     }
 }
 
-/// A complaint of the parser, in the words of someone who writes manifests.
+/// An explanation of a parser error for the authors of manifests.
 struct Cause {
     sign: &'static str,
     what: &'static str,
     help: &'static str,
 }
 
-/// The first that fits counts.
+/// The first cause whose `sign` is in the parser's message applies.
 const CAUSES: &[Cause] = &[
     Cause {
         sign: "mapping values are not allowed",
-        what: "a `: ` stands where no field can begin",
-        help: "quote a value that contains `: `, and indent the line like its neighbours",
+        what: "`: ` is not allowed here",
+        help: "quote a value that contains `: `, and indent the line like its neighbors",
     },
     Cause {
         sign: "tab",
-        what: "a tab stands where YAML allows only spaces",
+        what: "a tab is used where YAML allows only spaces",
         help: "indent with spaces",
     },
     Cause {
         sign: "unknown escape character",
-        what: "an unknown escape in double quotes",
-        help: "a backslash begins an escape there; write patterns in single quotes: '(\\d+)'",
+        what: "a string in double quotes contains an unknown escape sequence",
+        help: "write patterns in single quotes, where a backslash has no special meaning: '(\\d+)'",
     },
     Cause {
         sign: "anchor",
-        what: "a value begins with `*` or `&`, which name aliases and anchors",
+        what: "a value starts with `*` or `&`, which YAML uses for aliases and anchors",
         help: "quote the value",
     },
     Cause {
         sign: "unexpected character",
-        what: "a value begins with a character that YAML keeps for itself",
-        help: "quote a value that begins with `@`, `%` or a backtick",
+        what: "a value starts with a character that YAML reserves",
+        help: "quote a value that starts with `@`, `%` or a backtick",
     },
     Cause {
         sign: "quoted scalar, found unexpected end",
-        what: "a quote is never closed",
+        what: "a quoted string is not closed",
         help: "close the quote on the same line",
     },
     Cause {
         sign: "invalid indentation in quoted scalar",
-        what: "a quoted text runs on into the next field",
+        what: "a quoted string continues into the next field",
         help: "close the quote on the same line",
     },
     Cause {
         sign: "block sequence entries are not allowed",
-        what: "a list begins on the line of its key",
+        what: "a list starts on the line of its key",
         help: "put the items on their own lines, below the key",
     },
     Cause {
         sign: "tag",
-        what: "a value begins with `!`, which names a tag",
+        what: "a value starts with `!`, which YAML uses for tags",
         help: "quote the value",
     },
     Cause {
         sign: "did not find expected key",
-        what: "this line is not indented like its neighbours",
-        help: "keys of one mapping, and items of one list, begin in the same column",
+        what: "this line is not indented like its neighbors",
+        help: "start the keys of a mapping, and the items of a list, in the same column",
     },
     Cause {
         sign: "expected '-' indicator",
-        what: "a line among the items of a list is no item",
-        help: "items of one list begin with `- ` in the same column",
+        what: "a line between the items of a list is not an item",
+        help: "start the items of a list with `- ` in the same column",
     },
     Cause {
         sign: "indent",
-        what: "the indentation does not fit",
-        help: "indent this line like its neighbours",
+        what: "the indentation is inconsistent",
+        help: "indent this line like its neighbors",
     },
     Cause {
         sign: "':'",
         what: "a key has no colon, here or on the line above",
-        help: "write `key: value`, with a blank behind the colon",
+        help: "write `key: value`, with a space after the colon",
     },
 ];
 
@@ -375,19 +375,19 @@ fn of_oddity<'d>(doc: &'d Document, oddity: Oddity, rest: &str) -> Draft<'d> {
     };
     match oddity.kind {
         OddityKind::Anchor => feature(
-            "an anchor (`&name`) stands in the frontmatter",
-            "remove it and write the value out where it is used",
+            "the frontmatter contains an anchor (`&name`)",
+            "remove it and repeat the value where it is used",
         ),
         OddityKind::Alias => feature(
-            "an alias (`*name`) stands in the frontmatter",
-            "write the value out",
+            "the frontmatter contains an alias (`*name`)",
+            "replace it with the value",
         ),
         OddityKind::MergeKey => feature(
-            "a merge key (`<<`) stands in the frontmatter",
-            "write the merged fields out",
+            "the frontmatter contains a merge key (`<<`)",
+            "replace it with the merged fields",
         ),
         OddityKind::Tag => feature(
-            "a tag (`!name`) stands in the frontmatter",
+            "the frontmatter contains a tag (`!name`)",
             "remove the tag, or quote the value if `!` is part of it",
         ),
         OddityKind::Yaml11 => yaml11(place, text, oddity.span, rest),
@@ -395,7 +395,7 @@ fn of_oddity<'d>(doc: &'d Document, oddity: Oddity, rest: &str) -> Draft<'d> {
 }
 
 fn yaml11<'d>(place: Option<Place<'d>>, text: &str, span: Span, rest: &str) -> Draft<'d> {
-    // Where YAML 1.2 sees text, quotes change nothing for it and settle the matter.
+    // Where YAML 1.2 reads a string, quotes keep the meaning and make it the same in YAML 1.1.
     let is_text = match &place {
         Some(Place::Value(node)) => node.as_str().is_some(),
         Some(Place::Key(entry)) => entry.key_kind == KeyKind::Str,
@@ -406,9 +406,11 @@ fn yaml11<'d>(place: Option<Place<'d>>, text: &str, span: Span, rest: &str) -> D
         return Draft::new(
             &FM_YAML11_SCALAR,
             here,
-            format!("`{text}` is a decimal number in YAML 1.2 and an octal one in YAML 1.1{rest}"),
+            format!(
+                "`{text}` is a decimal number in YAML 1.2 and an octal number in YAML 1.1{rest}"
+            ),
         )
-        .help("drop the leading zero, or quote the value if it is text");
+        .help("remove the leading zero, or quote the value if it is a string");
     }
     let other = match text.as_bytes().first() {
         Some(b'0'..=b'9' | b'+' | b'-') => "a number",
@@ -417,7 +419,7 @@ fn yaml11<'d>(place: Option<Place<'d>>, text: &str, span: Span, rest: &str) -> D
     Draft::new(
         &FM_YAML11_SCALAR,
         here,
-        format!("`{text}` is text in YAML 1.2 and {other} in YAML 1.1{rest}"),
+        format!("`{text}` is a string in YAML 1.2 and {other} in YAML 1.1{rest}"),
     )
     .help(format!("quote it: \"{text}\""))
     .fix(
@@ -453,16 +455,16 @@ fn doctype_unknown(doc: &Document) -> Draft<'_> {
     let name = doc.path.file_name().and_then(|n| n.to_str()).unwrap_or("");
     let names = Doctype::ALL.map(Doctype::file_name);
     let help = match closest_of(name, names) {
-        Some(meant) => format!("did you mean to name it `{meant}`? Case matters"),
+        Some(meant) => format!("did you mean to name it `{meant}`? File names are case-sensitive"),
         None => format!(
-            "name it after its format ({}), or `NAME.ACP.md` and so on; or do not lint it",
+            "name it after its format ({}), optionally with a prefix such as `NAME.ACP.md`, or do not lint it",
             names.join(", ")
         ),
     };
     Draft::new(
         &FM_DOCTYPE_UNKNOWN,
         open,
-        "neither the file name nor the fields tell what manifest this is",
+        "cannot determine the format of this manifest from its file name or its fields",
     )
     .help(help)
 }

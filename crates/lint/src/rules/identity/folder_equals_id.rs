@@ -37,12 +37,12 @@ pub(super) fn id_and_folder(ctx: &Context<'_>) {
     let Some(dir) = dir.to_str() else {
         return;
     };
-    // An id that is only misspelled is `id-pattern`'s business.
+    // If the id is only misspelled, `id-pattern` reports it.
     if dir == id || (!is_kebab(id) && kebab(id, false).as_deref() == Some(dir)) {
         return;
     }
     let message = format!(
-        "the folder is called `{dir}`, the id is `{}`",
+        "the folder is named `{dir}`, but the id is `{}`",
         short(id, 60)
     );
     ctx.report(

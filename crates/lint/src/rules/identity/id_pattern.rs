@@ -1,4 +1,4 @@
-//! The id is not written the way the spec asks for.
+//! The id does not have the required form.
 
 use super::spelling::mended_id;
 use super::{pattern, with_fix};
@@ -12,7 +12,7 @@ use agentproto_text::short;
 pub static ID_PATTERN: Rule = Rule {
     slug: "id-pattern",
     words: Some(bad_id),
-    title: "The id is not written the way the spec asks for",
+    title: "The id does not have the required form",
     source: Source {
         spec: "AIP-29",
         section: "Required fields",
@@ -41,8 +41,8 @@ fn bad_id<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let mended = mended_id(id, pattern);
     let help = match &mended {
         Some(mended) => format!("write `{mended}`"),
-        None if scoped => "write `@owner/slug` in lower case, as in `@acme/build-box`".to_owned(),
-        None => "write at least two lower-case letters, digits and dashes, beginning with a letter, as in `my-tool`".to_owned(),
+        None if scoped => "write `@owner/slug` in lower case, for example `@acme/build-box`".to_owned(),
+        None => "use two or more lower-case letters, digits and dashes, starting with a letter, for example `my-tool`".to_owned(),
     };
     let fix = mended.and_then(|mended| {
         let edits = edits::set_scalar(ctx.doc, violation.node, &mended)?;
@@ -54,27 +54,27 @@ fn bad_id<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
 
 fn id_trouble(id: &str, pattern: &str) -> &'static str {
     let edges = |c: char| c == '-' || c == '.';
-    // Only a tool's id may have dots.
+    // Only the id of a tool may contain dots.
     let dots = pattern.contains("0-9.");
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if id.is_empty() {
         "is empty"
     } else if pattern.starts_with("^@") {
-        "is not of the form `@owner/slug`"
+        "does not have the form `@owner/slug`"
     } else if id.contains(|c: char| c.is_ascii_uppercase()) {
-        "has upper-case letters"
+        "contains upper-case letters"
     } else if id.contains(char::is_whitespace) {
-        "has white space"
+        "contains white space"
     } else if id.contains('_') {
-        "has an underscore; use dashes"
+        "contains an underscore; use dashes"
     } else if !id.chars().all(|c| legal(c) || (dots && c == '.')) {
-        "has characters other than lower-case letters, digits and dashes"
+        "contains characters other than lower-case letters, digits and dashes"
     } else if id.starts_with(edges) || id.ends_with(edges) {
-        "begins or ends with a dash or a dot"
+        "starts or ends with a dash or a dot"
     } else if id.len() < 2 {
         "is too short"
     } else if id.starts_with(|c: char| c.is_ascii_digit()) && !pattern.starts_with("^[a-z0-9]") {
-        "begins with a digit"
+        "starts with a digit"
     } else {
         "is too long"
     }

@@ -49,19 +49,16 @@ pub static DESCRIPTION_LENGTH: Rule = Rule {
 fn bad_length<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let draft = if violation.keyword == Keyword::MinLength {
         let (message, help) = if violation.rule == &NAME_LENGTH {
-            ("the name is empty", "write a name that tells it apart")
+            ("the name is empty", "write a name of 1 to 80 characters")
         } else {
             (
                 "the description is empty",
-                "say in a sentence what it does and when to use it",
+                "describe in a sentence what it does and when to use it",
             )
         };
         Draft::new(violation.rule, violation.node, message).help(help)
     } else {
-        let length = violation.node.as_str().map_or(0, |s| s.chars().count());
-        shape::draft(ctx, violation).help(format!(
-            "it has {length} characters; move the rest into the body"
-        ))
+        shape::draft(ctx, violation).help("shorten it, and move details to the body")
     };
     ctx.report(draft);
 }

@@ -28,7 +28,7 @@ pub(super) fn metadata(ctx: &Context<'_>) {
         let message = format!("`metadata.{}` has no namespace", short(&entry.key, 60));
         ctx.report(
             Draft::new(&METADATA_NOT_NAMESPACED, entry, message).help(format!(
-                "put it below the name of the tool that reads it: `metadata.TOOL.{}`",
+                "move it below a key that names the tool that reads it: `metadata.TOOL.{}`",
                 short(&entry.key, 60)
             )),
         );

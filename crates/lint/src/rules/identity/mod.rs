@@ -1,4 +1,4 @@
-//! Who a manifest is: name, id, version, description, tags.
+//! Identity of a manifest: name, id, version, description, tags.
 
 mod folder_equals_id;
 mod id_pattern;
@@ -72,7 +72,7 @@ pub static FAMILY: Family = Family {
     ],
 };
 
-/// A version that YAML reads as a number is a version still.
+/// Reports a version that YAML reads as a number with `version-semver` instead of `fm-type`.
 pub fn numeric_version<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     let claimed = is_numeric_version(ctx, v);
     if claimed {
@@ -81,8 +81,8 @@ pub fn numeric_version<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     claimed
 }
 
-/// `version: 1.2` and `version: 2` are numbers to YAML: a version that lacks parts, not a
-/// string that lacks quotes.
+/// Whether a violation is about a version such as `1.2` or `2`, which YAML reads as a number.
+/// Such a version is incomplete; quoting it would not help.
 fn is_numeric_version(ctx: &Context<'_>, violation: &Violation<'_>) -> bool {
     violation.keyword == Keyword::Type
         && matches!(violation.node.value, Value::Int(_) | Value::Float(_))
@@ -103,13 +103,14 @@ fn pattern<'v>(violation: &'v Violation<'_>) -> &'v str {
     violation.expected.first().map_or("", String::as_str)
 }
 
-/// Only reached once a violation is certain, so the pattern may be compiled anew.
+/// Whether a text matches a pattern. Only called after a violation, so compiling the pattern again
+/// is affordable.
 fn fits(pattern: &str, text: &str) -> bool {
     regress::Regex::new(pattern).is_ok_and(|regex| regex.find(text).is_some())
 }
 
-/// Name of the directory that holds the file. A bare `CLI.md` lies in the current
-/// directory; text that came from no file has none.
+/// Name of the directory that contains the file. For a bare `CLI.md` this is the working
+/// directory. `None` for text that was not read from a Markdown file.
 fn directory_name(doc: &Document) -> Option<Cow<'_, OsStr>> {
     if doc.path.extension().is_none_or(|ext| ext != "md") {
         return None;

@@ -1,4 +1,4 @@
-//! The name is not the kebab-case name of the directory.
+//! The name is not in kebab case or differs from the directory name.
 
 use super::directory_name;
 use super::spelling::{is_kebab, kebab};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 
 pub static NAME_KEBAB_EQUALS_DIR: Rule = Rule {
     slug: "name-kebab-equals-dir",
-    title: "The name is not the kebab-case name of the directory",
+    title: "The name is not in kebab case or differs from the directory name",
     severity: Severity::Warning,
     level: Level::Must,
     source: Source {
@@ -28,7 +28,7 @@ pub(super) fn name_and_directory(ctx: &Context<'_>) {
     let Some(node) = ctx.root.get("name") else {
         return;
     };
-    // An empty or overlong name is `name-length`'s business.
+    // An empty or overlong name is reported by `name-length`.
     let fits = |name: &&str| !name.is_empty() && name.chars().count() <= 80;
     let Some(name) = node.as_str().filter(fits) else {
         return;
@@ -48,16 +48,16 @@ pub(super) fn name_and_directory(ctx: &Context<'_>) {
     }
     let wanted = slug.unwrap_or(dir);
     let message = if dir == name || slug == Some(name) {
-        format!("the name `{}` is not kebab case", short(name, 60))
+        format!("the name `{}` is not in kebab case", short(name, 60))
     } else {
         format!(
-            "the name `{}` is not that of the directory, `{dir}`",
+            "the name `{}` differs from the directory name `{dir}`",
             short(name, 60)
         )
     };
     let help = match kebab(wanted, false) {
         Some(kebab) if kebab != wanted => {
-            format!("rename the directory to `{kebab}` and write that name here")
+            format!("rename the directory to `{kebab}` and use that name here")
         }
         _ if is_kebab(name) => format!("write `{wanted}`, or rename the directory to `{name}`"),
         _ => format!("write `{wanted}`"),
@@ -65,7 +65,7 @@ pub(super) fn name_and_directory(ctx: &Context<'_>) {
     ctx.report(Draft::new(&NAME_KEBAB_EQUALS_DIR, node, message).help(help));
 }
 
-/// `harbor` of `harbor.ACP.md`.
+/// The slug in a file name, for example `harbor` in `harbor.ACP.md`.
 fn slug_of_file(doc: &Document, doctype: Doctype) -> Option<&str> {
     let file = doc.path.file_name()?.to_str()?;
     let slug = file.strip_suffix(doctype.file_name())?.strip_suffix('.')?;

@@ -1,15 +1,16 @@
-//! How ids, tags and versions are spelled, and how a misspelled one was meant.
+//! The form of ids, tags and versions, and corrections of invalid ones.
 
 use super::fits;
 
-/// What the schemas accept as a version.
+/// The versions that the schemas accept.
 pub const LOOSE_VERSION: &str = r"^[0-9]+\.[0-9]+\.[0-9]+(?:[-+][A-Za-z0-9_.\-]+)?$";
 
-/// `Code Hosting`, `code_hosting` and `codeHosting` → `code-hosting`. `None` where nothing
-/// is left or where letters would be lost.
+/// Converts a text to kebab case: `Code Hosting`, `code_hosting` and `codeHosting` become
+/// `code-hosting`. `None` if the result would be empty or letters would be lost.
 pub fn kebab(text: &str, keep_dots: bool) -> Option<String> {
     let text = text.trim();
-    // A hump counts only after a lower-case start: `GitHub` is one word, `gitHost` two.
+    // Upper-case letters separate words only if the text starts in lower case: `GitHub` is one
+    // word, `gitHost` is two.
     let humps = text.starts_with(|c: char| c.is_ascii_lowercase());
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
@@ -45,19 +46,19 @@ pub fn is_kebab(text: &str) -> bool {
     before != '-'
 }
 
-/// The id that was meant, if it fits the pattern.
+/// A corrected id that matches the pattern, if there is one.
 pub fn mended_id(id: &str, pattern: &str) -> Option<String> {
     let mended = if pattern.starts_with("^@") {
         let (owner, slug) = id.trim().trim_start_matches('@').split_once('/')?;
         format!("@{}/{}", kebab(owner, false)?, kebab(slug, false)?)
     } else {
-        // A tool's id may have dots.
+        // The id of a tool may contain dots.
         kebab(id, pattern.contains("a-z0-9.\\-"))?
     };
     fits(pattern, &mended).then_some(mended)
 }
 
-/// `v1.2` → `1.2.0`. `None` where a number is missing in the middle or the rest is odd.
+/// Completes a version: `v1.2` → `1.2.0`. `None` if the result would not be a semantic version.
 pub fn mended_version(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['v', 'V', '=']).trim();
     let end = text
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_mended_only_into_legal_ones() {
+    fn corrected_ids_match_the_pattern() {
         let plain = r"^[a-z0-9][a-z0-9\-]{1,63}$";
         assert_eq!(mended_id("My_Tool", plain).as_deref(), Some("my-tool"));
         assert_eq!(mended_id("X", plain), None);

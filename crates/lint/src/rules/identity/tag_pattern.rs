@@ -1,4 +1,4 @@
-//! A tag is not lower-case letters, digits and dashes.
+//! A tag contains other characters than lower-case letters, digits and dashes.
 
 use super::spelling::kebab;
 use super::{fits, pattern, with_fix};
@@ -12,7 +12,7 @@ use agentproto_text::short;
 pub static TAG_PATTERN: Rule = Rule {
     slug: "tag-pattern",
     words: Some(bad_tag),
-    title: "A tag is not lower-case letters, digits and dashes",
+    title: "A tag contains other characters than lower-case letters, digits and dashes",
     source: Source {
         spec: "AIP-29",
         section: "Optional fields",
@@ -39,17 +39,17 @@ fn bad_tag<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let trouble = if tag.is_empty() {
         "is empty"
     } else if !tag.contains(|c: char| !c.is_ascii_lowercase() && !c.is_ascii_digit() && c != '-') {
-        "begins with the wrong character or is too long"
+        "starts with an invalid character or is too long"
     } else {
-        "has more than lower-case letters, digits and dashes"
+        "contains characters other than lower-case letters, digits and dashes"
     };
     let message = format!("the tag `{}` {trouble}", short(tag, 60));
     let draft = Draft::new(&TAG_PATTERN, node, message);
     let Some(mended) = kebab(tag, false).filter(|m| fits(pattern, m)) else {
-        ctx.report(draft.help("write a short word such as `code-hosting`"));
+        ctx.report(draft.help("use a short word such as `code-hosting`"));
         return;
     };
-    // Two spellings of one tag become one tag, not a duplicate.
+    // If the corrected tag is already listed, remove this one instead of creating a duplicate.
     let list = ctx.root.get("tags");
     let taken = list.map_or(&[][..], Node::items).iter().any(|other| {
         let before = other.span.start < node.span.start;

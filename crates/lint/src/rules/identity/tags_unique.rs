@@ -1,4 +1,4 @@
-//! A tag stands twice.
+//! A tag is listed twice.
 
 use super::with_fix;
 use crate::context::{Context, Draft, Place};
@@ -11,7 +11,7 @@ use agentproto_text::short;
 pub static TAGS_UNIQUE: Rule = Rule {
     slug: "tags-unique",
     words: Some(double_tag),
-    title: "A tag stands twice",
+    title: "A tag is listed twice",
     source: Source {
         spec: "AIP-29",
         section: "Optional fields",
@@ -34,7 +34,7 @@ fn double_tag<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
         .get("tags")
         .and_then(|list| edits::remove_item(ctx.doc, list, again))
         .map(|edits| (format!("Remove the second `{}`", short(tag, 40)), edits));
-    let message = format!("the tag `{}` is listed twice", short(tag, 60));
+    let message = format!("duplicate tag `{}`", short(tag, 60));
     let draft = Draft::new(&TAGS_UNIQUE, *again, message)
         .help("remove one of them")
         .nearby(first.span, "first here");

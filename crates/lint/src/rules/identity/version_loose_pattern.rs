@@ -1,4 +1,4 @@
-//! The version passes the schema but is not a semantic version.
+//! The version matches the schema but is not a semantic version.
 
 use super::{fits, spelling};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static VERSION_LOOSE_PATTERN: Rule = Rule {
     slug: "version-loose-pattern",
-    title: "The version passes the schema but is not a semantic version",
+    title: "The version matches the schema but is not a semantic version",
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source {
@@ -38,16 +38,16 @@ pub(super) fn version(ctx: &Context<'_>) {
     let Err(error) = semver::Version::parse(text) else {
         return;
     };
-    // A number too large for the parser is odd but legal.
+    // A number that is too large for the parser is still a valid version.
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
     let too_large = numbers.any(|digits| digits.len() > 19);
-    // OPERATOR.md's own pattern already refuses the underscore.
+    // The pattern of OPERATOR.md already rejects underscores.
     let refused = ctx.is(Doctype::Operator) && text.contains('_');
     if !too_large && !refused && fits(spelling::LOOSE_VERSION, text) {
         let message = format!("`{}` is not a semantic version: {error}", short(text, 40));
         ctx.report(
             Draft::new(&VERSION_LOOSE_PATTERN, node, message)
-                .help("write it without leading zeros, underscores or empty parts, as in `1.2.3` or `1.2.3-rc.1`"),
+                .help("remove leading zeros, underscores and empty parts, for example `1.2.3` or `1.2.3-rc.1`"),
         );
     }
 }

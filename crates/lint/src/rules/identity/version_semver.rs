@@ -36,24 +36,29 @@ pub(super) fn bad_version<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let text = node.as_str().unwrap_or_else(|| ctx.doc.slice(node.span));
     let both_parts = semver::Version::parse(text).is_ok();
     let message = if both_parts {
-        format!("the version `{text}` has a pre-release and a build part; the schema takes one")
+        format!(
+            "the version `{text}` has a pre-release and a build part, but the schema allows only one"
+        )
     } else if text.trim().is_empty() {
         "the version is empty".to_owned()
     } else {
-        format!("the version `{}` is not MAJOR.MINOR.PATCH", short(text, 40))
+        format!(
+            "the version `{}` does not have the form MAJOR.MINOR.PATCH",
+            short(text, 40)
+        )
     };
     let mended = (!both_parts).then(|| mended_version(text)).flatten();
     let help = match &mended {
         Some(mended) => format!("write `{mended}`"),
-        None if both_parts => "leave one of the two parts out".to_owned(),
-        None => "write three numbers, as in `1.0.0`".to_owned(),
+        None if both_parts => "remove one of the two parts".to_owned(),
+        None => "write three numbers, for example `1.0.0`".to_owned(),
     };
     let fix = mended.and_then(|mended| {
         let edits = match node.value {
             Value::Str(_) => edits::set_scalar(ctx.doc, node, &mended)?,
             _ => edits::set_raw(ctx.doc, node, &mended)?,
         };
-        Some((format!("Write the version as `{mended}`"), edits))
+        Some((format!("Change the version to `{mended}`"), edits))
     });
     let draft = Draft::new(&VERSION_SEMVER, node, message).help(help);
     ctx.report(with_fix(draft, fix));

@@ -1,4 +1,4 @@
-//! A default argument is not a string.
+//! Rule `bin-args-strings`: an item of `bin_args` is not a string.
 
 use super::{BOTH, OPTIONAL};
 use crate::context::{Context, Draft};
@@ -11,7 +11,7 @@ use agentproto_text::short;
 pub static BIN_ARGS_STRINGS: Rule = Rule {
     slug: "bin-args-strings",
     words: Some(|ctx, v| bad_argument(ctx, v.node)),
-    title: "A default argument is not a string",
+    title: "An item of `bin_args` is not a string",
     source: OPTIONAL,
     decides: &["A29-OPT-01", "A45-FM-06"],
     doctypes: BOTH,
@@ -28,21 +28,25 @@ fn bad_argument(ctx: &Context<'_>, node: &Node) {
     let written = short(ctx.doc.slice(node.span), 40);
     let draft = match &node.value {
         Value::Null => Draft::new(&BIN_ARGS_STRINGS, node, "this argument is empty")
-            .help("remove the item, or write `\"\"` if an empty argument is meant"),
+            .help("remove the item, or write `\"\"` for an empty argument"),
         Value::Map(_) => Draft::new(
             &BIN_ARGS_STRINGS,
             node,
-            "this argument is a mapping, because of the colon in it",
+            "YAML reads this argument as a mapping, because it contains a colon",
         )
-        .help("put quotes around the whole argument"),
-        Value::Seq(_) => Draft::new(&BIN_ARGS_STRINGS, node, "this argument is a list")
-            .help("write one argument per item"),
+        .help("quote the whole argument"),
+        Value::Seq(_) => Draft::new(
+            &BIN_ARGS_STRINGS,
+            node,
+            "this argument is a list, not a string",
+        )
+        .help("write one argument per item"),
         _ => {
             let kind = match node.value {
                 Value::Bool(_) => "boolean",
                 _ => "number",
             };
-            let message = format!("YAML reads the argument {written} as a {kind}, not as text");
+            let message = format!("YAML reads the argument {written} as a {kind}, not as a string");
             Draft::new(&BIN_ARGS_STRINGS, node, message).help(format!("quote it: \"{written}\""))
         }
     };

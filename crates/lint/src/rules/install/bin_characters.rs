@@ -1,4 +1,4 @@
-//! `bin-pattern`, `bin-single-token`.
+//! Rules `bin-pattern` and `bin-single-token`.
 
 use super::{BOTH, REQUIRED, is_bin_character};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 pub static BIN_PATTERN: Rule = Rule {
     slug: "bin-pattern",
     words: Some(|ctx, v| bad_bin(ctx, v.node)),
-    title: "The binary's name has characters that it may not have",
+    title: "`bin` contains characters that are not allowed",
     source: REQUIRED,
     decides: &["A29-REQ-07", "A45-FM-05"],
     doctypes: BOTH,
@@ -19,7 +19,7 @@ pub static BIN_PATTERN: Rule = Rule {
 
 pub static BIN_SINGLE_TOKEN: Rule = Rule {
     slug: "bin-single-token",
-    title: "The binary is given as more than one word",
+    title: "`bin` contains whitespace",
     source: REQUIRED,
     decides: &["A29-REQ-08"],
     doctypes: BOTH,
@@ -35,7 +35,7 @@ fn bad_bin(ctx: &Context<'_>, node: &Node) {
     if bin.is_empty() {
         ctx.report(
             Draft::new(&BIN_PATTERN, node, "`bin` is empty")
-                .help("write the name of the binary, as in `bin: my-tool`"),
+                .help("write the name of the binary, for example `bin: my-tool`"),
         );
         return;
     }
@@ -45,9 +45,9 @@ fn bad_bin(ctx: &Context<'_>, node: &Node) {
             Draft::new(
                 &BIN_PATTERN,
                 node,
-                format!("`bin` may not contain `{}`", bad.escape_debug()),
+                format!("`bin` must not contain `{}`", bad.escape_debug()),
             )
-            .help("use letters, digits, `.`, `_`, `-` and `/` only"),
+            .help("use only letters, digits, `.`, `_`, `-` and `/`"),
         );
         return;
     }
@@ -55,18 +55,18 @@ fn bad_bin(ctx: &Context<'_>, node: &Node) {
     let first = words.next().unwrap_or("");
     let rest: Vec<&str> = words.collect();
     let help = if rest.is_empty() {
-        format!("remove the white space: `{}`", short(first, 40))
+        format!("remove the whitespace: `{}`", short(first, 40))
     } else {
         format!(
-            "keep `{}` in `bin` and put {} into `bin_args`",
+            "keep `{}` in `bin` and move {} to `bin_args`",
             short(first, 40),
             short(&format!("`{}`", rest.join("`, `")), 80)
         )
     };
     let message = if rest.is_empty() {
-        "`bin` has white space around it"
+        "`bin` has leading or trailing whitespace"
     } else {
-        "`bin` is more than one word; it is run as it stands, without a shell"
+        "`bin` contains several words, but hosts run it as one program name, without a shell"
     };
     ctx.report(Draft::new(&BIN_SINGLE_TOKEN, node, message).help(help));
 }

@@ -1,4 +1,4 @@
-//! The binary of a CLI.md is a path, not a name.
+//! Rule `bin-not-path`: `bin` of a CLI.md is a path instead of a name.
 
 use super::{REQUIRED, is_bin_character, unpinned};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static BIN_NOT_PATH: Rule = Rule {
     slug: "bin-not-path",
-    title: "The binary of a CLI.md is a path, not a name",
+    title: "`bin` of a CLI.md is a path instead of a name",
     severity: Severity::Warning,
     source: REQUIRED,
     decides: &["A29-REQ-07"],
@@ -30,10 +30,15 @@ pub(super) fn bin(ctx: &Context<'_>) {
             Draft::new(
                 &BIN_NOT_PATH,
                 node,
-                format!("`bin` is a path, `{}`, not a name on $PATH", short(bin, 60)),
+                format!(
+                    "`bin` must be a name on $PATH, found the path `{}`",
+                    short(bin, 60)
+                ),
             )
             .help(match last {
-                Some(name) => format!("write `{name}`; a `vendored` method holds the path"),
+                Some(name) => format!(
+                    "write `{name}`, and put the path of a shipped binary into a `vendored` method"
+                ),
                 None => "write the name of the binary".to_owned(),
             }),
         );
@@ -43,7 +48,8 @@ pub(super) fn bin(ctx: &Context<'_>) {
     }
 }
 
-/// Whether `bin` can be compared with other fields; one that cannot is reported as such.
+/// Whether `bin` is valid, so that it can be compared with other fields. `bin-pattern` and
+/// `bin-single-token` report an invalid one.
 pub fn is_bin(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_bin_character)
 }

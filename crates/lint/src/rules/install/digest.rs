@@ -1,32 +1,32 @@
-//! SHA-256 digests as authors write them, and texts that only stand in for one.
+//! Recognizes the spellings of SHA-256 digests, and placeholders for them.
 
-/// SHA-256 of nothing at all: what a failed download hashes to.
+/// SHA-256 of an empty file, which is the digest of a failed download.
 const OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Words by which authors mark what is still to be filled in.
+/// Texts that mark a placeholder.
 const MARKS: [&str; 19] = [
     "<", ">", "…", "...", "${", "{{", "abc123", "todo", "fixme", "xxx", "place", "change", "sha",
     "digest", "hash", "your", "tbd", "none", "pin",
 ];
 
-/// What the schema accepts.
+/// Whether the schema accepts the digest: 64 lower-case hex digits.
 pub fn is_well_formed(text: &str) -> bool {
     let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.len() == 64 && text.bytes().all(hex)
 }
 
-/// Why a well-formed digest cannot be that of a real file, if so.
+/// The reason why a well-formed digest cannot be that of a real file, if there is one.
 pub fn too_regular(text: &str) -> Option<&'static str> {
     if text == OF_NOTHING {
-        Some("is that of an empty file")
+        Some("belongs to an empty file")
     } else if is_repetition(text) {
-        Some("repeats the same few characters, as no real digest does")
+        Some("repeats the same few characters, which a real digest does not")
     } else {
         None
     }
 }
 
-/// Why a text only stands in for a digest, if so.
+/// The reason why a text is a placeholder and not a digest, if there is one.
 pub fn stand_in(text: &str) -> Option<&'static str> {
     let lower = text.trim().to_ascii_lowercase();
     if lower.is_empty() {
@@ -40,13 +40,13 @@ pub fn stand_in(text: &str) -> Option<&'static str> {
     (marked && !written).then_some("is a placeholder")
 }
 
-/// The digest that was meant: prefix and white space dropped, in lower case.
+/// The digest in lower case, without prefix and whitespace. `None` unless 64 hex digits remain.
 pub fn mended(text: &str) -> Option<String> {
     let hex = bare_hex(text)?.to_ascii_lowercase();
     (hex.len() == 64).then_some(hex)
 }
 
-/// Hex digits behind an optional `sha256:` or `sha256-`.
+/// The hex digits after an optional `sha256:` or `sha256-`.
 fn bare_hex(text: &str) -> Option<&str> {
     let text = text.trim();
     let rest = match text.get(..7) {
@@ -59,7 +59,8 @@ fn bare_hex(text: &str) -> Option<&str> {
     hex.then_some(rest)
 }
 
-/// `0000…`, `deadbeefdeadbeef…`, `0123456789abcdef0123…`.
+/// Whether the text repeats a short sequence: `0000…`, `deadbeefdeadbeef…`,
+/// `0123456789abcdef0123…`.
 fn is_repetition(text: &str) -> bool {
     let bytes = text.as_bytes();
     [1, 2, 3, 4, 6, 8, 10, 16].iter().any(|period| {
@@ -78,7 +79,7 @@ mod tests {
     const REAL: &str = "60aa3899b61bc3aad324d455a88ced2142bbf628cf45f39c0fb025f9d7714a0d";
 
     #[test]
-    fn stand_ins_are_told_from_digests() {
+    fn placeholders_are_distinguished_from_digests() {
         let texts = [
             "",
             "abc123…",
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_a_digest_are_mended() {
+    fn digest_spellings_are_normalized() {
         assert_eq!(mended(&REAL.to_uppercase()).as_deref(), Some(REAL));
         assert_eq!(mended(&format!(" sha256:{REAL}")).as_deref(), Some(REAL));
         assert_eq!(mended(&REAL[1..]), None);

@@ -1,4 +1,4 @@
-//! Every install method is marked experimental.
+//! Rule `install-all-experimental`: every install method is marked experimental.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
@@ -25,7 +25,7 @@ pub(super) fn all_experimental<'d>(ctx: &Context<'d>, entry: &'d Entry, methods:
             Draft::new(
                 &INSTALL_ALL_EXPERIMENTAL,
                 entry,
-                "every way to install is experimental, and hosts skip those",
+                "every install method is experimental, and hosts skip experimental methods",
             )
             .help("add a method that is not marked `experimental`"),
         );

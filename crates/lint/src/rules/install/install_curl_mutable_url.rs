@@ -1,4 +1,4 @@
-//! The installer's URL names a branch.
+//! Rule `install-curl-mutable-url`: the URL of an installer names a branch or a moving tag.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft, Place};
@@ -7,7 +7,7 @@ use agentproto_manifest::{Node, Span, Style};
 
 pub static INSTALL_CURL_MUTABLE_URL: Rule = Rule {
     slug: "install-curl-mutable-url",
-    title: "The installer's URL names a branch",
+    title: "The URL of an installer names a branch or a moving tag",
     severity: Severity::Info,
     level: Level::Derived,
     source: METHODS,
@@ -16,7 +16,7 @@ pub static INSTALL_CURL_MUTABLE_URL: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Names that a branch or a moving tag usually has.
+/// Common names of branches and moving tags.
 const MOVING: [&str; 9] = [
     "main", "master", "HEAD", "head", "trunk", "develop", "latest", "nightly", "next",
 ];
@@ -42,13 +42,15 @@ pub(super) fn mutable_url<'d>(ctx: &Context<'d>, method: &'d Node) {
         Draft::new(
             &INSTALL_CURL_MUTABLE_URL,
             part_of(ctx, node, &format!("/{part}")),
-            format!("`{part}` moves: the script behind this URL changes without notice"),
+            format!(
+                "`{part}` is not a fixed version: the script at this URL can change without notice"
+            ),
         )
-        .help("name a release tag or a commit, so that a digest can stay valid"),
+        .help("use the URL of a release tag or a commit, so that the digest stays valid"),
     );
 }
 
-/// A piece of a one-line scalar, without its leading slash.
+/// The place of `piece` in a one-line scalar, without the leading slash.
 fn part_of<'d>(ctx: &Context<'d>, node: &'d Node, piece: &str) -> Place<'d> {
     let one_line = matches!(
         node.style,

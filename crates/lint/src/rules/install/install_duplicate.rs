@@ -1,4 +1,4 @@
-//! An install method is listed twice.
+//! Rule `install-duplicate`: an install method is listed twice.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
@@ -32,12 +32,12 @@ pub(super) fn duplicate<'d>(ctx: &Context<'d>, method: &'d Node, first: &'d Node
         Draft::new(
             &INSTALL_DUPLICATE,
             method,
-            "this way to install is listed twice",
+            "duplicate install method",
         )
         .help(
-            "remove one; hosts try them in order, and it fails the second time as it did the first",
+            "remove one: hosts try the methods in order, and the second attempt fails like the first",
         )
         .nearby(first.span, "first here")
-        .fix_if(Safety::Safe, "Remove the second entry", edits),
+        .fix_if(Safety::Safe, "Remove the duplicate", edits),
     );
 }

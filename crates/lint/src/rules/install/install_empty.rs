@@ -1,4 +1,4 @@
-//! There is no way to install the binary.
+//! Rule `install-empty`: `install` lists no method.
 
 use super::{BOTH, REQUIRED};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use crate::shape::Violation;
 pub static INSTALL_EMPTY: Rule = Rule {
     slug: "install-empty",
     words: Some(no_method),
-    title: "There is no way to install the binary",
+    title: "`install` lists no method",
     source: REQUIRED,
     decides: &["A29-REQ-09", "A45-FM-07"],
     doctypes: BOTH,
@@ -18,8 +18,8 @@ pub static INSTALL_EMPTY: Rule = Rule {
 
 fn no_method<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     ctx.report(
-        Draft::new(v.rule, v.node, "`install` lists no way to install").help(
-            "list at least one method, best first, as in `- { method: brew, package: my-tool }`",
+        Draft::new(v.rule, v.node, "`install` is empty").help(
+            "list at least one method, the preferred one first, for example `- { method: brew, package: my-tool }`",
         ),
     );
 }

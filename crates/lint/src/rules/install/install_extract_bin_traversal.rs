@@ -1,4 +1,4 @@
-//! The file to extract lies outside the archive.
+//! Rule `install-extract-bin-traversal`: `extract_bin` points outside the archive.
 
 use super::places::is_absolute;
 use super::{BOTH, METHODS};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 
 pub static INSTALL_EXTRACT_BIN_TRAVERSAL: Rule = Rule {
     slug: "install-extract-bin-traversal",
-    title: "The file to extract lies outside the archive",
+    title: "`extract_bin` points outside the archive",
     level: Level::Derived,
     source: METHODS,
     doctypes: BOTH,
@@ -32,7 +32,7 @@ pub(super) fn extract_bin<'d>(ctx: &Context<'d>, method: &'d Node) {
                 node,
                 format!("`{}` points outside the archive", short(path, 60)),
             )
-            .help("give the path of the binary inside the archive, without `..` and without a leading slash"),
+            .help("write the path of the binary inside the archive, without `..` and without a leading slash"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Few package managers are covered.
+//! Rule `install-few-managers`: `install` lists fewer than three package managers or no `download`.
 
 use crate::context::{Context, Draft};
 use crate::rule::{Level, Rule, Scope, Severity, Source};
@@ -6,7 +6,7 @@ use agentproto_manifest::{Doctype, Entry, Node};
 
 pub static INSTALL_FEW_MANAGERS: Rule = Rule {
     slug: "install-few-managers",
-    title: "Few package managers are covered",
+    title: "`install` lists fewer than three package managers or no `download`",
     severity: Severity::Info,
     level: Level::May,
     source: Source {
@@ -39,22 +39,22 @@ pub(super) fn few_managers<'d>(ctx: &Context<'d>, entry: &'d Entry, methods: &[N
             None => {}
         }
     }
-    // A binary that ships with the bundle is in no package manager.
+    // A bundle that ships its binary does not need package managers.
     let found = managers.count_ones();
     if methods.len() == own || (found >= 3 && download) {
         return;
     }
     let message = match (found >= 3, download) {
         (true, _) => {
-            "there is no `download` for machines without these package managers".to_owned()
+            "`install` has no `download` for machines without these package managers".to_owned()
         }
-        (false, true) => format!("only {found} package manager(s) are covered"),
+        (false, true) => format!("`install` covers only {found} package manager(s)"),
         (false, false) => {
-            format!("only {found} package manager(s) are covered, and there is no `download`")
+            format!("`install` covers only {found} package manager(s) and has no `download`")
         }
     };
     ctx.report(
         Draft::new(&INSTALL_FEW_MANAGERS, entry, message)
-            .help("cover at least three package managers and a `download` as the last resort"),
+            .help("list at least three package managers, and a `download` as the fallback"),
     );
 }

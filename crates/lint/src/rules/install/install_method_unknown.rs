@@ -1,4 +1,4 @@
-//! An install method that the spec does not know.
+//! Rule `install-method-unknown`: an install method is unknown.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, one_of, short};
 pub static INSTALL_METHOD_UNKNOWN: Rule = Rule {
     slug: "install-method-unknown",
     words: Some(unknown_method),
-    title: "An install method that the spec does not know",
+    title: "An install method is unknown",
     source: METHODS,
     decides: &["A29-INSTALL-19", "A29-INSTALL-20", "A45-FM-07"],
     doctypes: BOTH,
@@ -17,7 +17,7 @@ pub static INSTALL_METHOD_UNKNOWN: Rule = Rule {
     ..Rule::BASE
 };
 
-/// What the method of another tool or spec is called here.
+/// Method names of other tools and specs, with the AIP-29 method for each.
 const METHOD_ALIASES: [(&str, &str); 17] = [
     ("homebrew", "brew"),
     ("apt-get", "apt"),
@@ -63,12 +63,15 @@ fn unknown_method<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let draft = Draft::new(
         &INSTALL_METHOD_UNKNOWN,
         node,
-        format!("there is no install method `{found}`"),
+        format!("unknown install method `{found}`"),
     );
     let draft = match experimental {
         Some(entry) => draft
             .severity(Severity::Warning)
-            .nearby(entry.key_span, "marked experimental: hosts skip it")
+            .nearby(
+                entry.key_span,
+                "hosts skip it, because it is marked experimental",
+            )
             .help(help),
         None => draft.help(help),
     };

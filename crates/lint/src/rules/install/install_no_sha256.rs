@@ -1,4 +1,4 @@
-//! `install-curl-no-sha256`, `install-download-no-sha256`.
+//! Rules `install-curl-no-sha256` and `install-download-no-sha256`.
 
 use super::{BOTH, METHODS, SECURITY, digest, placeholder, plain_http};
 use crate::context::{Context, Draft};
@@ -49,11 +49,11 @@ pub(super) fn fetched<'d>(ctx: &Context<'d>, method: &'d Node, no_digest: &'stat
         return;
     };
     if digest.is_none() && !method.has("sha256") {
-        let message = "what this URL returns is not pinned by a digest";
+        let message = "the file at this URL is not pinned by a digest";
         let help = if no_digest == &INSTALL_CURL_NO_SHA256 {
-            "add `verify_sha256`; hosts decline a script without it in production"
+            "add `verify_sha256`: in production, hosts decline a script without it"
         } else {
-            "add `verify_sha256` with what `sha256sum FILE` prints"
+            "add `verify_sha256` with the digest that `sha256sum FILE` prints"
         };
         ctx.report(Draft::new(no_digest, node, message).help(help));
     }

@@ -1,4 +1,4 @@
-//! A package is fetched at each start without a version.
+//! Rule `install-npm-unpinned`: a package is fetched at each start without a fixed version.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static INSTALL_NPM_UNPINNED: Rule = Rule {
     slug: "install-npm-unpinned",
-    title: "A package is fetched at each start without a version",
+    title: "A package is fetched at each start without a fixed version",
     severity: Severity::Info,
     level: Level::Derived,
     source: METHODS,
@@ -19,7 +19,7 @@ pub static INSTALL_NPM_UNPINNED: Rule = Rule {
     ..Rule::BASE
 };
 
-/// The package that the launcher fetches at each start.
+/// Reports a package that the launcher fetches at each start without a fixed version.
 pub(super) fn unpinned(ctx: &Context<'_>, launcher: &str) {
     let mut arguments = ctx.root.get("bin_args").map_or(&[][..], Node::items).iter();
     while let Some(node) = arguments.next() {
@@ -45,18 +45,18 @@ pub(super) fn unpinned(ctx: &Context<'_>, launcher: &str) {
                     &INSTALL_NPM_UNPINNED,
                     node,
                     format!(
-                        "`{launcher}` fetches `{}` without a version, so each start may run another one",
+                        "`{launcher}` fetches `{}` without a version, so each start may run a different version",
                         short(text, 60)
                     ),
                 )
-                .help("name the version that the manifest was tested with, as in `package@1.2.3`"),
+                .help("add the version that the manifest was tested with, for example `package@1.2.3`"),
             );
         }
         return;
     }
 }
 
-/// A name in the npm registry, not a path, a URL or a template.
+/// Whether the text is a name in the npm registry, and not a path, a URL or a template.
 fn is_package(text: &str) -> bool {
     !text.is_empty()
         && !text.contains(['{', '$', ':'])

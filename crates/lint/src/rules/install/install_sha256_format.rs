@@ -1,4 +1,4 @@
-//! The digest is not 64 lower-case hex digits.
+//! Rule `install-sha256-format`: `verify_sha256` is not 64 lower-case hex digits.
 
 use super::{BOTH, METHODS, digest, placeholder};
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use agentproto_manifest::Node;
 pub static INSTALL_SHA256_FORMAT: Rule = Rule {
     slug: "install-sha256-format",
     words: Some(|ctx, v| bad_digest(ctx, v.node)),
-    title: "The digest is not 64 lower-case hex digits",
+    title: "`verify_sha256` is not 64 lower-case hex digits",
     source: METHODS,
     decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
     doctypes: BOTH,
@@ -35,9 +35,9 @@ fn bad_digest<'d>(ctx: &Context<'d>, node: &'d Node) {
     }
     let length = text.chars().count();
     let message = if length == 64 {
-        "the digest has characters other than 0-9 and a-f".to_owned()
+        "the digest contains characters other than 0-9 and a-f".to_owned()
     } else {
-        format!("the digest has {length} characters; SHA-256 has 64 hex digits")
+        format!("a SHA-256 digest has 64 hex digits, found {length} characters")
     };
-    ctx.report(draft(message).help("compute it anew: `sha256sum FILE`"));
+    ctx.report(draft(message).help("compute the digest again: `sha256sum FILE`"));
 }

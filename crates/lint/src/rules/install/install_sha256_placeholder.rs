@@ -1,4 +1,4 @@
-//! The digest is a placeholder.
+//! Rule `install-sha256-placeholder`: `verify_sha256` is a placeholder.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static INSTALL_SHA256_PLACEHOLDER: Rule = Rule {
     slug: "install-sha256-placeholder",
-    title: "The digest is a placeholder",
+    title: "`verify_sha256` is a placeholder",
     source: METHODS,
     decides: &["A29-INSTALL-12", "A29-INSTALL-14"],
     doctypes: BOTH,
@@ -22,6 +22,6 @@ pub(super) fn placeholder<'d>(ctx: &Context<'d>, node: &'d Node, why: &str) {
             node,
             format!("this digest {why}"),
         )
-        .help("download the file, check it, and write what `sha256sum FILE` prints"),
+        .help("download the file, verify it, and write the digest that `sha256sum FILE` prints"),
     );
 }

@@ -1,4 +1,4 @@
-//! Something to run is fetched without encryption.
+//! Rule `install-url-https`: an install method fetches a file without encryption.
 
 use super::{BOTH, SECURITY};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_manifest::Node;
 
 pub static INSTALL_URL_HTTPS: Rule = Rule {
     slug: "install-url-https",
-    title: "Something to run is fetched without encryption",
+    title: "An install method fetches a file without encryption",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SECURITY,
@@ -40,7 +40,7 @@ pub(super) fn plain_http<'d>(ctx: &Context<'d>, node: &'d Node, url: &str) {
             &INSTALL_URL_HTTPS,
             node,
             format!(
-                "this is fetched over {}, which anybody on the way can change",
+                "this is fetched over {}, so an attacker on the network can replace it",
                 scheme.to_ascii_lowercase()
             ),
         )

@@ -1,4 +1,4 @@
-//! The URL of an install method is not an absolute URI.
+//! Rule `install-url-uri`: the URL of an install method is not an absolute URI.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
@@ -19,18 +19,18 @@ pub static INSTALL_URL_URI: Rule = Rule {
 fn bad_url<'d>(ctx: &Context<'d>, node: &'d Node) {
     let url = node.as_str().unwrap_or("");
     let (message, help) = if url.is_empty() {
-        ("the URL is empty", "give the absolute URL to fetch")
+        ("the URL is empty", "write the absolute URL to fetch")
     } else if url.contains(char::is_whitespace) {
-        ("the URL has white space in it", "write a space as `%20`")
+        ("the URL contains whitespace", "encode spaces as `%20`")
     } else if !url.contains("://") {
         (
-            "the URL does not say by which protocol",
-            "write the scheme too, as in `https://example.com/install.sh`",
+            "the URL has no scheme",
+            "add the scheme, for example `https://example.com/install.sh`",
         )
     } else {
         (
             "this is not a valid URL",
-            "encode characters that a URL may not have, as in `%7B` for `{`",
+            "encode characters that are not allowed in a URL, for example `{` as `%7B`",
         )
     };
     ctx.report(Draft::new(&INSTALL_URL_URI, node, message).help(help));

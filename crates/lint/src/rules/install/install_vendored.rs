@@ -1,4 +1,4 @@
-//! `install-vendored-missing`, `install-vendored-traversal`.
+//! Rules `install-vendored-missing` and `install-vendored-traversal`.
 
 use super::places::is_absolute;
 use super::{BOTH, METHODS};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 
 pub static INSTALL_VENDORED_MISSING: Rule = Rule {
     slug: "install-vendored-missing",
-    title: "The vendored binary is not there or cannot be run",
+    title: "The vendored binary is missing or not executable",
     source: ADAPTER,
     decides: &["A29-INSTALL-15"],
     doctypes: BOTH,
@@ -20,7 +20,7 @@ pub static INSTALL_VENDORED_MISSING: Rule = Rule {
 
 pub static INSTALL_VENDORED_TRAVERSAL: Rule = Rule {
     slug: "install-vendored-traversal",
-    title: "The vendored binary lies outside the workspace",
+    title: "The vendored binary is outside the workspace",
     level: Level::Derived,
     source: METHODS,
     doctypes: BOTH,
@@ -47,9 +47,9 @@ pub(super) fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
             Draft::new(
                 &INSTALL_VENDORED_TRAVERSAL,
                 node,
-                format!("`{}` lies outside the workspace", short(path, 60)),
+                format!("`{}` is outside the workspace", short(path, 60)),
             )
-            .help("ship the binary inside the bundle, as in `./bin/my-tool`"),
+            .help("ship the binary inside the bundle, for example as `./bin/my-tool`"),
         );
         return;
     }
@@ -64,11 +64,11 @@ pub(super) fn vendored<'d>(ctx: &Context<'d>, method: &'d Node) {
         ),
         Some(PathKind::Directory) => (
             "is a directory",
-            "name the binary itself, relative to this file".to_owned(),
+            "write the path of the binary itself, relative to this file".to_owned(),
         ),
         None => (
             "does not exist",
-            "the path is read relative to the folder of this file".to_owned(),
+            "correct the path: it is relative to the directory of this file".to_owned(),
         ),
     };
     ctx.report(

@@ -1,4 +1,4 @@
-//! `install-required-field`, `install-extra-field`.
+//! Rules `install-required-field` and `install-extra-field`.
 
 use super::{BOTH, METHODS};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, one_of, short};
 pub static INSTALL_REQUIRED_FIELD: Rule = Rule {
     slug: "install-required-field",
     words: Some(missing_field),
-    title: "An install method lacks a field that it needs",
+    title: "An install method is missing a required field",
     source: METHODS,
     decides: &[
         "A29-INSTALL-02",
@@ -36,7 +36,7 @@ pub static INSTALL_REQUIRED_FIELD: Rule = Rule {
 pub static INSTALL_EXTRA_FIELD: Rule = Rule {
     slug: "install-extra-field",
     words: Some(extra_field),
-    title: "An install method has a field that it does not take",
+    title: "An install method has an unknown field",
     source: METHODS,
     decides: &[
         "A29-INSTALL-02",
@@ -64,16 +64,13 @@ fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
             Draft::new(
                 &INSTALL_REQUIRED_FIELD,
                 violation.place.clone(),
-                "this way to install does not say its `method`",
+                "this entry of `install` has no `method`",
             )
-            .help(format!(
-                "`method` is one of {}",
-                one_of(&violation.expected)
-            )),
+            .help(format!("set `method` to {}", one_of(&violation.expected))),
         );
         return;
     }
-    // A misspelled key is one mistake: `install-extra-field` names it.
+    // `install-extra-field` already reports a misspelled key.
     let misspelled = ctx.on(&INSTALL_EXTRA_FIELD)
         && violation
             .node
@@ -85,16 +82,16 @@ fn missing_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     }
     let method = violation.node.str_at(&["method"]).unwrap_or("");
     let hint = match missing {
-        "package" => "name the package as the package manager knows it",
-        "url" => "give the absolute URL to fetch",
-        "extract_bin" => "give the path of the binary inside the archive",
-        _ => "give the path of the binary, relative to this file",
+        "package" => "add the name of the package in the package manager",
+        "url" => "add the absolute URL to fetch",
+        "extract_bin" => "add the path of the binary inside the archive",
+        _ => "add the path of the binary, relative to this file",
     };
     ctx.report(
         Draft::new(
             &INSTALL_REQUIRED_FIELD,
             violation.place.clone(),
-            format!("the method `{method}` needs `{missing}`"),
+            format!("install method `{method}` requires `{missing}`"),
         )
         .help(hint),
     );
@@ -109,7 +106,7 @@ fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let help = match meant_key(&entry.key, &known) {
         Some(meant) if !violation.node.has(meant) => format!("did you mean `{meant}`?"),
         _ => format!(
-            "`{method}` takes {}",
+            "`{method}` accepts {}",
             one_of(&known).replace(" or ", " and ")
         ),
     };
@@ -118,7 +115,7 @@ fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
             &INSTALL_EXTRA_FIELD,
             entry,
             format!(
-                "the method `{method}` has no field `{}`",
+                "install method `{method}` has no field `{}`",
                 short(&entry.key, 60)
             ),
         )
@@ -126,7 +123,7 @@ fn extra_field<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     );
 }
 
-/// The known key that another one was meant to be; never itself.
+/// The known key that an unknown key was probably meant to be. `None` for a known key.
 fn meant_key<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
     if known.contains(&key) {
         return None;

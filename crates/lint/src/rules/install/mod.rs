@@ -1,4 +1,4 @@
-//! How the binary gets onto the machine: `bin`, `install`, `requires`.
+//! Installation of the binary: `bin`, `install` and `requires`.
 
 mod bin_args_strings;
 mod bin_characters;
@@ -150,7 +150,8 @@ fn is_bin_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || "._-/".contains(c)
 }
 
-/// A row of zeros without quotes is a number to YAML; what is wrong is the row of zeros.
+/// Reports an unquoted placeholder digest. YAML reads a row of zeros as a number, but the mistake
+/// is the placeholder and not the type. Returns true if it reported one.
 fn is_numeric_stand_in<'d>(ctx: &Context<'d>, violation: &Violation<'d>) -> bool {
     let number = matches!(violation.node.value, Value::Int(_) | Value::Float(_));
     if violation.keyword != Keyword::Type || !number {

@@ -1,17 +1,17 @@
-//! Which machines an install method serves, and where a path leads.
+//! Operating systems that an install method supports, and absolute paths.
 
 use agentproto_manifest::Node;
 
 pub const OPERATING_SYSTEMS: [&str; 3] = ["darwin", "linux", "windows"];
 
-/// Whether a method may work on an operating system. In doubt it does.
+/// Whether a method may work on an operating system. True if this cannot be determined.
 pub fn served_by(method: &Node, os: &str) -> bool {
     match method.str_at(&["method"]) {
         Some("brew") => os != "windows",
         Some("apt" | "dnf" | "pacman") => os == "linux",
         Some("choco" | "scoop") => os == "windows",
         Some("curl") => {
-            // A shell installer, unless it says that it is one for PowerShell.
+            // The script is for a Unix shell, unless it is named as a PowerShell script.
             let url = method.str_at(&["url"]).unwrap_or("");
             (os == "windows") == url.ends_with(".ps1")
         }
@@ -26,9 +26,9 @@ pub fn served_by(method: &Node, os: &str) -> bool {
     }
 }
 
-/// The operating system that a file name speaks of: `tool-3.1-linux-x64.tar.gz`.
+/// The operating system that a file name contains, such as `tool-3.1-linux-x64.tar.gz`.
 fn os_in_name(text: &str) -> Option<&'static str> {
-    // Only the last part of a URL: `https://linux.example/tool.zip` says nothing.
+    // Only the last part of a URL counts: `https://linux.example/tool.zip` names no system.
     let name = text.rsplit('/').next().unwrap_or(text).to_ascii_lowercase();
     let words: Vec<&str> = name
         .split(|c: char| !c.is_ascii_alphanumeric())
@@ -42,7 +42,7 @@ fn os_in_name(text: &str) -> Option<&'static str> {
             "windows" | "win" | "win32" | "win64" | "exe" | "msi" => "windows",
             _ => continue,
         };
-        // Two names contradict each other (`universal-linux-darwin`): no verdict.
+        // Contradictory names (`universal-linux-darwin`) are inconclusive.
         if found.is_some_and(|before| before != os) {
             return None;
         }
@@ -51,7 +51,7 @@ fn os_in_name(text: &str) -> Option<&'static str> {
     found
 }
 
-/// `/x`, `~/x`, `\x`, `C:\x`, `C:/x`.
+/// Whether a path is absolute on any system: `/x`, `~/x`, `\x`, `C:\x`, `C:/x`.
 pub fn is_absolute(path: &str) -> bool {
     let mut chars = path.chars();
     match (chars.next(), chars.next(), chars.next()) {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_tell_their_system() {
+    fn operating_systems_are_found_in_file_names() {
         assert_eq!(
             os_in_name("https://x.example/v1/t-linux-x64.tar.gz"),
             Some("linux")
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute_paths_are_known_on_every_system() {
+    fn absolute_paths_of_every_system_are_recognized() {
         for path in ["/bin/x", "~/x", "\\\\host\\x", "C:\\x", "c:/x"] {
             assert!(is_absolute(path), "{path}");
         }

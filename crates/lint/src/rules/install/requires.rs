@@ -1,4 +1,4 @@
-//! `install-os-coverage`, `requires-arch-prose`.
+//! Rules `install-os-coverage` and `requires-arch-prose`.
 
 use super::places::{OPERATING_SYSTEMS, served_by};
 use super::{BOTH, METHODS, OPTIONAL};
@@ -8,7 +8,7 @@ use agentproto_manifest::Node;
 
 pub static INSTALL_OS_COVERAGE: Rule = Rule {
     slug: "install-os-coverage",
-    title: "An operating system is promised that no method serves",
+    title: "No install method works on an operating system in `requires.os`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: METHODS,
@@ -20,7 +20,7 @@ pub static INSTALL_OS_COVERAGE: Rule = Rule {
 
 pub static REQUIRES_ARCH_PROSE: Rule = Rule {
     slug: "requires-arch-prose",
-    title: "An architecture that only the schema knows",
+    title: "An architecture is in the schema of AIP-29 but not in its prose",
     severity: Severity::Info,
     level: Level::May,
     source: OPTIONAL,
@@ -40,9 +40,9 @@ pub(super) fn requires(ctx: &Context<'_>, methods: &[Node]) {
                 Draft::new(
                     &REQUIRES_ARCH_PROSE,
                     node,
-                    format!("`{arch}` is in the schema, but not in the text of AIP-29"),
+                    format!("`{arch}` is in the schema of AIP-29, but not in its prose"),
                 )
-                .help("a host that follows the text knows `x64` and `arm64` only"),
+                .help("prefer `x64` and `arm64`: a host that follows the prose accepts only these"),
             );
         }
     }
@@ -61,10 +61,10 @@ pub(super) fn requires(ctx: &Context<'_>, methods: &[Node]) {
                 Draft::new(
                     &INSTALL_OS_COVERAGE,
                     node,
-                    format!("no way to install works on `{name}`"),
+                    format!("no install method works on `{name}`"),
                 )
                 .help(format!(
-                    "add a method for `{name}`, or drop it from `requires.os`"
+                    "add a method for `{name}`, or remove it from `requires.os`"
                 )),
             );
         }

@@ -1,4 +1,4 @@
-//! `requires-os-enum`, `requires-arch-enum`.
+//! Rules `requires-os-enum` and `requires-arch-enum`.
 
 use super::{BOTH, OPTIONAL};
 use crate::context::{Context, Draft};
@@ -11,7 +11,7 @@ use agentproto_text::{closest_of, one_of, short};
 pub static REQUIRES_OS_ENUM: Rule = Rule {
     slug: "requires-os-enum",
     words: Some(|ctx, v| outside_enum(ctx, v, &OS_ALIASES)),
-    title: "An operating system under a name that the spec does not use",
+    title: "`requires.os` contains an unknown operating system",
     source: OPTIONAL,
     decides: &["A29-OPT-10"],
     doctypes: BOTH,
@@ -23,7 +23,7 @@ pub static REQUIRES_OS_ENUM: Rule = Rule {
 pub static REQUIRES_ARCH_ENUM: Rule = Rule {
     slug: "requires-arch-enum",
     words: Some(|ctx, v| outside_enum(ctx, v, &ARCH_ALIASES)),
-    title: "An architecture under a name that the spec does not use",
+    title: "`requires.arch` contains an unknown architecture",
     source: OPTIONAL,
     decides: &["A29-OPT-11"],
     doctypes: BOTH,
@@ -84,7 +84,7 @@ fn outside_enum<'d>(
         Draft::new(
             violation.rule,
             node,
-            format!("`{}` is not a name of an {what} here", short(found, 40)),
+            format!("unknown {what} `{}`", short(found, 40)),
         )
         .help(format!(
             "write `{meant}` (allowed: {})",
@@ -92,7 +92,7 @@ fn outside_enum<'d>(
         ))
         .fix_if(
             Safety::Unsafe,
-            format!("Replace `{}` by `{meant}`", short(found, 40)),
+            format!("Replace `{}` with `{meant}`", short(found, 40)),
             edits,
         ),
     );

@@ -1,4 +1,4 @@
-//! The runtime binding of OPERATOR.md (AIP-9) against the AGENT-CLI.md that it names.
+//! Checks the runtime binding of OPERATOR.md (AIP-9) against the AGENT-CLI.md that it refers to.
 
 mod op_ref_required;
 mod op_ref_unresolved;
@@ -40,7 +40,7 @@ const AIP9: Source = Source {
 
 pub static OP_MODE_UNKNOWN: Rule = Rule {
     slug: "op-mode-unknown",
-    title: "The agent has no such mode",
+    title: "The agent does not have this mode",
     source: AIP9,
     decides: &["A45-MODE-06"],
     doctypes: OPERATOR,
@@ -52,7 +52,7 @@ pub static OP_MODE_UNKNOWN: Rule = Rule {
 
 pub static OP_OPTION_UNKNOWN: Rule = Rule {
     slug: "op-option-unknown",
-    title: "The agent has no such option",
+    title: "The agent does not have this option",
     source: AIP9,
     decides: &["A45-OPT-10"],
     doctypes: OPERATOR,
@@ -64,7 +64,7 @@ pub static OP_OPTION_UNKNOWN: Rule = Rule {
 
 pub static OP_OPTION_VALUE: Rule = Rule {
     slug: "op-option-value",
-    title: "The agent's option does not take this value",
+    title: "The value is not valid for the agent's option",
     source: AIP9,
     decides: &["A45-OPT-09"],
     doctypes: OPERATOR,
@@ -76,7 +76,7 @@ pub static OP_OPTION_VALUE: Rule = Rule {
 
 pub static OP_CONTINUATION_UNSUPPORTED: Rule = Rule {
     slug: "op-continuation-unsupported",
-    title: "The agent does not support this continuation",
+    title: "The agent does not support this continuation strategy",
     source: AIP9,
     decides: &["A45-CONT-10"],
     doctypes: OPERATOR,
@@ -87,7 +87,7 @@ pub static OP_CONTINUATION_UNSUPPORTED: Rule = Rule {
 
 pub static OP_SESSION_RESUMABLE: Rule = Rule {
     slug: "op-session-resumable",
-    title: "A resumable session on an agent that cannot resume",
+    title: "The session is resumable, but the agent cannot resume",
     level: Level::Derived,
     source: AIP9,
     doctypes: OPERATOR,
@@ -122,7 +122,7 @@ fn check(ctx: &Context<'_>) {
     binding.session(runtime);
 }
 
-/// The manifest that `ref` names: by path, or by id among the manifests of the run.
+/// The manifest that `ref` refers to: by path, or by id among the manifests of the run.
 fn bound(ctx: &Context<'_>) -> Option<Arc<Document>> {
     if let Some((_, doc)) = ctx.bound(RefRole::AgentCli) {
         return Some(Arc::clone(doc));
@@ -133,7 +133,7 @@ fn bound(ctx: &Context<'_>) -> Option<Arc<Document>> {
     let mut found = index.by_id(Doctype::AgentCli, slug);
     match (found.next(), found.next()) {
         (Some(card), None) => ctx.workspace.load(&card.path).ok(),
-        // Two of one id: which one is meant cannot be told, and registry rules speak.
+        // Two manifests have this id. The registry rules report that.
         (Some(_), Some(_)) => None,
         (None, _) => {
             unresolved(ctx, node, slug);
@@ -142,12 +142,12 @@ fn bound(ctx: &Context<'_>) -> Option<Arc<Document>> {
     }
 }
 
-/// Neither a path nor `package#export` nor a registry id.
+/// Whether a text is a slug: not a path, not `package#export` and not a registry id.
 fn is_slug(text: &str) -> bool {
     !text.is_empty() && !text.contains(['/', '\\', '.', '#', '@', ':'])
 }
 
-/// One operator and the agent manifest behind it.
+/// An operator and the manifest of its agent.
 struct Binding<'c, 'd> {
     ctx: &'c Context<'d>,
     manifest: &'c Arc<Document>,
@@ -220,7 +220,10 @@ impl<'d> Binding<'_, 'd> {
             Draft::new(
                 &OP_OPTION_VALUE,
                 &entry.value,
-                format!("{shown} does not fit the option `{}`: {problem}", entry.key),
+                format!(
+                    "{shown} is not valid for the option `{}`: {problem}",
+                    entry.key
+                ),
             )
             .help(help)
             .related(self.manifest, defined, "the option is defined here"),
@@ -241,7 +244,7 @@ impl<'d> Binding<'_, 'd> {
             None => vec!["none"],
             Some(block) => match block.value.get("supported") {
                 Some(list) if list.is_seq() => list.strings().map(|(text, _)| text).collect(),
-                // The manifest is broken there, and is told so itself.
+                // The agent's manifest is invalid, which is reported there.
                 _ => return,
             },
         };
@@ -251,12 +254,12 @@ impl<'d> Binding<'_, 'd> {
         let draft = Draft::new(
             &OP_CONTINUATION_UNSUPPORTED,
             node,
-            format!("the agent does not support the continuation `{strategy}`"),
+            format!("the agent does not support the continuation strategy `{strategy}`"),
         )
-        .help(format!("supported: {}", one_of(&supported)));
+        .help(format!("supported strategies: {}", one_of(&supported)));
         let list = block.and_then(|b| b.value.get("supported"));
         self.ctx.report(match list {
-            Some(list) => draft.related(self.manifest, list.span, "supported are these"),
+            Some(list) => draft.related(self.manifest, list.span, "supported strategies"),
             None => draft,
         });
     }
@@ -273,29 +276,27 @@ impl<'d> Binding<'_, 'd> {
         let mut draft = Draft::new(
             &OP_SESSION_RESUMABLE,
             mode,
-            "the session is to be resumable, but the agent does not declare that it can resume",
+            "`session.mode: resumable` requires `capabilities.resumable: true` in the agent's manifest",
         )
         .help(
-            "use `persistent` or `ephemeral`, or bind an agent with `capabilities.resumable: true`",
+            "use `persistent` or `ephemeral`, or refer to an agent with `capabilities.resumable: true`",
         );
         let place = flag.map(|f| f.span).or_else(|| {
             let caps = self.agent.entry("capabilities");
             caps.map(|entry| entry.key_span)
         });
         if let Some(span) = place {
-            draft = draft.related(self.manifest, span, "what the agent can do");
+            draft = draft.related(self.manifest, span, "capabilities of the agent");
         }
         self.ctx.report(draft);
     }
 
-    /// What there is to choose from, and where the manifest lists it.
+    /// Adds the available ids as help, and the place where the agent's manifest lists them.
     fn with_choices(&self, draft: Draft<'d>, list: &str, word: &str, ids: &[&str]) -> Draft<'d> {
         let draft = match closest_of(word, ids.iter().copied()) {
             Some(meant) => draft.help(format!("did you mean `{meant}`?")),
-            None if ids.is_empty() => {
-                draft.help(format!("remove it: the agent declares no `{list}`"))
-            }
-            None => draft.help(format!("the agent has {}", one_of(ids))),
+            None if ids.is_empty() => draft.help(format!("remove it: the agent has no `{list}`")),
+            None => draft.help(format!("known {list}: {}", one_of(ids))),
         };
         match self.agent.entry(list) {
             Some(entry) => {
@@ -313,31 +314,31 @@ fn ids(list: Option<&Node>) -> Vec<&str> {
         .collect()
 }
 
-/// Why a value does not fit an option, and what would; `None` where it fits, or where the
-/// option itself is not well defined.
+/// Why a value is not valid for an option, and help. `None` if it is valid, or if the definition of
+/// the option is invalid.
 fn misfit(value: &Node, option: &Node) -> Option<(String, String)> {
-    let wanted = |what: &str, help: &str| Some((format!("it takes {what}"), help.to_owned()));
+    let wanted = |what: &str, help: &str| Some((format!("expected {what}"), help.to_owned()));
     match option.str_at(&["type"])? {
         "boolean" if value.as_bool().is_none() => wanted("a boolean", "write `true` or `false`"),
         "string" if value.as_str().is_none() => wanted("a string", "put it in quotes"),
         "integer" => {
             let number = match value.value {
                 Value::Int(number) => number as f64,
-                // As in JSON Schema, `4.0` is an integer.
+                // `4.0` is an integer, as in JSON Schema.
                 Value::Float(number) if number.fract() == 0.0 => number,
                 _ => return wanted("an integer", "write a whole number, without quotes"),
             };
             let least = option.get("min").and_then(Node::as_int);
             let most = option.get("max").and_then(Node::as_int);
             let bounds = match (least, most) {
-                (Some(least), Some(most)) => format!("{least} to {most}"),
-                (Some(least), None) => format!("{least} or more"),
-                (None, Some(most)) => format!("{most} or less"),
+                (Some(least), Some(most)) => format!("an integer between {least} and {most}"),
+                (Some(least), None) => format!("an integer of at least {least}"),
+                (None, Some(most)) => format!("an integer of at most {most}"),
                 (None, None) => return None,
             };
             let outside = least.is_some_and(|least| number < least as f64)
                 || most.is_some_and(|most| number > most as f64);
-            outside.then(|| (format!("it takes {bounds}"), format!("choose {bounds}")))
+            outside.then(|| (format!("expected {bounds}"), format!("choose {bounds}")))
         }
         "enum" => {
             let choices: Vec<&str> = option
@@ -354,7 +355,7 @@ fn misfit(value: &Node, option: &Node) -> Option<(String, String)> {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("choose {listed}"),
             };
-            Some((format!("it takes {listed}"), help))
+            Some((format!("expected {listed}"), help))
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! An operator on an agent CLI does not name it.
+//! The runtime is an agent CLI, but `ref` is missing.
 
 use super::{AIP9, OPERATOR};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use crate::shape::Violation;
 pub static OP_REF_REQUIRED: Rule = Rule {
     slug: "op-ref-required",
     words: Some(ref_required),
-    title: "An operator on an agent CLI does not name it",
+    title: "The runtime is an agent CLI, but `ref` is missing",
     source: AIP9,
     doctypes: OPERATOR,
     scope: Scope::CrossField,
@@ -20,11 +20,11 @@ fn ref_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let mut draft = Draft::new(
         v.rule,
         v.place.clone(),
-        "the runtime is an agent CLI, and `ref` does not say which",
+        "`kind: agent-cli` requires the field `ref`",
     )
     .help("add `ref` with the id or the path of an AGENT-CLI.md");
     if let Some(kind) = v.node.get("kind") {
-        draft = draft.nearby(kind.span, "the kind of runtime");
+        draft = draft.nearby(kind.span, "this kind requires `ref`");
     }
     ctx.report(draft);
 }

@@ -23,20 +23,20 @@ pub(super) fn unresolved<'d>(ctx: &Context<'d>, node: &'d Node, slug: &str) {
         .filter_map(|c| c.id.as_ref())
         .map(|id| id.text.as_str())
         .collect();
-    // A run without any agent manifest is a look at one file, not at a registry.
+    // Without any agent manifest, the run covers a single file and not a registry.
     if ids.is_empty() {
         return;
     }
     let help = match closest_of(slug, ids.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if ids.len() <= 8 => format!("known ids: {}", one_of(&ids)),
-        None => "name the `id` of an AGENT-CLI.md, or its path".to_owned(),
+        None => "use the `id` of an AGENT-CLI.md, or its path".to_owned(),
     };
     ctx.report(
         Draft::new(
             &OP_REF_UNRESOLVED,
             node,
-            format!("no AGENT-CLI.md of this run has the id `{slug}`"),
+            format!("no AGENT-CLI.md among the linted files has the id `{slug}`"),
         )
         .help(help),
     );

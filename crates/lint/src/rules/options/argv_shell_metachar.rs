@@ -1,4 +1,4 @@
-//! An argument relies on a shell that is not there.
+//! Rule `argv-shell-metachar`: an argument uses shell syntax, but no shell runs the command.
 
 use super::BASE;
 use super::words::shell_sign;
@@ -8,7 +8,7 @@ use agentproto_manifest::{Node, Span};
 
 pub static ARGV_SHELL_METACHAR: Rule = Rule {
     slug: "argv-shell-metachar",
-    title: "An argument relies on a shell that is not there",
+    title: "An argument uses shell syntax, but no shell runs the command",
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::Field,
@@ -16,14 +16,15 @@ pub static ARGV_SHELL_METACHAR: Rule = Rule {
     ..BASE
 };
 
-/// No shell reads these arguments, so its signs reach the program as they stand.
+/// Reports shell syntax in arguments. No shell reads them, so the program would receive the syntax
+/// as plain text.
 pub(super) fn argv<'d>(ctx: &Context<'d>, args: &'d Node, has_placeholders: bool) {
     let mut script = false;
     for item in args.items() {
         let Some(text) = item.as_str() else {
             continue;
         };
-        // `sh -c "a && b"` hands the text to a shell on purpose.
+        // `sh -c "a && b"` passes the text to a shell on purpose.
         let is_script = std::mem::replace(
             &mut script,
             matches!(text, "-c" | "-lc" | "-ec" | "-Command"),
@@ -37,18 +38,18 @@ pub(super) fn argv<'d>(ctx: &Context<'d>, args: &'d Node, has_placeholders: bool
                     &ARGV_SHELL_METACHAR,
                     part(ctx, item, text, at, sign.len()),
                     format!(
-                        "`{sign}` means something to a shell, but no shell reads this argument"
+                        "`{sign}` is shell syntax, but this argument is not passed to a shell"
                     ),
                 )
                 .help(
-                    "write each argument as its own item, spelled out as the program is to get it",
+                    "write each argument as a separate item, exactly as the program should receive it",
                 ),
             );
         }
     }
 }
 
-/// The bytes of a part of a scalar, where the scalar is written as it reads.
+/// The place of a part of a scalar, or of the whole scalar if its source text is escaped.
 fn part<'d>(ctx: &Context<'d>, node: &'d Node, text: &str, at: usize, len: usize) -> Place<'d> {
     let written = ctx.doc.slice(node.span);
     match written.find(text) {

@@ -1,4 +1,4 @@
-//! A variable has a name that no variable can have.
+//! Rule `env-name-invalid`: an environment variable has an invalid name.
 
 use super::BASE;
 use crate::context::{Draft, Place};
@@ -6,7 +6,7 @@ use crate::rule::{Level, Rule, Scope};
 
 pub static ENV_NAME_INVALID: Rule = Rule {
     slug: "env-name-invalid",
-    title: "A variable has a name that no variable can have",
+    title: "An environment variable has an invalid name",
     level: Level::Derived,
     scope: Scope::Field,
     docs: include_str!("env-name-invalid.md"),
@@ -15,5 +15,5 @@ pub static ENV_NAME_INVALID: Rule = Rule {
 
 pub(super) fn bad_env_name<'d>(place: Place<'d>, message: &str) -> Draft<'d> {
     Draft::new(&ENV_NAME_INVALID, place, message)
-        .help("use letters, digits and `_`, and no digit first")
+        .help("use letters, digits and `_`, and do not start with a digit")
 }

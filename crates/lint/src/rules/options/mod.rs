@@ -1,4 +1,4 @@
-//! Options: typed settings, and how their values reach arguments and environment.
+//! Options: typed settings, and how their values are passed as arguments and environment variables.
 
 mod argv_shell_metachar;
 mod env_name_invalid;
@@ -103,7 +103,7 @@ fn check(ctx: &Context<'_>) {
         if name.as_str().is_some_and(|name| !is_env_name(name)) {
             ctx.report(bad_env_name(
                 name.into(),
-                "`models.env` names a variable that cannot exist",
+                "`models.env` contains an invalid variable name",
             ));
         }
     }
@@ -125,13 +125,13 @@ fn check(ctx: &Context<'_>) {
     }
 }
 
-/// The declared type, where it is one.
+/// The declared type, if it is a known one.
 fn type_of(option: &Node) -> Option<&str> {
     option.str_at(&["type"]).filter(|t| TYPES.contains(t))
 }
 
-/// A list or map that is there and has something in it, or has the wrong type (which has
-/// its own finding and must not look like absence).
+/// The entry with this key, unless its value is an empty list or mapping. A value of the wrong type
+/// counts as present, because it has its own finding.
 fn given<'d>(option: &'d Node, key: &str) -> Option<&'d Entry> {
     option.entry(key).filter(|e| {
         let empty = (e.value.is_seq() && e.value.items().is_empty())
@@ -145,7 +145,7 @@ fn env_keys<'d>(ctx: &Context<'d>, holder: &'d Node) {
         if !is_env_name(&entry.key) {
             ctx.report(bad_env_name(
                 entry.into(),
-                "this cannot be the name of a variable",
+                "invalid environment variable name",
             ));
         }
     }

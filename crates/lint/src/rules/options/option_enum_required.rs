@@ -1,4 +1,4 @@
-//! An option of type enum does not list its values.
+//! Rule `option-enum-required`: an option of type `enum` does not list its values.
 
 use super::BASE;
 use crate::context::{Context, Draft, Place};
@@ -8,7 +8,7 @@ use crate::shape::Violation;
 pub static OPTION_ENUM_REQUIRED: Rule = Rule {
     slug: "option-enum-required",
     words: Some(enum_required),
-    title: "An option of type enum does not list its values",
+    title: "An option of type `enum` does not list its values",
     source: Source::aip45("Conformance"),
     decides: &["A45-CONF-11"],
     docs: include_str!("option-enum-required.md"),
@@ -24,8 +24,8 @@ fn enum_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
         Draft::new(
             &OPTION_ENUM_REQUIRED,
             place,
-            "an option of type `enum` needs the list `enum` of its values",
+            "an option of type `enum` requires `enum`, the list of its values",
         )
-        .help("add `enum` with every value that a caller may choose, or use `type: string`"),
+        .help("add `enum` with every allowed value, or use `type: string`"),
     );
 }

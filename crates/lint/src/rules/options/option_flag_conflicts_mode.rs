@@ -1,4 +1,4 @@
-//! A mode and an option pass the same flag.
+//! Rule `option-flag-conflicts-mode`: a mode and an option pass the same flag.
 
 use super::BASE;
 use super::words::flag_name;
@@ -37,11 +37,9 @@ pub(super) fn flags<'d>(ctx: &Context<'d>, option: &'d Node, modes: &'d [Node]) 
                     Draft::new(
                         &OPTION_FLAG_CONFLICTS_MODE,
                         node,
-                        format!(
-                            "`{flag}` is also passed by a mode; with both, the agent gets it twice"
-                        ),
+                        format!("a mode also passes `{flag}`, so the agent can receive it twice"),
                     )
-                    .help("leave the flag to one of them")
+                    .help("pass the flag from only one of them")
                     .nearby(other.span, "the mode passes it here"),
                 );
                 return;

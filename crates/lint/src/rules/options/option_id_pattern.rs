@@ -1,4 +1,4 @@
-//! The id of an option has characters that it may not have.
+//! Rule `option-id-pattern`: the id of an option contains characters that are not allowed.
 
 use super::BASE;
 use crate::context::{Context, Draft};
@@ -11,7 +11,7 @@ use agentproto_manifest::Node;
 pub static OPTION_ID_PATTERN: Rule = Rule {
     slug: "option-id-pattern",
     words: Some(|ctx, v| ctx.report(id_pattern(ctx, v.node))),
-    title: "The id of an option has characters that it may not have",
+    title: "The id of an option contains characters that are not allowed",
     source: Source::aip45("Conformance"),
     decides: &["A45-CONF-10"],
     scope: Scope::Field,
@@ -24,7 +24,7 @@ fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     let draft = Draft::new(
         &OPTION_ID_PATTERN,
         node,
-        "the id of an option may have lower-case letters, digits and `_` only, and starts with a letter or digit",
+        "the id of an option must contain only lower-case letters, digits and `_`, and start with a letter or digit",
     );
     let Some(mended) = node.as_str().and_then(|text| mend_id(text, '_')) else {
         return draft.help("choose another id, for example `max_turns`");
@@ -39,7 +39,7 @@ fn id_pattern<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     let edits = edits::set_scalar(ctx.doc, node, &mended);
     draft.help(format!("write `{mended}`")).fix_if(
         Safety::Safe,
-        format!("Replace it by `{mended}`"),
+        format!("Replace it with `{mended}`"),
         edits,
     )
 }

@@ -1,4 +1,4 @@
-//! `option-secret-argv`, `option-secret-env`.
+//! Rules `option-secret-argv` and `option-secret-env`.
 
 use super::words::{flag_name, is_secret_name};
 use super::{BASE, given, type_of};
@@ -8,7 +8,7 @@ use agentproto_manifest::Node;
 
 pub static OPTION_SECRET_ARGV: Rule = Rule {
     slug: "option-secret-argv",
-    title: "A credential would be passed as an argument",
+    title: "An option passes a credential as an argument",
     source: Source::aip45("Auth surface"),
     decides: &["A45-AUTH-04"],
     fix: FixKind::Suggest,
@@ -18,7 +18,7 @@ pub static OPTION_SECRET_ARGV: Rule = Rule {
 
 pub static OPTION_SECRET_ENV: Rule = Rule {
     slug: "option-secret-env",
-    title: "A credential is passed as an option instead of a secret",
+    title: "An option passes a credential that should be a secret",
     severity: Severity::Warning,
     level: Level::Should,
     source: Source::aip45("Auth surface"),
@@ -27,7 +27,8 @@ pub static OPTION_SECRET_ENV: Rule = Rule {
     ..BASE
 };
 
-/// A string option that carries a credential goes past AIP-19, and in argv everybody sees it.
+/// Reports string options that contain a credential. They bypass AIP-19, and every process can read
+/// a credential in argv.
 pub(super) fn secret<'d>(ctx: &Context<'d>, option: &'d Node) {
     if type_of(option) != Some("string") {
         return;
@@ -57,9 +58,9 @@ pub(super) fn secret<'d>(ctx: &Context<'d>, option: &'d Node) {
             Draft::new(
                 &OPTION_SECRET_ARGV,
                 entry,
-                "this option looks like a credential, and its value would stand in the arguments",
+                "this option looks like a credential, and its value would be passed as an argument",
             )
-            .help("declare it in SECRETS.md and list its variable under `auth.state.env`; a secret never goes into argv")
+            .help("declare it in SECRETS.md and list its variable under `auth.state.env`: secrets must not be passed in argv")
             .nearby(telling, "named like a credential"),
         );
     } else if let Some(entry) = env {
@@ -67,7 +68,7 @@ pub(super) fn secret<'d>(ctx: &Context<'d>, option: &'d Node) {
             Draft::new(
                 &OPTION_SECRET_ENV,
                 entry,
-                "this option looks like a credential, but options are plain settings that operators write down",
+                "this option looks like a credential, but operators store option values in plain text",
             )
             .help("declare it in SECRETS.md and list its variable under `auth.state.env`")
             .nearby(telling, "named like a credential"),

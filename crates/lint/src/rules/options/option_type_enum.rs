@@ -1,4 +1,4 @@
-//! The type of an option is not one that AIP-45 knows.
+//! Rule `option-type-enum`: the type of an option is unknown.
 
 use super::{BASE, TYPES};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, one_of};
 pub static OPTION_TYPE_ENUM: Rule = Rule {
     slug: "option-type-enum",
     words: Some(|ctx, v| ctx.report(type_enum(ctx, v.node))),
-    title: "The type of an option is not one that AIP-45 knows",
+    title: "The type of an option is unknown",
     decides: &["A45-OPT-03", "A45-FM-20"],
     scope: Scope::Field,
     docs: include_str!("option-type-enum.md"),
@@ -29,7 +29,7 @@ fn type_enum<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     let draft = Draft::new(
         &OPTION_TYPE_ENUM,
         node,
-        format!("`{written}` is not a type that an option can have"),
+        format!("unknown option type `{written}`"),
     );
     match meant {
         Some(meant) => draft.help(format!("did you mean `{meant}`?")),

@@ -1,4 +1,4 @@
-//! A placeholder that nobody replaces.
+//! Rule `option-unknown-placeholder`: an option uses an unknown placeholder.
 
 use super::BASE;
 use super::words::strange_placeholder;
@@ -8,7 +8,7 @@ use agentproto_manifest::Node;
 
 pub static OPTION_UNKNOWN_PLACEHOLDER: Rule = Rule {
     slug: "option-unknown-placeholder",
-    title: "A placeholder that nobody replaces",
+    title: "An option uses an unknown placeholder",
     severity: Severity::Warning,
     level: Level::Should,
     decides: &["A45-OPT-05"],
@@ -17,7 +17,7 @@ pub static OPTION_UNKNOWN_PLACEHOLDER: Rule = Rule {
     ..BASE
 };
 
-/// Reports placeholders other than `{value}`; true where the template has one.
+/// Reports placeholders other than `{value}`. Returns true if `bin_args_template` contains one.
 pub(super) fn placeholders<'d>(ctx: &Context<'d>, option: &'d Node) -> bool {
     let mut in_template = false;
     let templates = option.get("bin_args_template").map_or(&[][..], Node::items);
@@ -35,7 +35,7 @@ pub(super) fn placeholders<'d>(ctx: &Context<'d>, option: &'d Node) -> bool {
             Draft::new(
                 &OPTION_UNKNOWN_PLACEHOLDER,
                 node,
-                format!("`{found}` is passed on as it stands: only `{{value}}` is replaced"),
+                format!("unknown placeholder `{found}`: only `{{value}}` is replaced"),
             )
             .help("write `{value}`, without `$` and in single braces"),
         );

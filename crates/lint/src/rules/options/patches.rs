@@ -1,4 +1,5 @@
-//! `option-append-when-true-non-bool`, `option-template-no-value`, `option-template-on-boolean`, `option-inert`.
+//! Rules `option-append-when-true-non-bool`, `option-template-no-value`,
+//! `option-template-on-boolean` and `option-inert`.
 
 use super::{BASE, given, placeholders, type_of};
 use crate::context::{Context, Draft};
@@ -7,7 +8,7 @@ use agentproto_manifest::{Entry, Node};
 
 pub static OPTION_APPEND_WHEN_TRUE_NON_BOOL: Rule = Rule {
     slug: "option-append-when-true-non-bool",
-    title: "Arguments for a true value on an option that is no boolean",
+    title: "`bin_args_append_when_true` is set on an option that is not a boolean",
     decides: &["A45-OPT-06"],
     fix: FixKind::Suggest,
     docs: include_str!("option-append-when-true-non-bool.md"),
@@ -16,7 +17,7 @@ pub static OPTION_APPEND_WHEN_TRUE_NON_BOOL: Rule = Rule {
 
 pub static OPTION_TEMPLATE_NO_VALUE: Rule = Rule {
     slug: "option-template-no-value",
-    title: "A template of arguments that never uses the value",
+    title: "`bin_args_template` does not use the value",
     severity: Severity::Warning,
     level: Level::Derived,
     decides: &["A45-OPT-05"],
@@ -27,7 +28,7 @@ pub static OPTION_TEMPLATE_NO_VALUE: Rule = Rule {
 
 pub static OPTION_TEMPLATE_ON_BOOLEAN: Rule = Rule {
     slug: "option-template-on-boolean",
-    title: "A template of arguments on a boolean",
+    title: "`bin_args_template` is set on a boolean option",
     severity: Severity::Warning,
     level: Level::Derived,
     fix: FixKind::Suggest,
@@ -37,7 +38,7 @@ pub static OPTION_TEMPLATE_ON_BOOLEAN: Rule = Rule {
 
 pub static OPTION_INERT: Rule = Rule {
     slug: "option-inert",
-    title: "An option that changes nothing",
+    title: "An option has no effect",
     severity: Severity::Warning,
     level: Level::Should,
     decides: &["A45-FM-20"],
@@ -59,7 +60,7 @@ pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
             Draft::new(
                 &OPTION_APPEND_WHEN_TRUE_NON_BOOL,
                 entry,
-                format!("`bin_args_append_when_true` is for booleans, but this option is of type `{kind}`"),
+                format!("`bin_args_append_when_true` is only for booleans, but this option is of type `{kind}`"),
             )
             .help("use `bin_args_template` with `{value}`, or make the option a `boolean`"),
         );
@@ -90,12 +91,12 @@ pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
             Draft::new(
                 &OPTION_TEMPLATE_NO_VALUE,
                 entry,
-                "`bin_args_template` never uses `{value}`, so every value gives the same arguments",
+                "`bin_args_template` does not contain `{value}`, so every value gives the same arguments",
             )
-            .help("put `{value}` where the value belongs, as in `[--depth, \"{value}\"]`"),
+            .help("put `{value}` where the value belongs, for example `[--depth, \"{value}\"]`"),
         );
     }
-    // A patch under a name that no schema has is told at that name.
+    // A misspelled field has its own finding.
     let misnamed = |e: &Entry| {
         let patch = e.key.starts_with("bin_arg") || e.key.starts_with("env");
         patch && !PATCHES.contains(&&*e.key)
@@ -112,7 +113,7 @@ pub(super) fn patches<'d>(ctx: &Context<'d>, option: &'d Node) {
                 id,
                 "this option changes neither the arguments nor the environment, so a host cannot apply it",
             )
-            .help("say how its value is passed: `bin_args_template`, `bin_args_append_when_true` or `env`"),
+            .help("add `bin_args_template`, `bin_args_append_when_true` or `env` to pass its value"),
         );
     }
 }

@@ -11,7 +11,7 @@ use agentproto_text::closest_of;
 
 pub static OPTION_ENUM_ON_NON_ENUM: Rule = Rule {
     slug: "option-enum-on-non-enum",
-    title: "A list of values on an option that is not an enum",
+    title: "`enum` is set on an option of another type",
     severity: Severity::Warning,
     level: Level::Derived,
     fix: FixKind::Safe,
@@ -21,7 +21,7 @@ pub static OPTION_ENUM_ON_NON_ENUM: Rule = Rule {
 
 pub static OPTION_ENUM_DUPLICATES: Rule = Rule {
     slug: "option-enum-duplicates",
-    title: "A value stands twice in an enum",
+    title: "`enum` contains a duplicate value",
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::Field,
@@ -32,7 +32,7 @@ pub static OPTION_ENUM_DUPLICATES: Rule = Rule {
 
 pub static OPTION_MINMAX_NON_INTEGER: Rule = Rule {
     slug: "option-minmax-non-integer",
-    title: "Bounds on an option that is not an integer",
+    title: "`min` or `max` is set on an option that is not an integer",
     source: Source::aip45("Conformance"),
     decides: &["A45-CONF-12"],
     fix: FixKind::Safe,
@@ -42,7 +42,7 @@ pub static OPTION_MINMAX_NON_INTEGER: Rule = Rule {
 
 pub static OPTION_MIN_GT_MAX: Rule = Rule {
     slug: "option-min-gt-max",
-    title: "The least value of an option is greater than its greatest",
+    title: "`min` of an option is greater than `max`",
     level: Level::Derived,
     docs: include_str!("option-min-gt-max.md"),
     ..BASE
@@ -50,7 +50,7 @@ pub static OPTION_MIN_GT_MAX: Rule = Rule {
 
 pub static OPTION_DEFAULT_TYPE: Rule = Rule {
     slug: "option-default-type",
-    title: "The default of an option has another type than the option",
+    title: "The default of an option has the wrong type",
     decides: &["A45-OPT-09"],
     docs: include_str!("option-default-type.md"),
     ..BASE
@@ -58,7 +58,7 @@ pub static OPTION_DEFAULT_TYPE: Rule = Rule {
 
 pub static OPTION_DEFAULT_NOT_IN_ENUM: Rule = Rule {
     slug: "option-default-not-in-enum",
-    title: "The default of an option is not among its values",
+    title: "The default of an option is not in its `enum`",
     decides: &["A45-OPT-09"],
     docs: include_str!("option-default-not-in-enum.md"),
     ..BASE
@@ -66,14 +66,14 @@ pub static OPTION_DEFAULT_NOT_IN_ENUM: Rule = Rule {
 
 pub static OPTION_DEFAULT_BOUNDS: Rule = Rule {
     slug: "option-default-bounds",
-    title: "The default of an option is outside its bounds",
+    title: "The default of an option is out of range",
     decides: &["A45-OPT-09"],
     docs: include_str!("option-default-bounds.md"),
     ..BASE
 };
 
 pub fn check<'d>(ctx: &Context<'d>, option: &'d Node) {
-    // An unknown type has its own finding; nothing else can be said then.
+    // An unknown type has its own finding, and the other checks depend on the type.
     let Some(kind) = type_of(option) else {
         return;
     };
@@ -98,13 +98,13 @@ fn choices<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
             Draft::new(
                 &OPTION_ENUM_DUPLICATES,
                 item,
-                format!("`{text}` stands twice in `enum`"),
+                format!("duplicate value `{text}` in `enum`"),
             )
             .help("remove one of them")
             .nearby(first.span, "first here")
             .fix_if(
                 Safety::Safe,
-                "Remove the second one",
+                "Remove the duplicate",
                 edits::remove_item(ctx.doc, list, item),
             ),
         );
@@ -120,11 +120,11 @@ fn on_non_enum<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
         entry,
         format!("`enum` has no effect on an option of type `{kind}`"),
     )
-    .nearby(declared.span, "the type decides");
+    .nearby(declared.span, "the declared type");
     let items = entry.value.items();
     let fits = |node: &Node| items.iter().any(|item| item.as_str() == node.as_str());
     let all_text = !items.is_empty() && items.iter().all(|item| item.as_str().is_some());
-    // A list of texts on a string can only have been meant as the choices.
+    // A list of strings on a string option can only be its allowed values.
     let is_choice = kind == "string" && all_text && option.get("default").is_none_or(fits);
     ctx.report(if is_choice {
         draft.help("use `type: enum`").fix_if(
@@ -141,7 +141,7 @@ fn on_non_enum<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) {
     });
 }
 
-/// False where `min` and `max` contradict each other.
+/// Checks `min` and `max`. Returns false if they contradict each other.
 fn bounds<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) -> bool {
     if kind != "integer" {
         for key in ["min", "max"] {
@@ -151,7 +151,7 @@ fn bounds<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) -> bool {
             let mut draft = Draft::new(
                 &OPTION_MINMAX_NON_INTEGER,
                 entry,
-                format!("`{key}` is for integers, but this option is of type `{kind}`"),
+                format!("`{key}` is only for integers, but this option is of type `{kind}`"),
             )
             .help(format!("remove `{key}`, or make the option an `integer`"))
             .fix_if(
@@ -177,8 +177,8 @@ fn bounds<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str) -> bool {
                     min,
                     format!("`min` is {least} and `max` is {most}, so no value is allowed"),
                 )
-                .help("swap them, or mend the one that is wrong")
-                .nearby(max.span, "the greatest value"),
+                .help("swap them, or correct the one that is wrong")
+                .nearby(max.span, "the maximum"),
             );
             false
         }
@@ -220,7 +220,7 @@ fn wrong_type<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str, default: &'d 
         _ => "a string",
     };
     let wanted = match kind {
-        "enum" => "one of the texts in `enum`",
+        "enum" => "one of the strings in `enum`",
         "integer" => "an integer",
         "boolean" => "`true` or `false`",
         _ => "a string",
@@ -231,7 +231,7 @@ fn wrong_type<'d>(ctx: &Context<'d>, option: &'d Node, kind: &str, default: &'d 
     } else if default.as_str().is_some() {
         "write the value without quotes".to_owned()
     } else {
-        format!("give {wanted}, or no default")
+        format!("write {wanted}, or remove `default`")
     };
     let draft = Draft::new(
         &OPTION_DEFAULT_TYPE,

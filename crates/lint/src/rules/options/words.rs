@@ -1,4 +1,4 @@
-//! What the texts of options say: placeholders, credentials, signs of a shell.
+//! Recognizes placeholders, credential names and shell syntax in the texts of options.
 
 /// The first `{name}`, `${name}` or `{{name}}` that is not exactly `{value}`.
 pub fn strange_placeholder(text: &str) -> Option<&str> {
@@ -33,7 +33,7 @@ pub fn strange_placeholder(text: &str) -> Option<&str> {
     None
 }
 
-/// Whether a name speaks of a credential: `api_key`, `AUTH_TOKEN`, `password`.
+/// Whether a name is that of a credential: `api_key`, `AUTH_TOKEN`, `password`.
 pub fn is_secret_name(name: &str) -> bool {
     let mut words = name
         .split(['_', '-', '.', ' '])
@@ -44,7 +44,7 @@ pub fn is_secret_name(name: &str) -> bool {
         return false;
     };
     if is(last, &["key"]) {
-        // Keys that open nothing.
+        // Keys that are not credentials.
         let plain = [
             "sort",
             "primary",
@@ -76,12 +76,12 @@ pub fn is_secret_name(name: &str) -> bool {
     )
 }
 
-/// `--api-key={value}` → `--api-key`.
+/// The name of a flag without its value: `--api-key={value}` → `--api-key`.
 pub fn flag_name(text: &str) -> &str {
     text.split_once('=').map_or(text, |(name, _)| name)
 }
 
-/// A sign that only a shell would understand, and where it stands.
+/// The first shell syntax in a text, and its byte offset.
 pub fn shell_sign(text: &str, has_placeholders: bool) -> Option<(usize, &str)> {
     if matches!(
         text,
@@ -119,7 +119,7 @@ pub fn shell_sign(text: &str, has_placeholders: bool) -> Option<(usize, &str)> {
     Some((at, text.get(at..at + 1 + len + 2 * usize::from(braced))?))
 }
 
-/// Whether a variable can have this name.
+/// Whether this is a valid name of an environment variable.
 pub fn is_env_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_told_apart() {
+    fn only_value_is_a_known_placeholder() {
         for fine in [
             "{value}",
             "--x={value}",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_known_by_name() {
+    fn credential_names_are_recognized() {
         for secret in [
             "api_key",
             "AUTH_TOKEN",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_signs_are_found() {
+    fn shell_syntax_is_found() {
         for (text, sign) in [
             ("a && b", "&&"),
             ("$(pwd)", "$("),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_variables() {
+    fn environment_variable_names_are_validated() {
         assert!(is_env_name("A_1") && is_env_name("_") && is_env_name("path"));
         assert!(!is_env_name("") && !is_env_name("1A") && !is_env_name("A-B") && !is_env_name("Ä"));
     }

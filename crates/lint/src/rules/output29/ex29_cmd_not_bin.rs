@@ -1,4 +1,4 @@
-//! An example runs another program than `bin`.
+//! An example runs a different program than `bin`.
 
 use super::{CLI, EXAMPLES, check_path, is_assignment};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 
 pub static EXAMPLE_NOT_BIN: Rule = Rule {
     slug: "ex29-cmd-not-bin",
-    title: "An example runs another program than `bin`",
+    title: "An example runs a different program than `bin`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: EXAMPLES,
@@ -20,12 +20,12 @@ pub static EXAMPLE_NOT_BIN: Rule = Rule {
 };
 
 pub(super) fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
-    // A malformed `bin` is a mistake of its own.
+    // An invalid `bin` is reported by another rule.
     let bin = ctx.root.str_at(&["bin"]).filter(|bin| is_bin(bin));
     let (Some(text), Some(bin)) = (cmd.as_str(), bin) else {
         return;
     };
-    // A malformed `bin` is reported as such; no example can agree with it.
+    // No example can match a `bin` with other characters; another rule reports it.
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b"._-/".contains(&b);
     if bin.is_empty() || !bin.bytes().all(is_name) {
         return;
@@ -43,11 +43,11 @@ pub(super) fn check_example<'d>(ctx: &Context<'d>, cmd: &'d Node) {
             &EXAMPLE_NOT_BIN,
             cmd,
             format!(
-                "the example runs `{}`, but this manifest is about `{bin}`",
+                "the example runs `{}`, but `bin` is `{bin}`",
                 short(program, 40)
             ),
         )
-        .help(format!("begin the command with `{bin}`"));
+        .help(format!("start the command with `{bin}`"));
         ctx.report(match ctx.root.get("bin") {
             Some(node) => report.nearby(node.span, "the binary"),
             None => report,

@@ -1,4 +1,4 @@
-//! An example uses a subcommand that `commands` does not have.
+//! An example uses a subcommand that is not in `commands`.
 
 use super::{CLI, EXAMPLES};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::{closest_of, short};
 
 pub static EXAMPLE_NOT_IN_TREE: Rule = Rule {
     slug: "ex29-cmd-not-in-tree",
-    title: "An example uses a subcommand that `commands` does not have",
+    title: "An example uses a subcommand that is not in `commands`",
     severity: Severity::Info,
     level: Level::Derived,
     source: EXAMPLES,
@@ -27,7 +27,7 @@ pub(super) fn check_path<'d, 'w>(
     let mut group = &commands.value;
     let mut path = String::new();
     for word in words {
-        // Options before the subcommand may take values: what follows is not certain.
+        // Options before the subcommand may take values, so the next word may not be a subcommand.
         let plain = word.starts_with(|c: char| c.is_ascii_alphanumeric());
         if !plain || group.entries().is_empty() {
             return;
@@ -39,12 +39,12 @@ pub(super) fn check_path<'d, 'w>(
                 cmd,
                 format!("`{}{}` is not in `commands`", path, short(word, 40)),
             )
-            .nearby(commands.key_span, "the subcommands of this tool");
+            .nearby(commands.key_span, "subcommands of this tool");
             ctx.report(match closest_of(word, known) {
                 Some(meant) => report.help(format!("did you mean `{path}{meant}`?")),
-                None => {
-                    report.help("index its TOOL.md under `commands`, or show another subcommand")
-                }
+                None => report.help(
+                    "add its TOOL.md to `commands`, or use another subcommand in the example",
+                ),
             });
             return;
         };

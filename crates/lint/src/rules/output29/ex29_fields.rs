@@ -1,4 +1,4 @@
-//! An example lacks its goal or its command.
+//! An example has missing or unknown fields.
 
 use super::{CLI, EXAMPLES};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use agentproto_text::closest_of;
 pub static EXAMPLE_FIELDS: Rule = Rule {
     slug: "ex29-fields",
     words: Some(bad_example),
-    title: "An example lacks its goal or its command",
+    title: "An example has missing or unknown fields",
     source: EXAMPLES,
     decides: &["A29-OPT-13"],
     doctypes: CLI,
@@ -18,7 +18,7 @@ pub static EXAMPLE_FIELDS: Rule = Rule {
 };
 
 fn bad_example<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
-    // `command:` in place of `cmd:` is one mistake: the missing key reports it.
+    // `command:` instead of `cmd:` is one mistake. It is reported as a missing field.
     let misspelt = !violation.node.has("cmd") || !violation.node.has("goal");
     if violation.keyword == Keyword::AdditionalProperties && misspelt {
         return;
@@ -36,8 +36,8 @@ fn bad_example<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
         });
     report = match near {
         Some(key) => report.help(format!("rename `{key}` to `{missing}`")),
-        None if missing == "goal" => report.help("say in `goal` what the command is good for"),
-        None => report.help("give the whole command line in `cmd`"),
+        None if missing == "goal" => report.help("describe in `goal` what the command does"),
+        None => report.help("add the whole command line as `cmd`"),
     };
     ctx.report(report);
 }

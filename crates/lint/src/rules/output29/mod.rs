@@ -1,4 +1,4 @@
-//! How the binary's output is read, and the worked examples.
+//! How hosts read the output of the binary, and the examples of the manifest.
 
 mod ex29_cmd_not_bin;
 mod ex29_cmd_not_in_tree;
@@ -50,7 +50,8 @@ const EXAMPLES: Source = Source {
 
 const CLI: &[Doctype] = &[Doctype::Cli];
 
-/// `ok: 0` has its sides swapped: the key reports it, the type of the value does not.
+/// Whether a violation is about the value of a swapped entry such as `ok: 0`. The key reports it,
+/// so the wrong type of the value must not be reported again.
 pub fn swapped_value<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     ctx.is(Doctype::Cli)
         && v.keyword == Keyword::Type
@@ -75,7 +76,7 @@ fn swapped_entry<'d>(ctx: &Context<'d>) -> Option<impl Iterator<Item = &'d Entry
     )
 }
 
-/// `Rate-Limited` → `rate_limited`, `rateLimited` → `rate_limited`.
+/// Converts a word to snake case: `Rate-Limited` and `rateLimited` become `rate_limited`.
 fn snake(word: &str) -> String {
     let mut out = String::with_capacity(word.len() + 2);
     let mut after_small = false;
@@ -92,7 +93,7 @@ fn snake(word: &str) -> String {
             }
             after_small = false;
         } else {
-            // What cannot be spelt is kept, so that the result is seen not to fit.
+            // Other characters are kept, so that the result is recognized as invalid.
             out.push(c);
         }
     }
@@ -118,7 +119,7 @@ fn check(ctx: &Context<'_>) {
     }
 }
 
-/// `NAME=value` before the program.
+/// Whether a word is a variable assignment before the program (`NAME=value`).
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn assignments_before_a_program() {
+    fn assignments_are_recognized() {
         assert!(is_assignment("A_1=x") && is_assignment("A="));
         assert!(!is_assignment("1A=x") && !is_assignment("--a=x") && !is_assignment("gh"));
     }

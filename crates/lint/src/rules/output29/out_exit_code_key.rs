@@ -32,7 +32,7 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
         let report = Draft::new(
             &EXIT_CODE_KEY,
             entry,
-            format!("the sides are swapped: `{key}: {code}` maps a word to a number"),
+            format!("key and value are swapped in `{key}: {code}`"),
         )
         .help(format!("write `{code}: {}`", snake(&entry.key)));
         let free = !codes.has(&code);
@@ -47,9 +47,9 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let mut report = Draft::new(
         &EXIT_CODE_KEY,
         entry,
-        format!("`{key}` is not an exit code; keys are digits only"),
+        format!("`{key}` is not an exit code: keys must consist of digits"),
     );
-    // The code must be beyond doubt and not yet taken.
+    // Offer a fix only if the key contains exactly one number and that code is not used yet.
     let mut runs = entry
         .key
         .split(|c: char| !c.is_ascii_digit())
@@ -64,8 +64,9 @@ fn bad_key<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
             );
         }
         _ => {
-            report =
-                report.help("write the number with which the process ends, as in `3: rate_limited`")
+            report = report.help(
+                "write the exit code of the process as a number, for example `3: rate_limited`",
+            )
         }
     }
     ctx.report(report);
@@ -81,7 +82,7 @@ fn swap(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
     Some(all)
 }
 
-/// A plain key stays plain, as exit codes are usually written.
+/// Renames a key. A plain key stays plain, because exit codes are usually written without quotes.
 fn rename(ctx: &Context<'_>, entry: &Entry, code: &str) -> Option<Vec<Edit>> {
     if ctx.doc.slice(entry.key_span) != entry.key {
         return edits::rename_key(ctx.doc, entry, code);

@@ -1,4 +1,4 @@
-//! The meaning of an exit code is not a snake_case word.
+//! The value of an exit code is not a snake_case word.
 
 use super::{CLI, OUTPUT, is_outcome, snake};
 use crate::context::{Context, Draft};
@@ -11,7 +11,7 @@ use agentproto_text::short;
 pub static EXIT_CODE_VALUE: Rule = Rule {
     slug: "out-exit-code-value",
     words: Some(bad_value),
-    title: "The meaning of an exit code is not a snake_case word",
+    title: "The value of an exit code is not a snake_case word",
     source: OUTPUT,
     decides: &["A29-OUT-04"],
     doctypes: CLI,
@@ -33,10 +33,12 @@ fn bad_value<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     ctx.report(if is_outcome(&mended) {
         report.help(format!("write `{mended}`")).fix_if(
             Safety::Safe,
-            format!("Replace it by `{mended}`"),
+            format!("Replace it with `{mended}`"),
             edits::set_scalar(ctx.doc, violation.node, &mended),
         )
     } else {
-        report.help("use small letters, digits and underscores, two or more, a letter first")
+        report.help(
+            "use two or more lower-case letters, digits and underscores, starting with a letter",
+        )
     });
 }

@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static RESERVED_CODE: Rule = Rule {
     slug: "out-reserved-code",
-    title: "A reserved exit code has another meaning",
+    title: "A reserved exit code has a different meaning",
     severity: Severity::Warning,
     level: Level::May,
     source: OUTPUT,
@@ -38,7 +38,7 @@ pub static CODE_RANGE: Rule = Rule {
 
 pub static JSON_ARGS_NO_FLAG: Rule = Rule {
     slug: "out-json-args-no-flag",
-    title: "`json_flag_args` stands without `json_flag`",
+    title: "`json_flag_args` is set without `json_flag`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: OUTPUT,
@@ -49,7 +49,7 @@ pub static JSON_ARGS_NO_FLAG: Rule = Rule {
     ..Rule::BASE
 };
 
-/// The codes that have a meaning already.
+/// The meaning of a reserved exit code.
 fn reserved(code: i64) -> Option<&'static str> {
     Some(match code {
         0 => "ok",
@@ -67,7 +67,7 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
         if !is_code(&entry.key) {
             continue;
         }
-        // More digits than fit are out of range all the same.
+        // A number that does not fit is also out of range.
         let code = entry.key.parse::<i64>().unwrap_or(i64::MAX);
         if let (Some(meaning), Some(word)) = (reserved(code), entry.value.as_str())
             && word != meaning
@@ -77,12 +77,12 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
                 &RESERVED_CODE,
                 &entry.value,
                 format!(
-                    "exit code {code} is reserved for `{meaning}`, not `{}`",
+                    "exit code {code} is reserved for `{meaning}`, found `{}`",
                     short(word, 40)
                 ),
             )
             .help(format!(
-                "write `{code}: {meaning}`, and give other outcomes codes that are not reserved"
+                "write `{code}: {meaning}`, and use codes that are not reserved for other outcomes"
             ));
             ctx.report(report);
         }
@@ -90,12 +90,9 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
             let report = Draft::new(
                 &CODE_RANGE,
                 entry,
-                format!(
-                    "no process ends with the exit code {}",
-                    short(&entry.key, 20)
-                ),
+                format!("exit code {} is out of range", short(&entry.key, 20)),
             )
-            .help("exit codes go from 0 to 255; larger ones wrap round");
+            .help("use a code between 0 and 255; Unix keeps only eight bits of larger ones");
             ctx.report(report);
         }
     }
@@ -106,7 +103,7 @@ pub(super) fn check_output<'d>(ctx: &Context<'d>, output: &'d Node) {
         let report = Draft::new(
             &JSON_ARGS_NO_FLAG,
             args,
-            "`json_flag_args` has values, but there is no `json_flag` for them to follow",
+            "`json_flag_args` has no effect without `json_flag`",
         )
         .help("add `json_flag`, for example `json_flag: --json`");
         ctx.report(report);

@@ -9,7 +9,7 @@ use agentproto_text::one_of;
 
 pub static ACP_REF_VALID: Rule = Rule {
     slug: "acp-ref-valid",
-    title: "The bound ACP.md does not conform to AIP-44",
+    title: "The referenced ACP.md does not conform to AIP-44",
     source: Source::aip45("Conformance"),
     decides: &["A45-CONF-03", "A45-FM-13"],
     scope: Scope::CrossFile,
@@ -19,7 +19,7 @@ pub static ACP_REF_VALID: Rule = Rule {
 
 pub static ACP_REF_KIND: Rule = Rule {
     slug: "acp-ref-kind",
-    title: "The bound ACP.md describes a client",
+    title: "The referenced ACP.md describes a client",
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::CrossFile,
@@ -43,10 +43,10 @@ pub(super) fn bound_acp(ctx: &Context<'_>) {
             Draft::new(
                 &ACP_REF_VALID,
                 site,
-                format!("the ACP.md that `acp` names breaks its own schema: {what}"),
+                format!("the ACP.md that `acp` refers to violates its schema: {what}"),
             )
-            .help("mend that file; `protocol: acp` rests on a valid AIP-44 manifest")
-            .related(acp, span, "the first violation"),
+            .help("fix that file; `protocol: acp` requires a valid AIP-44 manifest")
+            .related(acp, span, "first violation"),
         );
     }
     if let Some(kind) = root.get("kind")
@@ -56,16 +56,16 @@ pub(super) fn bound_acp(ctx: &Context<'_>) {
             Draft::new(
                 &ACP_REF_KIND,
                 site,
-                "the ACP.md that `acp` names describes a client, not an agent that a host can drive",
+                "the ACP.md that `acp` refers to describes a client, but a host needs an agent",
             )
-            .help("bind a manifest of kind `server` or `bridge`")
+            .help("refer to a manifest of kind `server` or `bridge`")
             .related(acp, kind.span, "declared as a client here"),
         );
     }
     capabilities_within(ctx, acp, root);
 }
 
-/// The first thing that the schema of AIP-44 holds against a file, in words.
+/// The first violation of the AIP-44 schema in a file: its place and a short message.
 fn first_violation(doc: &Document, root: &Node) -> Option<(Span, String)> {
     let open = doc.front.map_or(Span::default(), |front| front.open);
     let violations = shape::violations(shape::shapes_for(Doctype::Acp), root, Place::Bytes(open));
@@ -77,16 +77,16 @@ fn first_violation(doc: &Document, root: &Node) -> Option<(Span, String)> {
     };
     let what = match first.keyword {
         Keyword::Required => format!(
-            "{subject} lacks `{}`",
+            "missing required field `{}` in {subject}",
             first.missing.as_deref().unwrap_or("")
         ),
         Keyword::AdditionalProperties => format!(
-            "{subject} has no field `{}`",
+            "unknown field `{}` in {subject}",
             first.entry.map_or("", |e| e.key.as_str())
         ),
         Keyword::Enum => format!("{subject} must be {}", one_of(&first.expected)),
         Keyword::Type => format!("{subject} has the wrong type"),
-        other => format!("{subject} fails `{}`", other.as_str()),
+        other => format!("{subject} violates `{}`", other.as_str()),
     };
     let span = match first.place {
         Place::Value(node) => node.span,

@@ -7,7 +7,7 @@ use agentproto_manifest::{Node, RefRole};
 
 pub static ADAPTER_NPM_NAME: Rule = Rule {
     slug: "adapter-npm-name",
-    title: "The adapter cannot be the name of an npm package",
+    title: "The adapter is not a valid npm package name",
     severity: Severity::Warning,
     level: Level::Should,
     decides: &["A45-FM-15"],
@@ -17,7 +17,7 @@ pub static ADAPTER_NPM_NAME: Rule = Rule {
 
 pub static ADAPTER_UNPINNED: Rule = Rule {
     slug: "adapter-unpinned",
-    title: "Nothing pins the version of the adapter",
+    title: "The version of the adapter is not pinned",
     severity: Severity::Info,
     level: Level::May,
     source: Source::aip45("Security considerations"),
@@ -35,13 +35,13 @@ pub(super) fn adapter(ctx: &Context<'_>) {
         return;
     };
     if !is_npm_name(name) {
-        // Where the schema's pattern speaks already, this would be the same mistake.
+        // If the name does not match the schema either, `adapter-pattern` reports it.
         if fits_schema(name) {
             ctx.report(
                 Draft::new(
                     &ADAPTER_NPM_NAME,
                     node,
-                    "`adapter` fits the schema's pattern, but npm has no package of such a name",
+                    "`adapter` matches the schema, but it is not a valid npm package name",
                 )
                 .help("write `name` or `@scope/name`"),
             );
@@ -55,15 +55,15 @@ pub(super) fn adapter(ctx: &Context<'_>) {
         Draft::new(
             &ADAPTER_UNPINNED,
             node,
-            "nothing pins the version of the adapter, which the host imports as code",
+            "the version of the adapter is not pinned, and hosts import it as code",
         )
         .help(format!(
-            "name it under `runner.needs.npm` with a version, as in `{name}@1.2.3`"
+            "list it under `runner.needs.npm` with a version, for example `{name}@1.2.3`"
         )),
     );
 }
 
-/// Whether the runner, inline or in its own file, names the package at one exact version.
+/// Whether the runner, inline or in its own file, lists the package with an exact version.
 fn pinned(ctx: &Context<'_>, adapter: &str) -> bool {
     let names_it = |runner: &Node| {
         runner.at(&["needs", "npm"]).is_some_and(|list| {

@@ -1,4 +1,4 @@
-//! The adapter is not written as a package name.
+//! The adapter does not match the pattern of a package name.
 
 use super::{BASE, is_npm_name, split_version};
 use crate::context::Draft;
@@ -8,7 +8,7 @@ use agentproto_manifest::Node;
 pub static ADAPTER_PATTERN: Rule = Rule {
     slug: "adapter-pattern",
     words: Some(|ctx, v| ctx.report(adapter_pattern(v.node))),
-    title: "The adapter is not written as a package name",
+    title: "The adapter does not match the pattern of a package name",
     decides: &["A45-FM-15"],
     docs: include_str!("adapter-pattern.md"),
     ..BASE
@@ -18,16 +18,16 @@ fn adapter_pattern(node: &Node) -> Draft<'_> {
     let text = node.as_str().unwrap_or("");
     let (message, help) = match split_version(text) {
         Some((name, _)) if is_npm_name(name) => (
-            "`adapter` is the name of a package and cannot carry a version",
-            "write the bare name here and pin the version under `runner.needs.npm`",
+            "`adapter` must be a package name without a version",
+            "remove the version here and pin it under `runner.needs.npm`",
         ),
         _ if is_npm_name(text) => (
-            "`adapter` is a name that npm takes, but the schema of AIP-45 does not",
+            "`adapter` is a valid npm package name, but the schema of AIP-45 does not allow it",
             "use lower-case letters, digits, `-` and `.`, after an optional `@scope/`",
         ),
         _ => (
-            "`adapter` is not the name of an npm package",
-            "write it like `@scope/adapter-name`: lower-case letters, digits, `-` and `.`",
+            "`adapter` is not a valid npm package name",
+            "use lower-case letters, digits, `-` and `.`, for example `@scope/adapter-name`",
         ),
     };
     Draft::new(&ADAPTER_PATTERN, node, message).help(help)

@@ -20,7 +20,7 @@ pub(super) fn capabilities_declared(ctx: &Context<'_>) {
     if ctx.root.has("capabilities") {
         return;
     }
-    // Where something needs `resumable`, its own rule asks for the block.
+    // If `resumable` is needed, `session-resumable-cap` or `cont-native-resume-cap` reports it.
     let needed = ctx.root.str_at(&["session", "mode"]) == Some("resumable")
         || ctx.root.str_at(&["continuation", "default"]) == Some("native-resume");
     if needed {
@@ -31,8 +31,8 @@ pub(super) fn capabilities_declared(ctx: &Context<'_>) {
         Draft::new(
             &CAPS_RECOMMENDED,
             open,
-            "the manifest does not declare `capabilities`",
+            "missing recommended field `capabilities`",
         )
-        .help("state at least `streaming`, `tool_calls` and `resumable`, so that hosts can choose before they start it"),
+        .help("declare at least `streaming`, `tool_calls` and `resumable`, so that hosts know them before they start the agent"),
     );
 }

@@ -1,4 +1,4 @@
-//! A capability is claimed that the bound ACP.md does not have.
+//! The manifest declares a capability that the referenced ACP.md does not have.
 
 use super::BASE;
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub static CAPS_SUPERSET_OF_ACP: Rule = Rule {
     slug: "caps-superset-of-acp",
-    title: "A capability is claimed that the bound ACP.md does not have",
+    title: "The manifest declares a capability that the referenced ACP.md does not have",
     source: Source::aip45("Capabilities"),
     decides: &["A45-CAP-09", "A45-CAP-06", "A45-CAP-07", "A45-SESS-08"],
     scope: Scope::CrossFile,
@@ -16,7 +16,7 @@ pub static CAPS_SUPERSET_OF_ACP: Rule = Rule {
     ..BASE
 };
 
-/// The two capabilities that AIP-44 has words for (C10).
+/// Checks the two capabilities that also exist in AIP-44 (C10).
 pub(super) fn capabilities_within(ctx: &Context<'_>, acp: &Arc<Document>, root: &Node) {
     let (Some(declared), Some(aip44)) = (
         ctx.root.get("capabilities"),
@@ -32,9 +32,9 @@ pub(super) fn capabilities_within(ctx: &Context<'_>, acp: &Arc<Document>, root: 
             Draft::new(
                 &CAPS_SUPERSET_OF_ACP,
                 resumable,
-                "`resumable` is claimed, but the bound ACP.md cannot load a session",
+                "`resumable` is true, but the referenced ACP.md does not support loading a session",
             )
-            .help("declare `loadSession: true` there if the agent answers session/load; else this is `resumable: false`")
+            .help("declare `loadSession: true` there if the agent supports `session/load`; otherwise set `resumable: false`")
             .related(acp, span, why),
         );
     }
@@ -45,25 +45,31 @@ pub(super) fn capabilities_within(ctx: &Context<'_>, acp: &Arc<Document>, root: 
             Draft::new(
                 &CAPS_SUPERSET_OF_ACP,
                 multimodal,
-                "`multimodal` is claimed, but the bound ACP.md takes neither images nor sound",
+                "`multimodal` is true, but the referenced ACP.md accepts neither images nor audio",
             )
-            .help("declare `promptCapabilities.image` or `.audio` there; else this is `multimodal: false`")
+            .help("declare `promptCapabilities.image` or `.audio` there; otherwise set `multimodal: false`")
             .related(acp, span, why),
         );
     }
 }
 
-/// Where an ACP.md says that sessions cannot be loaded. An explicit flag beats the tier.
+/// The place where an ACP.md declares that sessions cannot be loaded. An explicit flag overrides
+/// the tier.
 fn no_load_session(aip44: &Node) -> Option<(Span, &'static str)> {
     if let Some(entry) = aip44.entry_at(&["capabilities", "agent", "loadSession"]) {
         let denied = entry.value.as_bool() == Some(false);
-        return denied.then(|| (entry.span(), "`loadSession` is off"));
+        return denied.then(|| (entry.span(), "`loadSession` is false"));
     }
     let tier = aip44.entry("tier")?;
-    (tier.value.as_str() == Some("basic")).then(|| (tier.span(), "tier `basic` keeps no sessions"))
+    (tier.value.as_str() == Some("basic")).then(|| {
+        (
+            tier.span(),
+            "tier `basic` does not support loading sessions",
+        )
+    })
 }
 
-/// Where an ACP.md fails to say that prompts may be more than text; no tier implies it.
+/// The place where an ACP.md does not declare prompts with images or audio. No tier implies them.
 fn text_only(aip44: &Node) -> Option<(Span, &'static str)> {
     let agent = aip44.entry_at(&["capabilities", "agent"]);
     let prompt = agent.and_then(|agent| agent.value.entry("promptCapabilities"));
@@ -74,10 +80,13 @@ fn text_only(aip44: &Node) -> Option<(Span, &'static str)> {
             return None;
         }
         let place = set.clone().next().map_or(prompt.key_span, |e| e.span());
-        return Some((place, "neither image nor audio is on"));
+        return Some((place, "neither `image` nor `audio` is true"));
     }
     let place = agent
         .map(|agent| agent.key_span)
         .or_else(|| aip44.entry("tier").map(|tier| tier.span()))?;
-    Some((place, "no `promptCapabilities`, and no tier implies them"))
+    Some((
+        place,
+        "`promptCapabilities` is missing, and no tier implies it",
+    ))
 }

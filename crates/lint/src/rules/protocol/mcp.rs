@@ -6,7 +6,7 @@ use crate::rule::{Level, Rule, Scope, Severity, Source};
 
 pub static MCP_HTTP_URL: Rule = Rule {
     slug: "mcp-http-url",
-    title: "An MCP server over HTTP has no address",
+    title: "An MCP server over HTTP has no URL",
     level: Level::Derived,
     scope: Scope::CrossField,
     docs: include_str!("mcp-http-url.md"),
@@ -41,18 +41,20 @@ pub(super) fn mcp(ctx: &Context<'_>) {
                 Draft::new(
                     &MCP_NOT_STDIO,
                     transport,
-                    format!("the MCP transport is `{name}`, but AIP-45 speaks of MCP over stdio"),
+                    format!("the MCP transport is `{name}`, but AIP-45 specifies MCP over stdio"),
                 )
-                .help("offer the agent over stdio; hosts that follow the text know no other way"),
+                .help(
+                    "use `transport: stdio`; hosts that follow the spec support no other transport",
+                ),
             );
             if !block.has("url") {
                 ctx.report(
                     Draft::new(
                         &MCP_HTTP_URL,
                         transport,
-                        format!("`mcp` says `transport: {name}` but no `url` to reach it at"),
+                        format!("`mcp` has `transport: {name}` but no `url`"),
                     )
-                    .help("add `url`, as in `url: http://127.0.0.1:8080/mcp`"),
+                    .help("add `url`, for example `url: http://127.0.0.1:8080/mcp`"),
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! The MCP command starts another program than the manifest's binary.
+//! The MCP command starts a different program than `bin`.
 
 use super::BASE;
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::base_name;
 
 pub static MCP_COMMAND_NOT_BIN: Rule = Rule {
     slug: "mcp-command-not-bin",
-    title: "The MCP command starts another program than the manifest's binary",
+    title: "The MCP command starts a different program than `bin`",
     severity: Severity::Warning,
     level: Level::Derived,
     scope: Scope::CrossField,
@@ -21,7 +21,7 @@ pub(super) fn command_is_bin<'d>(ctx: &Context<'d>, command: &'d Node) {
     let (Some(name), Some(bin)) = (command.as_str(), ctx.root.get("bin")) else {
         return;
     };
-    // A malformed `bin` is a mistake of its own.
+    // An invalid `bin` is reported by another rule.
     let Some(bin_name) = bin.as_str().filter(|bin| is_bin(bin)) else {
         return;
     };
@@ -30,10 +30,10 @@ pub(super) fn command_is_bin<'d>(ctx: &Context<'d>, command: &'d Node) {
             Draft::new(
                 &MCP_COMMAND_NOT_BIN,
                 command,
-                format!("`mcp.command` starts `{name}`, while `bin` is `{bin_name}`"),
+                format!("`mcp.command` starts `{name}`, but `bin` is `{bin_name}`"),
             )
-            .help("`install` and `version_check` vouch for `bin` only; start that one")
-            .nearby(bin.span, "installed and checked"),
+            .help("start `bin`: `install` and `version_check` apply to `bin` only")
+            .nearby(bin.span, "this program is installed and checked"),
         );
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn no_command(ctx: &Context<'_>) {
     let mut draft = Draft::new(
         &MCP_STDIO_COMMAND,
         entry,
-        "`mcp` talks over stdio but does not say which `command` to start",
+        "`mcp` has `transport: stdio` but no `command`",
     );
     if let Some(bin) = ctx.root.get("bin")
         && let Some(name) = bin.as_str()

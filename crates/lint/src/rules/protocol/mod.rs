@@ -1,5 +1,5 @@
-//! How the host talks to the agent: the protocol, its arm, and what the bound ACP.md and
-//! the declared capabilities promise.
+//! How the host talks to the agent: the protocol, its arm, the referenced ACP.md and the declared
+//! capabilities.
 
 mod acp_ref;
 mod adapter;
@@ -63,12 +63,12 @@ const BASE: Rule = Rule::aip45("protocol discriminator");
 
 const PROTOCOLS: [&str; 3] = ["acp", "mcp", "proprietary"];
 
-/// Protocol and the key of its arm.
+/// Each protocol and the key of its arm.
 const ARMS: [(&str, &str); 3] = [("acp", "acp"), ("mcp", "mcp"), ("proprietary", "adapter")];
 
 fn check(ctx: &Context<'_>) {
     let protocol = ctx.root.str_at(&["protocol"]);
-    // A mistyped protocol may have meant any arm; only a known one makes the others idle.
+    // A mistyped protocol may mean any arm. Only with a known protocol are the other arms unused.
     let idle =
         |arm: &str| protocol.is_some_and(|p| p != arm && (PROTOCOLS.contains(&p) || p == "print"));
     arms(ctx, protocol);
@@ -84,7 +84,7 @@ fn check(ctx: &Context<'_>) {
     capabilities_declared(ctx);
 }
 
-/// The pattern of the schema, without a regex.
+/// Whether a name matches the pattern of the schema. Does not use a regex, for speed.
 fn fits_schema(name: &str) -> bool {
     let name = name.strip_prefix('@').unwrap_or(name);
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
@@ -94,7 +94,7 @@ fn fits_schema(name: &str) -> bool {
             .all(|b| plain(b) || matches!(b, b'-' | b'.' | b'/'))
 }
 
-/// The rules of npm for names of new packages.
+/// Whether npm accepts a name for a new package.
 fn is_npm_name(name: &str) -> bool {
     let part = |text: &str| {
         !text.is_empty()
@@ -114,7 +114,7 @@ fn is_npm_name(name: &str) -> bool {
         }
 }
 
-/// `@scope/name@1.2.3` → name and version.
+/// Splits `@scope/name@1.2.3` into name and version.
 fn split_version(package: &str) -> Option<(&str, &str)> {
     let at = package.rfind('@').filter(|at| *at > 0)?;
     Some((package.get(..at)?, package.get(at + 1..)?))

@@ -21,7 +21,7 @@ pub(super) fn arms(ctx: &Context<'_>, protocol: Option<&str>) {
     let Some((protocol, own)) = ARMS.into_iter().find(|(p, _)| Some(*p) == protocol) else {
         return;
     };
-    // Without its own arm the manifest has the wrong one, and `protocol-arm-missing` says so.
+    // If the arm of the protocol is missing, `protocol-arm-missing` reports the wrong arms.
     let Some(own_entry) = ctx.root.entry(own) else {
         return;
     };
@@ -31,12 +31,10 @@ pub(super) fn arms(ctx: &Context<'_>, protocol: Option<&str>) {
                 Draft::new(
                     &PROTOCOL_ARM_EXTRA,
                     extra,
-                    format!(
-                        "`{key}` has no effect: the protocol is `{protocol}`, whose arm is `{own}`"
-                    ),
+                    format!("`{key}` has no effect: `protocol: {protocol}` uses `{own}`"),
                 )
                 .help(format!(
-                    "remove `{key}`, or give that protocol a manifest of its own"
+                    "remove `{key}`, or write a separate manifest for that protocol"
                 ))
                 .nearby(own_entry.key_span, "the arm in use"),
             );

@@ -1,4 +1,4 @@
-//! The field that the protocol needs is missing.
+//! The field that the protocol requires is missing.
 
 use super::{ARMS, BASE};
 use crate::context::{Context, Draft, Place};
@@ -8,7 +8,7 @@ use crate::shape::Violation;
 pub static PROTOCOL_ARM_MISSING: Rule = Rule {
     slug: "protocol-arm-missing",
     words: Some(|ctx, v| ctx.report(arm_missing(ctx, v))),
-    title: "The field that the protocol needs is missing",
+    title: "The field that the protocol requires is missing",
     decides: &[
         "A45-PROTO-01",
         "A45-PROTO-02",
@@ -32,12 +32,12 @@ fn arm_missing<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
     let mut draft = Draft::new(
         &PROTOCOL_ARM_MISSING,
         place,
-        format!("`protocol: {protocol}` needs the field `{arm}`, which is missing"),
+        format!("`protocol: {protocol}` requires the field `{arm}`"),
     )
     .help(match arm {
-        "acp" => "name the ACP.md of the agent, as in `acp: ./ACP.md`",
-        "mcp" => "say how the MCP server starts, as in `mcp: { command: my-agent, transport: stdio }`",
-        _ => "name the npm package that speaks for the agent, as in `adapter: \"@scope/adapter-name\"`",
+        "acp" => "add the path of the agent's ACP.md, for example `acp: ./ACP.md`",
+        "mcp" => "add how the MCP server starts, for example `mcp: { command: my-agent, transport: stdio }`",
+        _ => "add the npm package of the adapter, for example `adapter: \"@scope/adapter-name\"`",
     });
     for (other, key) in ARMS {
         if let Some(entry) = ctx.root.entry(key) {

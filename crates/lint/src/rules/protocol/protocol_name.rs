@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, one_of};
 pub static PROTOCOL_UNKNOWN: Rule = Rule {
     slug: "protocol-unknown",
     words: Some(|ctx, v| ctx.report(unknown(ctx, v.node))),
-    title: "The protocol is not one that AIP-45 knows",
+    title: "The protocol is not defined in AIP-45",
     decides: &["A45-PROTO-04", "A45-FM-12"],
     docs: include_str!("protocol-unknown.md"),
     ..BASE
@@ -34,10 +34,10 @@ fn unknown<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
         return Draft::new(
             &PROTOCOL_PRINT_EXTENSION,
             node,
-            format!("`protocol: print` is an arm of the reference implementation alone{drift}"),
+            format!("only the reference implementation supports `protocol: print`{drift}"),
         )
         .help(format!(
-            "AIP-45 knows {}; any other host must refuse this manifest",
+            "use {}; other hosts must refuse this manifest",
             one_of(&PROTOCOLS)
         ));
     }
@@ -45,12 +45,10 @@ fn unknown<'d>(ctx: &Context<'d>, node: &'d Node) -> Draft<'d> {
     let draft = Draft::new(
         &PROTOCOL_UNKNOWN,
         node,
-        format!(
-            "`protocol` is `{written}`, which no host knows, so every host must refuse to load it"
-        ),
+        format!("unknown protocol `{written}`: every host must refuse to load this manifest"),
     );
     match closest_of(written, PROTOCOLS) {
         Some(meant) => draft.help(format!("did you mean `{meant}`?")),
-        None => draft.help(format!("allowed: {}", one_of(&PROTOCOLS))),
+        None => draft.help(format!("allowed values: {}", one_of(&PROTOCOLS))),
     }
 }

@@ -1,4 +1,4 @@
-//! What may change between two revisions of a manifest only together with its version.
+//! Changes between two revisions of a manifest that require a new version.
 
 use super::{IDENTITY, major};
 use crate::rule::{FixKind, Level, Scope, Severity, Source};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 
 pub static RANGE_MAJOR_BUMP: Rule = Rule {
     slug: "range-major-bump",
-    title: "The range admits a new major of the binary, the manifest keeps its own",
+    title: "The range accepts a new major version of the binary, but the manifest's major is unchanged",
     severity: Severity::Warning,
     level: Level::Should,
     source: IDENTITY,
@@ -23,7 +23,7 @@ pub static RANGE_MAJOR_BUMP: Rule = Rule {
 
 pub static SHAPE_VERSION_BUMP: Rule = Rule {
     slug: "shape-version-bump",
-    title: "The bundle changed its shape, but not its version",
+    title: "Permissions or install methods changed, but the version did not",
     severity: Severity::Warning,
     level: Level::Should,
     source: Source {
@@ -38,7 +38,7 @@ pub static SHAPE_VERSION_BUMP: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Findings of a manifest against its base revision. `old` and `new` are the same file.
+/// Compares a manifest with its base revision. `old` and `new` are the same file.
 pub fn compare_with_base(old: &Document, new: &Document, rules: &RuleSet) -> Vec<Finding> {
     let (Some(before), Some(after), Some(doctype)) = (&old.root, &new.root, new.doctype) else {
         return Vec::new();
@@ -65,7 +65,7 @@ pub fn compare_with_base(old: &Document, new: &Document, rules: &RuleSet) -> Vec
     findings
 }
 
-/// Rules that only a comparison with an earlier revision decides.
+/// Whether a rule needs an earlier revision of the manifest.
 pub fn needs_base(rule: &'static Rule) -> bool {
     rule == &RANGE_MAJOR_BUMP || rule == &SHAPE_VERSION_BUMP
 }
@@ -87,16 +87,19 @@ fn range<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
             &RANGE_MAJOR_BUMP,
             node,
             format!(
-                "the range now admits version {added} of the binary (before: `{}`)",
+                "the range now accepts major version {added} of the binary (before: `{}`)",
                 short(old, 40)
             ),
         )
         .help(format!("raise `version` to {}.0.0", was.saturating_add(1)))
-        .nearby(version.span, format!("the manifest's major is still {is}")),
+        .nearby(
+            version.span,
+            format!("the manifest's major version is still {is}"),
+        ),
     )
 }
 
-/// The lowest major version that `new` admits and `old` does not.
+/// The lowest major version that `new` accepts and `old` does not.
 fn new_major(old: &str, new: &str) -> Option<u64> {
     let parse = |text: &str| match text.trim() {
         "" => None,
@@ -123,12 +126,12 @@ fn shape<'d>(before: &Node, after: &'d Node) -> Option<Draft<'d>> {
             version,
             format!("{what}, but the version is still {}", short(new, 40)),
         )
-        .help("raise `version`, so that hosts look at the bundle again")
+        .help("raise `version`, so that hosts read the bundle again")
         .nearby(span, "changed here"),
     )
 }
 
-/// A key that `sandbox`, or one of its blocks, did not have before.
+/// A new key of `sandbox` or of one of its blocks.
 fn sandbox_key(before: &Node, after: &Node) -> Option<(String, Span)> {
     let (old, new) = (before.get("sandbox")?, after.get("sandbox")?);
     for block in new.entries() {
@@ -157,7 +160,7 @@ fn lost_method(before: &Node, after: &Node) -> Option<(String, Span)> {
         .iter()
         .filter_map(|item| item.str_at(&["method"]))
         .find(|method| !has(method))?;
-    let what = format!("the install method `{}` is gone", short(lost, 40));
+    let what = format!("the install method `{}` was removed", short(lost, 40));
     Some((what, install.key_span))
 }
 
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_texts_that_are_ranges_are_compared() {
+    fn invalid_ranges_are_not_compared() {
         assert_eq!(new_major("^1.0.0", "^1.0.0 || ^7.0.0"), Some(7));
         assert_eq!(new_major("", "^1.0.0"), None);
         assert_eq!(new_major("^1.0.0", " "), None);

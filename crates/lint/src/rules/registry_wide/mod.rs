@@ -1,4 +1,4 @@
-//! Rules over all manifests of a run, and over two revisions of one manifest.
+//! Rules that need all manifests of a run, or two revisions of one manifest.
 
 mod base;
 
@@ -34,7 +34,7 @@ const IDENTITY: Source = Source {
 
 pub static ID_MAJOR_UNIQUE: Rule = Rule {
     slug: "id-major-unique",
-    title: "Two manifests share an id and a major version",
+    title: "Two manifests have the same id and major version",
     source: IDENTITY,
     decides: &["A29-ID-01", "A29-ID-02"],
     doctypes: &[Doctype::Cli, Doctype::AgentCli, Doctype::Acp],
@@ -45,7 +45,7 @@ pub static ID_MAJOR_UNIQUE: Rule = Rule {
 
 pub static ID_UNIQUE_REGISTRY: Rule = Rule {
     slug: "id-unique-registry",
-    title: "Two manifests share an id and a version",
+    title: "Two manifests have the same id and version",
     source: Source {
         spec: "AIP-29",
         section: "Required fields",
@@ -59,7 +59,7 @@ pub static ID_UNIQUE_REGISTRY: Rule = Rule {
 
 pub static REG_BIN_COLLISION: Rule = Rule {
     slug: "reg-bin-collision",
-    title: "Two bundles claim the same binary",
+    title: "Two bundles have the same `bin`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: IDENTITY,
@@ -71,7 +71,7 @@ pub static REG_BIN_COLLISION: Rule = Rule {
 
 pub static REG_SECRET_SLUG_COLLISION: Rule = Rule {
     slug: "reg-secret-slug-collision",
-    title: "One secret slug means different things",
+    title: "A secret slug has different kinds",
     severity: Severity::Warning,
     level: Level::Derived,
     source: Source {
@@ -86,7 +86,7 @@ pub static REG_SECRET_SLUG_COLLISION: Rule = Rule {
 
 pub static REG_REF_CYCLE: Rule = Rule {
     slug: "reg-ref-cycle",
-    title: "Manifests refer to each other in a circle",
+    title: "References between manifests form a cycle",
     level: Level::Derived,
     source: Source {
         spec: "AIP-44",
@@ -98,7 +98,7 @@ pub static REG_REF_CYCLE: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Findings that need every manifest of the run.
+/// The findings of the rules that need all manifests of the run.
 pub fn findings(index: &Index, workspace: &Workspace<'_>, rules: &RuleSet) -> Vec<Finding> {
     let mut registry = Registry {
         index,
@@ -120,7 +120,7 @@ struct Registry<'r> {
     findings: Vec<Finding>,
 }
 
-/// Programs that start others; many bundles rightly share them.
+/// Programs that start other programs. Several bundles may use them as `bin`.
 const LAUNCHERS: [&str; 20] = [
     "npx", "bunx", "pnpx", "npm", "pnpm", "yarn", "bun", "node", "deno", "uvx", "uv", "pipx",
     "python", "python3", "ruby", "java", "docker", "podman", "sh", "bash",
@@ -153,7 +153,7 @@ impl Registry<'_> {
             (
                 &ID_UNIQUE_REGISTRY,
                 format!(
-                    "another manifest is already `{}` {}",
+                    "another manifest already has the id `{}` and version {}",
                     short(id, 60),
                     short(version, 40)
                 ),
@@ -163,12 +163,12 @@ impl Registry<'_> {
             (
                 &ID_MAJOR_UNIQUE,
                 format!(
-                    "`{}` {} shares its major version with {}, so both have the same key",
+                    "`{}` {} has the same id and major version as {}, so hosts treat them as one bundle",
                     short(id, 60),
                     short(version, 40),
                     short(taken, 40)
                 ),
-                "keep one of them, raise the major, or give one another id",
+                "keep one of them, raise the major version, or give one another id",
             )
         };
         self.pair(rule, card, other, "id", message, help);
@@ -186,12 +186,12 @@ impl Registry<'_> {
             }
             let other = *seen.entry((card.doctype, bin)).or_insert(card);
             let id = |card: &Card| card.id.as_ref().map(|id| id.text.clone());
-            // Without an id, or with the same one, another rule speaks.
+            // Missing or equal ids are reported by other rules.
             if let (Some(mine), Some(theirs)) = (id(card), id(other))
                 && mine != theirs
             {
                 let message = format!(
-                    "the binary `{}` also belongs to `{}`",
+                    "the binary `{}` is also the `bin` of `{}`",
                     short(bin, 60),
                     short(&theirs, 60)
                 );
@@ -228,14 +228,15 @@ impl Registry<'_> {
                         short(first, 20)
                     ),
                 )
-                .help("use one kind in all files, or give this secret a slug of its own")
+                .help("use the same kind in all files, or give this secret another slug")
                 .related(&there, span, "declared here with another kind");
                 self.add(&doc, draft, &REG_SECRET_SLUG_COLLISION);
             }
         }
     }
 
-    /// Each manifest has at most one onward reference, so a walk is a line or ends in a circle.
+    /// Finds cycles. Each manifest has at most one relevant reference, so following the references
+    /// either ends or reaches a cycle.
     fn circles(&mut self) {
         if self.rules.severity(&REG_REF_CYCLE).is_none() {
             return;
@@ -273,7 +274,7 @@ impl Registry<'_> {
             ring.push(i);
             at = steps.get(i).copied().flatten();
         }
-        // Shown at the first operator: its runtime is what people change.
+        // Reported at the first operator, because its runtime is the easiest to change.
         let is_operator = |i: &usize| {
             let card = self.index.cards.get(*i);
             card.is_some_and(|card| card.doctype == Doctype::Operator)
@@ -298,7 +299,7 @@ impl Registry<'_> {
             &REG_REF_CYCLE,
             node,
             format!(
-                "this reference leads back to this file, over {}",
+                "this reference leads back to this file through {}",
                 others
                     .iter()
                     .map(|doc| format!("`{}`", file_name(&doc.path)))
@@ -306,16 +307,16 @@ impl Registry<'_> {
                     .join(" and ")
             ),
         )
-        .help("let the endpoint name another operator, or bind this one to another runtime");
+        .help("refer to another operator in the ACP.md, or use another runtime for this operator");
         for other in others {
             if let Some(node) = reference(other) {
-                draft = draft.related(other, node.span, "and goes on from here");
+                draft = draft.related(other, node.span, "the cycle continues here");
             }
         }
         self.add(doc, draft, &REG_REF_CYCLE);
     }
 
-    /// A finding at the field of one manifest that repeats the field of another.
+    /// Adds a finding at a field of one manifest that has the same value in another.
     fn pair(
         &mut self,
         rule: &'static Rule,
@@ -346,7 +347,7 @@ impl Registry<'_> {
         other: &Card,
     ) -> Option<(Arc<Document>, Arc<Document>)> {
         self.rules.severity(rule)?;
-        // One file under two spellings of its path is one manifest.
+        // Two spellings of the same path are one manifest.
         if normalize(&card.path) == normalize(&other.path) {
             return None;
         }
@@ -363,7 +364,7 @@ impl Registry<'_> {
     }
 }
 
-/// The index of the manifest that each one leads on to.
+/// For each manifest, the index of the manifest that it refers to.
 fn steps(cards: &[Card]) -> Vec<Option<usize>> {
     let mut files: HashMap<PathBuf, usize> = HashMap::new();
     let mut agents: HashMap<&str, usize> = HashMap::new();
@@ -391,7 +392,7 @@ fn steps(cards: &[Card]) -> Vec<Option<usize>> {
                 Next::File(path) => files.get(path),
                 Next::Slug(slug) => agents.get(slug.as_str()),
             };
-            // A reference to the wrong kind of file is another rule's business.
+            // A reference to the wrong kind of file is reported by another rule.
             target.copied().filter(|i| {
                 cards
                     .get(*i)
@@ -419,7 +420,7 @@ fn file_name(path: &Path) -> String {
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The number before the first dot.
+/// The major version: the number before the first dot.
 fn major(version: &str) -> Option<u64> {
     version
         .split('.')

@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static IMAGE_ENGINE: Rule = Rule {
     slug: "runner-image-engine",
-    title: "An image is named for an engine that has none",
+    title: "`image` is set for an engine that does not use images",
     severity: Severity::Warning,
     level: Level::May,
     source: Source {
@@ -22,7 +22,7 @@ pub static IMAGE_ENGINE: Rule = Rule {
 
 pub static IN_PROCESS_UNTRUSTED: Rule = Rule {
     slug: "runner-in-process-untrusted",
-    title: "`in-process` is asked for by a manifest that hosts do not trust",
+    title: "A bundle uses `engine: in-process`, which is reserved for the host's own code",
     severity: Severity::Warning,
     source: Source {
         spec: "AIP-17",
@@ -41,20 +41,21 @@ pub(super) fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
         let report = Draft::new(
             &IN_PROCESS_UNTRUSTED,
             &engine.value,
-            "`in-process` is for code that ships with the host; hosts must run this as `subprocess`",
+            "`in-process` is for code that ships with the host; hosts must use `subprocess` for this bundle",
         )
         .help("write `engine: subprocess`, or `engine: sandbox` for a container");
         ctx.report(report);
     }
-    // An unknown engine is reported as such; whether it has images nobody knows.
+    // An unknown engine is reported by another rule. It may use images.
     let without_image = matches!(name, Some("subprocess" | "in-process")) || engine.is_none();
     if let Some(image) = block.entry("image")
         && without_image
     {
         let message = match name {
-            Some(name) => format!("`image` means nothing to `engine: {name}`"),
-            None => "`image` means nothing here: without `engine` the runner is a `subprocess`"
-                .to_owned(),
+            Some(name) => format!("`image` has no effect with `engine: {name}`"),
+            None => {
+                "`image` has no effect: without `engine`, the runner is a `subprocess`".to_owned()
+            }
         };
         let mut report = Draft::new(&IMAGE_ENGINE, image, message)
             .help("write `engine: sandbox`, or remove `image`");

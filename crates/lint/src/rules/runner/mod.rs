@@ -29,7 +29,7 @@ pub static FAMILY: Family = Family {
     ],
 };
 
-/// Where a runner block can stand.
+/// Doctypes that can contain a runner block.
 const HOLDERS: &[Doctype] = &[
     Doctype::Cli,
     Doctype::AgentCli,
@@ -37,7 +37,7 @@ const HOLDERS: &[Doctype] = &[
     Doctype::Tool,
 ];
 
-/// The ways in which AIP-17's prose lets a parent hold a runner.
+/// The wrappers around a runner that the prose of AIP-17 allows.
 const WRAPPERS: [&str; 3] = ["inline", "ref", "file"];
 
 fn check_holder(ctx: &Context<'_>) {
@@ -63,9 +63,12 @@ fn check_holder(ctx: &Context<'_>) {
         let report = Draft::new(
             &SCHEMA,
             holder,
-            format!("`runner` has `{}` and other fields beside it", wrapper.key),
+            format!(
+                "`{}` cannot be combined with other fields of `runner`",
+                wrapper.key
+            ),
         )
-        .help("give the fields themselves, or exactly one of `inline`, `ref` and `file`");
+        .help("use the runner fields directly, or exactly one of `inline`, `ref` and `file`");
         ctx.report(report);
         return;
     }
@@ -85,7 +88,7 @@ fn check_own_block(ctx: &Context<'_>) {
     check_block(ctx, block);
 }
 
-/// Judges a block that the document's own schema does not reach.
+/// Checks a block that the schema of the document does not cover.
 fn judge_inner<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
     for violation in violations(
         shapes_for(Doctype::Runner),
@@ -104,7 +107,8 @@ mod tests {
     use crate::{Options, Profile, RuleSet, lint_files};
     use agentproto_manifest::{Disk, Overlay};
 
-    /// Findings of a CLI.md that names a RUNNER.md, which is itself linted or not.
+    /// Findings of a CLI.md that refers to a RUNNER.md. `linted` says whether the RUNNER.md is
+    /// linted in the same run.
     fn found(runner: &str, linted: bool) -> Vec<String> {
         let mut texts = Overlay::new(&Disk);
         let cli = "---\nbin: b\ncommands: {}\nrunner: ./RUNNER.md\n---\n";
@@ -131,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_outside_the_run_is_judged_at_its_reference() {
+    fn a_runner_that_is_not_linted_is_reported_at_its_reference() {
         let bad = "---\nengine: docker\nlimits: {timeout_ms: 0}\n---\n";
         assert_eq!(found(bad, false), ["runner-schema#/runner+2"]);
         assert_eq!(

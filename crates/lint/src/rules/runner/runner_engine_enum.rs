@@ -1,4 +1,4 @@
-//! `engine` is not one that AIP-17 knows.
+//! AIP-17 does not define the engine.
 
 use super::HOLDERS;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::shape::{Violation, draft};
 pub static ENGINE_ENUM: Rule = Rule {
     slug: "runner-engine-enum",
     words: Some(unknown_engine),
-    title: "`engine` is not one that AIP-17 knows",
+    title: "AIP-17 does not define the engine",
     source: Source {
         spec: "AIP-17",
         section: "runner.engine",
@@ -37,9 +37,9 @@ fn unknown_engine<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let report = draft(ctx, violation);
     let lower = word.to_ascii_lowercase();
     ctx.report(if container.contains(&lower.as_str()) {
-        report.help("a container is `engine: sandbox`, with the template in `image`")
+        report.help("for a container, use `engine: sandbox` and put the template in `image`")
     } else if lower == "process" || lower == "local" || lower == "host" {
-        report.help("a process of its own on the host is `engine: subprocess`")
+        report.help("for a separate process on the host, use `engine: subprocess`")
     } else {
         report
     });

@@ -1,4 +1,4 @@
-//! The runner block does not fit AIP-17.
+//! The runner block does not conform to AIP-17.
 
 use super::{HOLDERS, WRAPPERS, check_block, judge_inner};
 use crate::context::{Context, Draft, Place};
@@ -10,7 +10,7 @@ use agentproto_text::{one_of, short};
 pub static SCHEMA: Rule = Rule {
     slug: "runner-schema",
     words: Some(outside_schema),
-    title: "The runner block does not fit AIP-17",
+    title: "The runner block does not conform to AIP-17",
     source: Source {
         spec: "AIP-17",
         section: "The runner block",
@@ -27,10 +27,13 @@ fn outside_schema<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
         let report = Draft::new(
             &SCHEMA,
             violation.place.clone(),
-            format!("`runner` is {}", article(violation.node)),
+            format!(
+                "`runner` must be a string or a mapping, found {}",
+                article(violation.node)
+            ),
         )
         .help(
-            "give the path of a RUNNER.md, or a mapping with `engine`, `image`, `needs`, `limits`",
+            "write the path of a RUNNER.md, or a mapping with `engine`, `image`, `needs` and `limits`",
         );
         return ctx.report(report);
     }
@@ -39,7 +42,7 @@ fn outside_schema<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
         return ctx.report(draft(ctx, violation));
     };
     if is_wrapper(ctx, violation.node, entry) {
-        // Judged by `check_holder` and `check_own_block`.
+        // Checked by `check_holder` and `check_own_block`.
         return;
     }
     let in_limits = ctx
@@ -50,15 +53,15 @@ fn outside_schema<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     if in_limits {
         report = report
             .severity(Severity::Warning)
-            .help("hosts may add limits of their own; a portable manifest keeps to `memory_mb`, `timeout_ms` and `cpu_ms`");
+            .help("only some hosts may support this limit; a portable manifest uses only `memory_mb`, `timeout_ms` and `cpu_ms`");
     } else if entry.key == "mode" {
-        report = report.help("`mode` is the old name; write `engine`");
+        report = report.help("`mode` is the old name of `engine`; rename it");
     } else if matches!(
         &*entry.key,
         "env" | "fs" | "network" | "resources" | "secrets"
     ) {
         report = report.help(format!(
-            "a runner is the process boundary only; `{}` belongs to the manifest's own blocks",
+            "move `{}` to the manifest's own blocks; a runner only defines the process boundary",
             entry.key
         ));
     }
@@ -67,9 +70,10 @@ fn outside_schema<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
 
 fn article(node: &Node) -> &'static str {
     match node.value {
-        Value::Null => "empty",
+        Value::Null => "null",
         Value::Seq(_) => "a list",
-        _ => "neither text nor a mapping",
+        Value::Bool(_) => "a boolean",
+        _ => "a number",
     }
 }
 
@@ -97,7 +101,7 @@ pub(super) fn check_wrapper<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
         );
         return ctx.report(report);
     };
-    // `ref` is an id of a registry, which no file answers.
+    // `ref` is an id in a registry, which cannot be checked against files.
     if wrapper.key != "file" {
         return;
     }
@@ -106,15 +110,15 @@ pub(super) fn check_wrapper<'d>(ctx: &Context<'d>, wrapper: &'d Entry) {
         let report = Draft::new(
             &SCHEMA,
             &wrapper.value,
-            format!("there is no file `{}`", short(text, 60)),
+            format!("file `{}` not found", short(text, 60)),
         )
-        .help("name a RUNNER.md relative to this file");
+        .help("write the path of a RUNNER.md relative to this file");
         return ctx.report(report);
     }
     check_target(ctx, &wrapper.value, &target);
 }
 
-/// A RUNNER.md outside the run has nobody else to report its mistakes.
+/// Checks a referenced RUNNER.md that is not linted in the same run.
 pub(super) fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &Resolution) {
     let Some(doc) = target.document() else {
         return;
@@ -137,11 +141,11 @@ pub(super) fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &
         &SCHEMA,
         reference,
         format!(
-            "the runner that this names does not fit AIP-17: {}",
+            "the referenced RUNNER.md does not conform to AIP-17: {}",
             sentence(doc, first)
         ),
     )
-    .help("mend that file; lint it too to see every place");
+    .help("fix that file; lint it to see all findings");
     for violation in found.iter().take(5) {
         let span = match &violation.place {
             Place::Key(entry) => entry.key_span,
@@ -153,19 +157,19 @@ pub(super) fn check_target<'d>(ctx: &Context<'d>, reference: &'d Node, target: &
     ctx.report(report);
 }
 
-/// What is wrong in another file, in one clause.
+/// A short message for a violation in another file.
 fn sentence(doc: &Document, violation: &Violation<'_>) -> String {
     let pointer = doc.pointer_of(violation.node).unwrap_or_default();
     let name = pointer.trim_start_matches('/').replace('/', ".");
     match (violation.keyword, violation.entry) {
         (Keyword::AdditionalProperties, Some(entry)) => {
-            format!("`{}` is not a field of a runner", short(&entry.key, 40))
+            format!("unknown field `{}`", short(&entry.key, 40))
         }
         (Keyword::Enum | Keyword::Const, _) => {
-            format!("`{name}` is not one of {}", one_of(&violation.expected))
+            format!("`{name}` must be {}", one_of(&violation.expected))
         }
         (Keyword::Type, _) => format!("`{name}` has the wrong type"),
         (Keyword::Minimum, _) => format!("`{name}` is too small"),
-        _ => format!("`{name}` has a value that is not allowed"),
+        _ => format!("`{name}` has an invalid value"),
     }
 }

@@ -7,7 +7,7 @@ use agentproto_manifest::{Doctype, Node};
 
 pub static SPAWN_WITHOUT_ALLOW: Rule = Rule {
     slug: "sb29-spawn-without-allow",
-    title: "A spawn list stands beside `allow: false`",
+    title: "`exec.spawn` lists programs, but `exec.allow` is false",
     severity: Severity::Warning,
     level: Level::May,
     source: SANDBOX,
@@ -21,7 +21,7 @@ pub static SPAWN_WITHOUT_ALLOW: Rule = Rule {
 
 pub static ALLOW_NO_SPAWN_LIST: Rule = Rule {
     slug: "sb29-allow-no-spawn-list",
-    title: "Child processes are allowed but none is named",
+    title: "`exec.allow` is true, but `exec.spawn` lists no programs",
     severity: Severity::Warning,
     level: Level::May,
     source: SANDBOX,
@@ -34,7 +34,7 @@ pub static ALLOW_NO_SPAWN_LIST: Rule = Rule {
 
 pub static SPAWN_PRIVILEGED: Rule = Rule {
     slug: "sb29-spawn-privileged",
-    title: "The spawn list holds a program that can start any other",
+    title: "`exec.spawn` lists a program that can start any other program",
     severity: Severity::Warning,
     level: Level::Should,
     source: Source {
@@ -47,7 +47,7 @@ pub static SPAWN_PRIVILEGED: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Programs that start any program they are told to.
+/// Programs that can start any other program.
 const OPEN_DOORS: [&str; 24] = [
     "sh",
     "bash",
@@ -97,9 +97,9 @@ pub(super) fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
         let report = Draft::new(
             &ALLOW_NO_SPAWN_LIST,
             &allow.value,
-            "`exec.allow` is true, but `exec.spawn` names no program",
+            "`exec.allow` is true, but `exec.spawn` lists no programs",
         )
-        .help("list in `spawn` the programs that the command starts, or set `allow: false`");
+        .help("list the programs that the command starts in `spawn`, or set `allow: false`");
         ctx.report(report);
     }
     for (program, node) in spawn
@@ -114,9 +114,9 @@ pub(super) fn check_exec<'d>(ctx: &Context<'d>, exec: &'d Node) {
             let report = Draft::new(
                 &SPAWN_PRIVILEGED,
                 node,
-                format!("`{program}` in the spawn list can start any other program"),
+                format!("`{program}` in `exec.spawn` can start any other program"),
             )
-            .help("list the programs that it would start in its place");
+            .help("list the programs that it starts instead");
             ctx.report(report);
         }
     }

@@ -58,7 +58,7 @@ const SANDBOX: Source = Source {
     section: "Sandbox",
 };
 
-/// The bundle's own block, and the narrowed one of a subcommand tool.
+/// Doctypes with an AIP-29 sandbox: the bundle, and a subcommand tool that narrows it.
 const BOTH: &[Doctype] = &[Doctype::Cli, Doctype::Tool];
 
 fn check(ctx: &Context<'_>) {

@@ -1,4 +1,4 @@
-//! A granted path is denied as a whole.
+//! A granted path is completely denied.
 
 use super::words::literal_head;
 use super::{BOTH, SANDBOX};
@@ -8,7 +8,7 @@ use agentproto_manifest::{Node, globs};
 
 pub static DENY_SHADOWS: Rule = Rule {
     slug: "sb29-deny-shadows",
-    title: "A granted path is denied as a whole",
+    title: "A granted path is completely denied",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SANDBOX,
@@ -28,16 +28,17 @@ pub(super) fn check_shadow<'d>(
 ) {
     let head = literal_head(glob);
     for (denied, place) in deny.strings() {
-        // What covers a glob shares its beginning; this spares the costly comparison.
+        // A pattern that covers a glob has the same literal prefix. This cheap test avoids most of
+        // the expensive comparisons.
         let start = literal_head(denied).trim_end_matches('/');
         let may_cover = head.starts_with(start) || glob.starts_with('$') || denied.starts_with('$');
         if may_cover && globs::covers(denied, glob) {
             let report = Draft::new(
                 &DENY_SHADOWS,
                 node,
-                format!("`fs.{list}` grants `{glob}`, but `fs.deny` takes all of it back"),
+                format!("`fs.{list}` grants `{glob}`, but `fs.deny` denies all of it"),
             )
-            .nearby(place.span, "denied here; deny wins")
+            .nearby(place.span, "denied here; `deny` overrides grants")
             .help("remove the grant, or make the deny entry narrower");
             ctx.report(report);
             return;

@@ -1,4 +1,4 @@
-//! An egress entry is not a host name or a glob of one.
+//! An egress entry is not a host name or a glob.
 
 use super::words::EgressFault;
 use super::{BOTH, SANDBOX};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 
 pub static EGRESS_CIDR_PORT_SCHEME: Rule = Rule {
     slug: "sb29-egress-cidr-port-scheme",
-    title: "An egress entry is not a host name or a glob of one",
+    title: "An egress entry is not a host name or a glob",
     source: SANDBOX,
     decides: &["A29-SBX-03"],
     doctypes: BOTH,
@@ -22,26 +22,26 @@ pub(super) fn egress_report<'d>(node: &'d Node, host: &str, fault: EgressFault<'
     let (what, help) = match fault {
         EgressFault::Empty => (
             "is empty".to_owned(),
-            "name a host, or remove the entry".to_owned(),
+            "write a host name, or remove the entry".to_owned(),
         ),
         EgressFault::Scheme(name) => (
-            "has a scheme; egress takes host names and globs only".to_owned(),
+            "has a scheme, but only host names and globs are allowed".to_owned(),
             format!("write `{name}`"),
         ),
         EgressFault::Cidr => (
-            "is a CIDR block; version 1 takes host names and globs only".to_owned(),
-            "name the hosts instead".to_owned(),
+            "is a CIDR block, but version 1 allows only host names and globs".to_owned(),
+            "list the host names instead".to_owned(),
         ),
         EgressFault::Path(name) => (
-            "has a path; egress takes host names and globs only".to_owned(),
+            "has a path, but only host names and globs are allowed".to_owned(),
             format!("write `{name}`"),
         ),
         EgressFault::Port(name) => (
-            "has a port; version 1 has no rules for ports".to_owned(),
+            "has a port, but version 1 does not support ports".to_owned(),
             format!("write `{name}`"),
         ),
         EgressFault::Character(c) => (
-            format!("has the character `{c}`, which no host name or glob has"),
+            format!("contains the character `{c}`, which is not allowed in host names and globs"),
             "write a host name, or a glob such as `*.example.com`".to_owned(),
         ),
     };

@@ -1,4 +1,4 @@
-//! Egress is open to every host.
+//! `network.egress` allows every host.
 
 use super::words::{egress_fault, is_everything};
 use super::{BOTH, SANDBOX, egress_report};
@@ -8,7 +8,7 @@ use agentproto_manifest::Node;
 
 pub static EGRESS_WILDCARD: Rule = Rule {
     slug: "sb29-egress-wildcard",
-    title: "Egress is open to every host",
+    title: "`network.egress` allows every host",
     severity: Severity::Warning,
     level: Level::Should,
     source: SANDBOX,
@@ -24,9 +24,9 @@ pub(super) fn check_egress<'d>(ctx: &Context<'d>, egress: &'d Node) {
             let report = Draft::new(
                 &EGRESS_WILDCARD,
                 node,
-                format!("`{host}` opens outbound traffic to every host"),
+                format!("`{host}` allows outbound traffic to every host"),
             )
-            .help("name the hosts that the command calls, or a glob below their domain");
+            .help("list the hosts that the command connects to, or a glob below their domain");
             ctx.report(report);
         } else if let Some(fault) = egress_fault(host) {
             ctx.report(egress_report(node, host, fault));

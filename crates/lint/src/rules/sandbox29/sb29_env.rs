@@ -8,7 +8,7 @@ use agentproto_manifest::Node;
 
 pub static ENV_SET_SECRET: Rule = Rule {
     slug: "sb29-env-set-secret",
-    title: "A secret is written into `env.set`",
+    title: "`env.set` contains a secret in plain text",
     source: Source {
         spec: "AIP-36",
         section: "Conformance rules",
@@ -20,7 +20,7 @@ pub static ENV_SET_SECRET: Rule = Rule {
 
 pub static ENV_PASS_AND_SET: Rule = Rule {
     slug: "sb29-env-pass-and-set",
-    title: "A variable is both passed and set",
+    title: "A variable is listed in both `env.pass` and `env.set`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SANDBOX,
@@ -44,10 +44,10 @@ pub(super) fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
             let report = Draft::new(
                 &ENV_SET_SECRET,
                 entry,
-                format!("`env.set` writes the secret `{}` into the manifest", entry.key),
+                format!("`env.set` contains the secret `{}` in plain text", entry.key),
             )
             .help(format!(
-                "declare it in SECRETS.md and name it in `env.pass`: `{}`; then replace the value that was published",
+                "declare it in SECRETS.md and add `{}` to `env.pass`; then rotate the secret, because it is exposed",
                 entry.key
             ));
             ctx.report(report);
@@ -58,11 +58,11 @@ pub(super) fn check_env<'d>(ctx: &Context<'d>, env: &'d Node) {
                 &ENV_PASS_AND_SET,
                 entry,
                 format!(
-                    "`{name}` is set here and passed from the host too; the value set here wins"
+                    "`{name}` is set here and also passed from the host; the value set here is used"
                 ),
             )
             .nearby(node.span, "passed here")
-            .help("keep it in one of the two lists");
+            .help("remove it from `env.pass` or from `env.set`");
             ctx.report(report);
         }
     }

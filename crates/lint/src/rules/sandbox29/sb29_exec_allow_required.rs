@@ -1,4 +1,4 @@
-//! `sandbox.exec` does not say whether child processes are allowed.
+//! `sandbox.exec` has no field `allow`.
 
 use super::{BOTH, SANDBOX};
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::shape::{Violation, draft};
 pub static EXEC_ALLOW_REQUIRED: Rule = Rule {
     slug: "sb29-exec-allow-required",
     words: Some(allow_required),
-    title: "`sandbox.exec` does not say whether child processes are allowed",
+    title: "`sandbox.exec` has no field `allow`",
     source: SANDBOX,
     decides: &["A29-SBX-08"],
     doctypes: BOTH,
@@ -18,6 +18,7 @@ pub static EXEC_ALLOW_REQUIRED: Rule = Rule {
 
 fn allow_required<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     ctx.report(
-        draft(ctx, v).help("add `allow: false`, or `allow: true` with the programs in `spawn`"),
+        draft(ctx, v)
+            .help("add `allow: false`, or add `allow: true` and list the programs in `spawn`"),
     );
 }

@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static FS_GLOB_INVALID: Rule = Rule {
     slug: "sb29-fs-glob-invalid",
-    title: "A file pattern is not a well-formed glob",
+    title: "A file pattern is not a valid glob",
     source: SANDBOX,
     decides: &["A29-SBX-05"],
     doctypes: BOTH,
@@ -37,8 +37,8 @@ pub(super) fn check_fs<'d>(ctx: &Context<'d>, fs: &'d Node) {
             let plain = !glob.is_empty() && !glob.contains(['[', ']', '{', '}', '\\', '\0']);
             if !plain && !globs::is_valid(glob) {
                 let message = match glob {
-                    "" => format!("an entry of `fs.{list}` is empty"),
-                    _ => format!("`{}` is not a well-formed glob", short(glob, 60)),
+                    "" => format!("empty entry in `fs.{list}`"),
+                    _ => format!("`{}` is not a valid glob", short(glob, 60)),
                 };
                 let report = Draft::new(&FS_GLOB_INVALID, node, message)
                     .help("close every `[` and `{`; `~/`, `*` and `**` are allowed");
@@ -54,7 +54,7 @@ pub(super) fn check_fs<'d>(ctx: &Context<'d>, fs: &'d Node) {
                     node,
                     format!("`{glob}` lets the command write to {}", root_or_home(glob)),
                 )
-                .help("grant the directories that the command really writes to");
+                .help("grant only the directories that the command writes to");
                 ctx.report(report);
             }
             if let Some(deny) = deny {

@@ -28,7 +28,7 @@ pub(super) fn check_ingress<'d>(ctx: &Context<'d>, ingress: &'d Node) {
                 format!("the ingress entry `{}` is not a URL", short(url, 60)),
             )
             .help(
-                "write the URL that has to be reachable, as in `https://callback.example.com/cli`",
+                "write the URL that must be reachable, for example `https://callback.example.com/cli`",
             );
             ctx.report(report);
         }

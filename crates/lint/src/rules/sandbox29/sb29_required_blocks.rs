@@ -1,4 +1,4 @@
-//! The sandbox does not name all four of its blocks.
+//! The sandbox does not have all four required blocks.
 
 use super::SANDBOX;
 use crate::context::{Context, Draft};
@@ -11,7 +11,7 @@ use agentproto_manifest::Doctype;
 pub static REQUIRED_BLOCKS: Rule = Rule {
     slug: "sb29-required-blocks",
     words: Some(required_block),
-    title: "The sandbox does not name all four of its blocks",
+    title: "The sandbox does not have all four required blocks",
     source: SANDBOX,
     decides: &["A29-REQ-11"],
     doctypes: &[Doctype::Cli],
@@ -24,7 +24,7 @@ fn required_block<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let Some(block) = violation.missing.as_deref() else {
         return ctx.report(draft(ctx, violation));
     };
-    // The narrowest value that the schema takes.
+    // The most restrictive value that the schema allows.
     let empty = if block == "exec" {
         "{allow: false}"
     } else {
@@ -33,11 +33,9 @@ fn required_block<'d>(ctx: &Context<'d>, violation: &Violation<'d>) {
     let report = Draft::new(
         &REQUIRED_BLOCKS,
         violation.place.clone(),
-        format!("`sandbox` does not name the block `{block}`"),
+        format!("missing required block `{block}` in `sandbox`"),
     )
-    .help(format!(
-        "add `{block}: {empty}` if nothing is to be granted"
-    ))
+    .help(format!("add `{block}: {empty}` to grant nothing"))
     .fix_if(
         Safety::Safe,
         format!("Add `{block}: {empty}`"),

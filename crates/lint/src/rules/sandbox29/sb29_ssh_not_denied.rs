@@ -1,4 +1,4 @@
-//! A broad read of the home directory takes in the SSH keys.
+//! Read access to the home directory includes the SSH keys.
 
 use super::SANDBOX;
 use super::words::literal_head;
@@ -8,7 +8,7 @@ use agentproto_manifest::{Doctype, Node, globs};
 
 pub static SSH_NOT_DENIED: Rule = Rule {
     slug: "sb29-ssh-not-denied",
-    title: "A broad read of the home directory takes in the SSH keys",
+    title: "Read access to the home directory includes the SSH keys",
     severity: Severity::Info,
     level: Level::Derived,
     source: SANDBOX,
@@ -19,7 +19,7 @@ pub static SSH_NOT_DENIED: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Where keys are: through `~`, and through the usual parents of home directories.
+/// Typical paths of SSH keys: with `~`, and in the usual home directories.
 const KEYS: [&str; 4] = [
     "~/.ssh/id_ed25519",
     "/root/.ssh/id_ed25519",
@@ -29,7 +29,7 @@ const KEYS: [&str; 4] = [
 
 pub(super) fn check_ssh<'d>(ctx: &Context<'d>, read: &'d Node, deny: Option<&'d Node>) {
     for (glob, node) in read.strings() {
-        // A grant that names the directory is meant; only a broad one is an oversight.
+        // A grant that names `.ssh` is intentional. Only a broad grant is an oversight.
         if glob.contains(".ssh") || !glob.starts_with(['~', '/', '$']) {
             continue;
         }

@@ -1,13 +1,13 @@
-//! What single words of a sandbox block mean.
+//! Interprets single values of a sandbox block.
 
 pub use agentproto_manifest::globs::wildcard_covers;
 
-/// Only stars and dots: a glob that no host name escapes.
+/// Whether a glob has only stars and dots, so that it matches every host name.
 pub fn is_everything(host: &str) -> bool {
     host.contains('*') && host.bytes().all(|b| b == b'*' || b == b'.')
 }
 
-/// Why an egress entry is neither a host name nor a glob; with the name that was meant.
+/// Why an egress entry is neither a host name nor a glob, with the intended host name.
 #[derive(Debug, PartialEq)]
 pub enum EgressFault<'a> {
     Empty,
@@ -69,7 +69,7 @@ pub fn literal_head(glob: &str) -> &str {
     glob.get(..end).unwrap_or("")
 }
 
-/// Endings of names that speak about a secret without holding it.
+/// Suffixes of variable names that mention a secret but do not hold one.
 const ABOUT: [&str; 13] = [
     "_FILE",
     "_PATH",
@@ -86,7 +86,7 @@ const ABOUT: [&str; 13] = [
     "_COMMAND",
 ];
 
-/// Whether a variable of this name holds a secret: `FORGE_TOKEN`, `DB_PASSWORD`.
+/// Whether the name of a variable suggests a secret, for example `FORGE_TOKEN` or `DB_PASSWORD`.
 pub fn has_secret_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     if ABOUT.iter().any(|end| upper.ends_with(end)) {
@@ -115,7 +115,7 @@ pub fn has_secret_name(name: &str) -> bool {
     }) || (two_words.iter().any(|words| upper.contains(words)) && !upper.ends_with("_ID"))
 }
 
-/// How the tokens of well-known issuers begin.
+/// Prefixes of tokens from well-known issuers.
 const ISSUED: [&str; 11] = [
     "ghp_",
     "gho_",
@@ -130,12 +130,12 @@ const ISSUED: [&str; 11] = [
     "-----BEGIN ",
 ];
 
-/// Whether a fixed variable carries a secret in plain text.
+/// Whether a variable with a literal value contains a secret in plain text.
 pub fn holds_secret(name: &str, value: &str) -> bool {
     if value.len() >= 16 && ISSUED.iter().any(|start| value.starts_with(start)) {
         return true;
     }
-    // A switch, a path or a reference to another variable gives nothing away.
+    // Switches, paths and references to other variables are not secret.
     let harmless = value.is_empty()
         || matches!(
             value,
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn egress_entries() {
+    fn egress_entries_are_host_names_or_globs() {
         for good in [
             "api.x.example",
             "*.x.example",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_cover() {
+    fn wildcards_cover_host_names() {
         for (own, other) in [
             ("*", "*"),
             ("*", "a.b"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_names_and_values() {
+    fn secrets_are_recognized_by_name_and_value() {
         for name in [
             "FORGE_TOKEN",
             "DB_PASSWORD",

@@ -54,7 +54,7 @@ pub static FAMILY: Family = Family {
     ],
 };
 
-/// A file of its own, or inline in an agent manifest.
+/// Doctypes with an AIP-36 block: a standalone file, or an inline block in an agent manifest.
 const BLOCKS: &[Doctype] = &[Doctype::Sandbox, Doctype::AgentCli];
 
 const fn aip36(section: &'static str) -> Source {
@@ -68,7 +68,7 @@ const PAUSE_OLD: [&str; 2] = ["pause_after_idle_ms", "pauseAfterIdleMs"];
 
 const DESTROY_OLD: [&str; 2] = ["destroy_on_workspace_close", "destroyOnWorkspaceClose"];
 
-/// The block of a document that has one.
+/// The AIP-36 block of a document.
 fn block<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
     match ctx.doctype {
         Doctype::Sandbox => Some(ctx.root),
@@ -77,7 +77,7 @@ fn block<'d>(ctx: &Context<'d>) -> Option<&'d Node> {
     }
 }
 
-/// Violations that the checks below report in their own words.
+/// Whether a check of this family reports the violation. If so, the general rule must not.
 pub fn said_elsewhere<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     let Some(block) = block(ctx) else {
         return false;
@@ -107,11 +107,13 @@ pub fn said_elsewhere<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     }
 }
 
-/// A required field, with what to write there.
+/// Reports a missing required field, with help. Returns false for other fields.
 fn required<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> bool {
     let help = match v.missing.as_deref() {
-        Some("provider") => format!("say where commands run: {}", one_of(&SANDBOX_PROVIDERS)),
-        Some("config") => "add what the provider needs to know, or `config: {}`".to_owned(),
+        Some("provider") => format!("set `provider` to {}", one_of(&SANDBOX_PROVIDERS)),
+        Some("config") => {
+            "add `config` with the settings of the provider, or `config: {}`".to_owned()
+        }
         _ => return false,
     };
     ctx.report(draft(ctx, v).help(help));
@@ -153,7 +155,7 @@ fn check_block<'d>(ctx: &Context<'d>, block: &'d Node) {
     mounts(ctx, block);
 }
 
-/// Looks at every text of the block. A finding names the key, never the value.
+/// Searches all texts of the block for credentials. Findings contain the key, never the value.
 fn credentials<'d>(ctx: &Context<'d>, node: &'d Node) {
     match &node.value {
         Value::Map(entries) => {
@@ -165,7 +167,7 @@ fn credentials<'d>(ctx: &Context<'d>, node: &'d Node) {
                             plaintext(ctx, Place::Key(entry), &format!("`{}`", entry.key));
                         }
                     }
-                    // A number can be a password; nothing else has a `password` of digits.
+                    // A number under a key such as `password` is also a credential.
                     Value::Int(_) if is_secret_name(&entry.key) => {
                         plaintext(ctx, Place::Key(entry), &format!("`{}`", entry.key));
                     }
@@ -188,7 +190,7 @@ fn credentials<'d>(ctx: &Context<'d>, node: &'d Node) {
     }
 }
 
-/// Whether `outer` is `inner` or a directory above it, as paths.
+/// Whether the path `outer` is equal to `inner` or is one of its parent directories.
 fn covers(outer: &str, inner: &str) -> bool {
     fn parts(path: &str) -> impl Iterator<Item = &str> {
         path.split('/').filter(|p| !p.is_empty() && *p != ".")
@@ -202,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_covers_what_is_below_it() {
+    fn a_mount_covers_the_paths_below_it() {
         assert!(covers("/a", "/a"));
         assert!(covers("/a/", "/a/./b"));
         assert!(covers("/", "/a"));

@@ -1,4 +1,4 @@
-//! `config` does not fit its provider.
+//! `config` does not match its provider.
 
 use super::{BLOCKS, aip36};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, one_of};
 
 pub static SB36_CONFIG_SHAPE: Rule = Rule {
     slug: "sb36-config-shape",
-    title: "`config` does not fit its provider",
+    title: "`config` does not match its provider",
     severity: Severity::Warning,
     source: aip36("Provider config shapes"),
     doctypes: BLOCKS,
@@ -18,10 +18,11 @@ pub static SB36_CONFIG_SHAPE: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Field of a provider's config: name, whether it must be there, accepted values (any if none).
+/// Field of a provider's config: its name, whether it is required, and its accepted values (empty
+/// if any value is accepted).
 type ConfigField = (&'static str, bool, &'static [&'static str]);
 
-/// The provider's fields; `None` where AIP-36 gives no shape.
+/// The config fields of a provider. `None` if AIP-36 does not define them.
 fn config_fields(provider: &str) -> Option<&'static [ConfigField]> {
     Some(match provider {
         "local" => &[
@@ -53,7 +54,7 @@ pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d En
     }
     let names = || fields.iter().map(|(name, ..)| *name);
     let entries = config.value.entries();
-    // What is written under another name is one mistake, told at that name.
+    // Fields that are present under a wrong name. They are reported at that name, not as missing.
     let mut mistaken: Vec<&str> = Vec::new();
     for entry in entries {
         let field = fields.iter().find(|(name, ..)| *name == entry.key);
@@ -66,13 +67,16 @@ pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d En
             mistaken.extend(meant);
             let help = match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("known here: {}", one_of(&names().collect::<Vec<_>>())),
+                None => format!("known fields: {}", one_of(&names().collect::<Vec<_>>())),
             };
             ctx.report(
                 Draft::new(
                     &SB36_CONFIG_SHAPE,
                     entry,
-                    format!("`{}` is not in the config of `{provider}`", entry.key),
+                    format!(
+                        "unknown field `{}` in the config of `{provider}`",
+                        entry.key
+                    ),
                 )
                 .help(help),
             );
@@ -82,14 +86,14 @@ pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d En
         let fits = text.is_some_and(|t| accepted.is_empty() || accepted.contains(&t));
         if !fits {
             let message = match text {
-                Some(text) => format!("`{text}` is not a `{name}` of `{provider}`"),
+                Some(text) => format!("invalid value `{text}` for `{name}` of `{provider}`"),
                 None => format!("`{name}` of `{provider}` must be a string"),
             };
             let draft = Draft::new(&SB36_CONFIG_SHAPE, &entry.value, message);
             ctx.report(if accepted.is_empty() {
                 draft.help("put it in quotes")
             } else {
-                draft.help(format!("allowed: {}", one_of(accepted)))
+                draft.help(format!("allowed values: {}", one_of(accepted)))
             });
         }
     }
@@ -105,10 +109,13 @@ pub(super) fn config_shape<'d>(ctx: &Context<'d>, provider: &str, config: &'d En
             Draft::new(
                 &SB36_CONFIG_SHAPE,
                 config,
-                format!("the config of `{provider}` lacks {}", list.join(" and ")),
+                format!(
+                    "missing required field {} in the config of `{provider}`",
+                    list.join(" and ")
+                ),
             )
             .help(format!(
-                "AIP-36 gives `{provider}` the fields {}",
+                "AIP-36 defines these fields for `{provider}`: {}",
                 names()
                     .map(|n| format!("`{n}`"))
                     .collect::<Vec<_>>()

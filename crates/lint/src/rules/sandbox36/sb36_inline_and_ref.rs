@@ -1,4 +1,4 @@
-//! A block is given inline and by reference.
+//! A block is given both inline and by reference.
 
 use super::{BLOCKS, aip36, is_form};
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static SB36_INLINE_AND_REF: Rule = Rule {
     slug: "sb36-inline-and-ref",
-    title: "A block is given inline and by reference",
+    title: "A block is given both inline and by reference",
     source: aip36("Conformance rules"),
     doctypes: BLOCKS,
     scope: Scope::CrossField,
@@ -25,9 +25,12 @@ pub(super) fn both_forms<'d>(ctx: &Context<'d>, block: &'d Node) {
                 Draft::new(
                     &SB36_INLINE_AND_REF,
                     second,
-                    format!("`{}` and `{}` exclude each other", first.key, second.key),
+                    format!(
+                        "`{}` and `{}` cannot be used together",
+                        first.key, second.key
+                    ),
                 )
-                .help("keep the one that is meant and remove the other")
+                .help("remove one of them")
                 .nearby(first.key_span, "the other form"),
             );
         }

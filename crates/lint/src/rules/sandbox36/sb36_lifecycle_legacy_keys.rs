@@ -1,4 +1,4 @@
-//! An old name of a lifecycle field.
+//! A lifecycle field has an old name.
 
 use super::{BLOCKS, DESTROY_OLD, PAUSE_OLD, aip36};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_manifest::{Entry, Node};
 
 pub static SB36_LIFECYCLE_LEGACY_KEYS: Rule = Rule {
     slug: "sb36-lifecycle-legacy-keys",
-    title: "An old name of a lifecycle field",
+    title: "A lifecycle field has an old name",
     source: aip36("The `sandbox` block"),
     doctypes: BLOCKS,
     fix: FixKind::Safe,
@@ -24,7 +24,7 @@ pub(super) fn lifecycle<'d>(ctx: &Context<'d>, block: &'d Node) {
     for entry in lifecycle.value.entries() {
         let key = entry.key.as_str();
         let (new, value) = if PAUSE_OLD.contains(&key) {
-            // `idle-N` counts whole seconds; a fraction has no exact counterpart.
+            // `idle-N` is in whole seconds, so other values cannot be converted exactly.
             let ms = entry.value.as_int().filter(|ms| *ms > 0 && ms % 1000 == 0);
             (
                 "pause_after_idle",
@@ -48,13 +48,13 @@ pub(super) fn lifecycle<'d>(ctx: &Context<'d>, block: &'d Node) {
         let draft = Draft::new(
             &SB36_LIFECYCLE_LEGACY_KEYS,
             entry,
-            format!("`{key}` is an old name; the schema has `{new}`"),
+            format!("`{key}` is an old name of `{new}`"),
         );
         ctx.report(match value.as_deref() {
             None => draft.help("write `pause_after_idle: idle-N` (seconds) or `destroy_on: EVENT`"),
             Some("") => draft
                 .help(format!(
-                    "remove it: without `{new}` nothing is destroyed early"
+                    "remove it: without `{new}`, the sandbox is not destroyed early"
                 ))
                 .fix_if(
                     Safety::Safe,
@@ -62,7 +62,7 @@ pub(super) fn lifecycle<'d>(ctx: &Context<'d>, block: &'d Node) {
                     remove(ctx, block, lifecycle, entry),
                 ),
             Some(_) if lifecycle.value.has(new) => draft
-                .help(format!("remove it: `{new}` is there already"))
+                .help(format!("remove it: `{new}` is already set"))
                 .fix_if(
                     Safety::Safe,
                     format!("Remove `{key}`"),
@@ -70,7 +70,7 @@ pub(super) fn lifecycle<'d>(ctx: &Context<'d>, block: &'d Node) {
                 ),
             Some(value) => draft.help(format!("write `{new}: {value}`")).fix_if(
                 Safety::Safe,
-                format!("Replace by `{new}: {value}`"),
+                format!("Replace with `{new}: {value}`"),
                 replace(ctx, entry, new, value),
             ),
         });
@@ -83,7 +83,7 @@ fn replace(ctx: &Context<'_>, entry: &Entry, key: &str, value: &str) -> Option<V
     Some(all)
 }
 
-/// A mapping that loses its last key goes as a whole: `lifecycle:` alone would be null.
+/// Removes an entry. If it is the only one, removes the whole mapping: `lifecycle:` would be null.
 fn remove(ctx: &Context<'_>, block: &Node, holder: &Entry, entry: &Entry) -> Option<Vec<Edit>> {
     if holder.value.entries().len() == 1 {
         edits::remove_entry(ctx.doc, block, holder)

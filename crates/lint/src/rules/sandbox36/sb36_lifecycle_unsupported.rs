@@ -1,4 +1,4 @@
-//! A pause that the provider ignores.
+//! The provider does not support pausing.
 
 use super::{BLOCKS, PAUSE_OLD, aip36};
 use crate::context::{Context, Draft};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static SB36_LIFECYCLE_UNSUPPORTED: Rule = Rule {
     slug: "sb36-lifecycle-unsupported",
-    title: "A pause that the provider ignores",
+    title: "The provider does not support pausing",
     severity: Severity::Info,
     level: Level::May,
     source: aip36("Conformance rules"),
@@ -33,7 +33,7 @@ pub(super) fn pause<'d>(ctx: &Context<'d>, block: &'d Node, provider: &str) {
             Draft::new(
                 &SB36_LIFECYCLE_UNSUPPORTED,
                 entry,
-                format!("`{provider}` cannot pause a sandbox and ignores this"),
+                format!("`{provider}` cannot pause a sandbox and ignores this field"),
             )
             .help("remove it, or choose a provider that can: `mastra-modal` or `mastra-daytona`"),
         );

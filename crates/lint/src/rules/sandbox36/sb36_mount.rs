@@ -7,9 +7,9 @@ use agentproto_manifest::Node;
 
 pub static SB36_MOUNT_AT: Rule = Rule {
     slug: "sb36-mount-at",
-    // The check says what is wrong with the path.
+    // The check below reports invalid paths.
     words: Some(|_, _| {}),
-    title: "A mount point that is not an absolute path",
+    title: "A mount point is not an absolute path",
     source: aip36("Mounts"),
     decides: &["A45-SBX-02"],
     doctypes: BLOCKS,
@@ -19,7 +19,7 @@ pub static SB36_MOUNT_AT: Rule = Rule {
 
 pub static SB36_MOUNT_OVERLAP: Rule = Rule {
     slug: "sb36-mount-overlap",
-    title: "A mount hides another one",
+    title: "A mount hides an earlier one",
     severity: Severity::Warning,
     level: Level::Derived,
     source: aip36("Mounts"),
@@ -29,7 +29,7 @@ pub static SB36_MOUNT_OVERLAP: Rule = Rule {
     ..Rule::BASE
 };
 
-/// More mounts than a sandbox has; what they may hide is looked for among the first ones.
+/// Each mount is compared with at most this many earlier mounts, so that long lists stay fast.
 const MOST_MOUNTS: usize = 500;
 
 pub(super) fn mounts<'d>(ctx: &Context<'d>, block: &'d Node) {
@@ -71,7 +71,7 @@ pub(super) fn mounts<'d>(ctx: &Context<'d>, block: &'d Node) {
                     format!("the mount at `{path}` hides an earlier one"),
                 )
                 .help("mount the outer path first, and each path once")
-                .nearby(hidden.span, "hidden by it"),
+                .nearby(hidden.span, "hidden mount"),
             );
         }
     }

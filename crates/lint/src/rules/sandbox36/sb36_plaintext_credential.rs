@@ -1,4 +1,4 @@
-//! A credential stands in the sandbox block.
+//! The sandbox block contains a credential in plain text.
 
 use super::{BLOCKS, aip36};
 use crate::context::{Context, Draft, Place};
@@ -6,7 +6,7 @@ use crate::rule::Rule;
 
 pub static SB36_PLAINTEXT_CREDENTIAL: Rule = Rule {
     slug: "sb36-plaintext-credential",
-    title: "A credential stands in the sandbox block",
+    title: "The sandbox block contains a credential in plain text",
     source: aip36("Conformance rules"),
     decides: &["A45-SBX-02"],
     doctypes: BLOCKS,
@@ -19,11 +19,11 @@ pub(super) fn plaintext<'d>(ctx: &Context<'d>, place: Place<'d>, what: &str) {
         Draft::new(
             &SB36_PLAINTEXT_CREDENTIAL,
             place,
-            format!("{what} holds a credential in plain text"),
+            format!("{what} contains a credential in plain text"),
         )
         .help(
-            "revoke it, put the new one in the vault under a slug of SECRETS.md, and name the slug \
-             (`api_key_ref`) or bind it by `env.auth`",
+            "revoke it and store the new one in the vault under a slug of SECRETS.md; then refer to \
+             the slug (`api_key_ref`) or bind it with `env.auth`",
         ),
     );
 }

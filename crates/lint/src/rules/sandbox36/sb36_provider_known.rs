@@ -1,4 +1,4 @@
-//! A provider that AIP-36 does not list.
+//! AIP-36 does not list the provider.
 
 use super::{BLOCKS, aip36};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::{closest_of, one_of};
 
 pub static SB36_PROVIDER_KNOWN: Rule = Rule {
     slug: "sb36-provider-known",
-    title: "A provider that AIP-36 does not list",
+    title: "AIP-36 does not list the provider",
     severity: Severity::Info,
     level: Level::May,
     source: aip36("Provider enumerated set"),
@@ -25,14 +25,14 @@ pub(super) fn known_provider<'d>(ctx: &Context<'d>, node: &'d Node, name: &str) 
     }
     let listed = one_of(&SANDBOX_PROVIDERS);
     let help = match closest_of(name, SANDBOX_PROVIDERS) {
-        Some(meant) => format!("did you mean `{meant}`? (listed: {listed})"),
-        None => format!("fine if the host has registered it; listed are {listed}"),
+        Some(meant) => format!("did you mean `{meant}`? (AIP-36 lists {listed})"),
+        None => format!("only valid if the host has registered it; AIP-36 lists {listed}"),
     };
     ctx.report(
         Draft::new(
             &SB36_PROVIDER_KNOWN,
             node,
-            format!("`{name}` is not among the providers of AIP-36"),
+            format!("`{name}` is not a provider that AIP-36 lists"),
         )
         .help(help),
     );

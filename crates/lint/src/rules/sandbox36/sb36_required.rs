@@ -1,4 +1,4 @@
-//! A sandbox without provider or config.
+//! The sandbox has no provider or no config.
 
 use super::{BLOCKS, aip36, said_elsewhere};
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::shape::{Violation, draft};
 pub static SB36_REQUIRED: Rule = Rule {
     slug: "sb36-required",
     words: Some(required_or_both),
-    title: "A sandbox without provider or config",
+    title: "The sandbox has no `provider` or no `config`",
     source: aip36("Required fields"),
     decides: &["A45-SBX-02"],
     doctypes: BLOCKS,

@@ -1,4 +1,4 @@
-//! SANDBOX.md cannot be addressed.
+//! SANDBOX.md has no schema, id or version.
 
 use super::aip36;
 use crate::context::{Context, Draft, Place};
@@ -9,7 +9,7 @@ use agentproto_manifest::{Doctype, Span};
 
 pub static SB36_STANDALONE_FIELDS: Rule = Rule {
     slug: "sb36-standalone-fields",
-    title: "SANDBOX.md cannot be addressed",
+    title: "SANDBOX.md has no `schema`, `id` or `version`",
     severity: Severity::Warning,
     level: Level::Should,
     source: aip36("Standalone-only fields"),
@@ -26,7 +26,7 @@ pub(super) fn standalone(ctx: &Context<'_>) {
             Draft::new(
                 &SB36_STANDALONE_FIELDS,
                 Place::Bytes(open),
-                format!("this SANDBOX.md has no `{key}`"),
+                format!("missing field `{key}` in SANDBOX.md"),
             )
             .help(help)
         })
@@ -40,9 +40,9 @@ pub(super) fn standalone(ctx: &Context<'_>) {
     }
     let id = missing(
         "id",
-        "add `id: \"@owner/name\"`, by which others refer to it",
+        "add `id: \"@owner/name\"`, which other manifests use to refer to it",
     );
-    let version = missing("version", "add `version`, such as `1.0.0`");
+    let version = missing("version", "add `version`, for example `version: 1.0.0`");
     for draft in [id, version].into_iter().flatten() {
         ctx.report(draft);
     }

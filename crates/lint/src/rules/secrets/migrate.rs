@@ -1,4 +1,5 @@
-//! From the old `slots` form to `secrets`. What AIP-19 has no field for stays as comments.
+//! Converts the old `slots` form to `secrets`. Fields that AIP-19 does not define are kept as
+//! comments.
 
 use crate::context::Place;
 use crate::finding::Edit;
@@ -29,7 +30,7 @@ const ENTRY_KEYS: [&str; 10] = [
     "exposures",
 ];
 
-/// The edits, or `None` where the result would not be a valid SECRETS.md.
+/// The edits of the conversion. `None` if the result would not be a valid SECRETS.md.
 pub fn to_secrets(doc: &Document, root: &Node) -> Option<Vec<Edit>> {
     let slots = root.entry("slots")?;
     if root.has("secrets") || slots.value.style != Style::Block {
@@ -94,7 +95,7 @@ fn migrate_slot(doc: &Document, slot: &Node, newline: &str) -> Option<Vec<Edit>>
     Some(all)
 }
 
-/// AIP-19's convention: `STRIPE_API_KEY` is `stripe-api-key`.
+/// The slug of a variable by the convention of AIP-19: `STRIPE_API_KEY` → `stripe-api-key`.
 fn slug(variable: &str) -> String {
     variable.to_ascii_lowercase().replace('_', "-")
 }
@@ -108,7 +109,7 @@ fn column(doc: &Document, span: Span) -> usize {
     span.start as usize - line_start(doc, span.start as usize)
 }
 
-/// Puts `# ` before each line of an entry that has its lines for itself.
+/// Puts `# ` before each line of an entry. `None` if other text precedes it on its first line.
 fn comment_out(doc: &Document, entry: &Entry) -> Option<Vec<Edit>> {
     let span = entry.span();
     let from = line_start(doc, span.start as usize);
@@ -132,7 +133,7 @@ fn comment_out(doc: &Document, entry: &Entry) -> Option<Vec<Edit>> {
     Some(all)
 }
 
-/// Whether the edited file is a valid SECRETS.md without repeated slugs.
+/// Whether the edited file is a valid SECRETS.md without duplicate slugs.
 fn is_sound(doc: &Document, changes: &[Edit]) -> bool {
     let Some(text) = edits::apply_edits(&doc.text, changes) else {
         return false;
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_become_secrets_and_the_rest_comments() {
+    fn slots_become_secrets_and_other_fields_become_comments() {
         let old = "name: x-secrets\n\
                    description: >-\n  Two\n  lines.\n\
                    slots:\n\
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_and_bare_names_are_kept() {
+    fn line_endings_are_kept_and_bare_names_get_fields() {
         let old = "slots:\r\n  - X_KEY\r\n  - name: Y_KEY # ours\r\n";
         let doc = Document::parse("SECRETS.md", format!("---\r\n{old}---\r\n"));
         let root = doc.root.as_ref().expect("readable");
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_migrated_is_left() {
+    fn invalid_slots_are_not_migrated() {
         assert_eq!(migrate("slots: [{ name: A_KEY, description: x }]\n"), None);
         assert_eq!(
             migrate("slots:\n  - required: true\n    name: A_KEY\n"),

@@ -1,4 +1,4 @@
-//! SECRETS.md (AIP-19): names and rules of secrets, never their values.
+//! SECRETS.md (AIP-19): declares names and access rules of secrets, never their values.
 
 mod migrate;
 mod sec_access_exactly_one;
@@ -56,7 +56,7 @@ const fn aip19(section: &'static str) -> Source {
 
 pub static SEC_BACKEND_EXPLICIT: Rule = Rule {
     slug: "sec-backend-explicit",
-    title: "A vault address stands in the manifest",
+    title: "The manifest contains a vault address",
     severity: Severity::Warning,
     level: Level::Should,
     source: aip19("Design principles"),
@@ -75,7 +75,7 @@ pub static SEC_SLUG_UNIQUE: Rule = Rule {
     ..Rule::BASE
 };
 
-/// Keys that can only hold a value.
+/// Keys that always hold the value of a secret.
 const VALUE_KEYS: [&str; 7] = [
     "value",
     "plaintext",
@@ -88,7 +88,8 @@ const VALUE_KEYS: [&str; 7] = [
 
 const GRANTEES: [&str; 5] = ["role", "userId", "cap", "tool", "workflow"];
 
-/// Violations that are part of a mistake which another finding tells as a whole.
+/// Whether another finding of this family covers the violation. If so, the general rule must not
+/// report it.
 pub fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
     if !ctx.is(Doctype::Secrets) {
         return false;
@@ -99,7 +100,7 @@ pub fn said_elsewhere(ctx: &Context<'_>, v: &Violation<'_>) -> bool {
         (Keyword::AdditionalProperties, Some(entry)) if old_form => {
             migrate::OLD_KEYS.contains(&entry.key.as_str())
         }
-        // An unknown grantee: sec-access-exactly-one says which there are.
+        // An unknown grantee: `sec-access-exactly-one` reports it and lists the valid ones.
         (Keyword::AdditionalProperties, Some(_)) => {
             v.expected.len() == GRANTEES.len()
                 && v.expected
@@ -120,13 +121,9 @@ fn check(ctx: &Context<'_>) {
     for (slug, first) in repeated_texts(secrets.iter().filter_map(|e| e.get("slug"))) {
         let text = slug.as_str().unwrap_or("");
         ctx.report(
-            Draft::new(
-                &SEC_SLUG_UNIQUE,
-                slug,
-                format!("the slug `{text}` is declared twice"),
-            )
-            .help("merge the two entries, or rename one")
-            .nearby(first.span, "first here"),
+            Draft::new(&SEC_SLUG_UNIQUE, slug, format!("duplicate slug `{text}`"))
+                .help("merge the two entries, or rename one")
+                .nearby(first.span, "first here"),
         );
     }
     for entry in secrets {
@@ -137,13 +134,15 @@ fn check(ctx: &Context<'_>) {
                 Draft::new(
                     &SEC_BACKEND_EXPLICIT,
                     backend,
-                    "an explicit `backend` shows the layout of the vault",
+                    "an explicit `backend` reveals the layout of the vault",
                 )
-                .help("leave it out if the host finds the entry by its slug; otherwise have it reviewed"),
+                .help(
+                    "remove it if the host finds the entry by its slug; otherwise have it reviewed",
+                ),
             );
         }
     }
-    // Keys that hold a value are the schema's business; here it is about texts anywhere.
+    // Schema violations report keys that always hold a value. This check searches all other texts.
     for entry in ctx.root.entries() {
         hidden_values(ctx, entry, 0);
     }

@@ -29,7 +29,7 @@ fn grantees<'d>(ctx: &Context<'d>, v: &Violation<'d>) -> Draft<'d> {
                 v.rule,
                 v.node,
                 format!(
-                    "a grant names one grantee, and this one names {}",
+                    "a grant must have exactly one grantee, found {}",
                     named.len()
                 ),
             )

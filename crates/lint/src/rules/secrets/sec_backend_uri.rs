@@ -20,8 +20,8 @@ fn backend_uri<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
         Draft::new(
             v.rule,
             v.place.clone(),
-            "`backend` does not begin with a scheme",
+            "`backend` does not start with a scheme",
         )
-        .help("write `vault://driver/path`, or leave `backend` out: hosts go by the slug"),
+        .help("write `vault://driver/path`, or remove `backend`: hosts find the entry by its slug"),
     );
 }

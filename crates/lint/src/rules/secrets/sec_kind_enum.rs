@@ -1,11 +1,11 @@
-//! A kind of secret that AIP-19 does not have.
+//! AIP-19 does not define this kind of secret.
 
 use super::{SECRETS, aip19};
 use crate::rule::{FixKind, Rule};
 
 pub static SEC_KIND_ENUM: Rule = Rule {
     slug: "sec-kind-enum",
-    title: "A kind of secret that AIP-19 does not have",
+    title: "AIP-19 does not define this kind of secret",
     source: aip19("Frontmatter"),
     doctypes: SECRETS,
     fix: FixKind::Suggest,

@@ -1,4 +1,4 @@
-//! SECRETS.md is written in the old `slots` form.
+//! SECRETS.md uses the old field `slots`.
 
 use super::{SECRETS, VALUE_KEYS, aip19, migrate, value_present};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_manifest::Entry;
 
 pub static SEC_LEGACY_SLOTS: Rule = Rule {
     slug: "sec-legacy-slots",
-    title: "SECRETS.md is written in the old `slots` form",
+    title: "SECRETS.md uses the old field `slots`",
     source: aip19("Frontmatter"),
     doctypes: SECRETS,
     fix: FixKind::Safe,
@@ -26,7 +26,7 @@ pub(super) fn legacy<'d>(ctx: &Context<'d>, slots: &'d Entry) {
             }
         }
     }
-    // A value must not live on in a comment.
+    // No fix if there is a secret value, because the fix would keep it in a comment.
     let edits = if has_value {
         None
     } else {
@@ -36,9 +36,9 @@ pub(super) fn legacy<'d>(ctx: &Context<'d>, slots: &'d Entry) {
         Draft::new(
             &SEC_LEGACY_SLOTS,
             slots,
-            "`slots` is an old form; AIP-19 has a list `secrets`",
+            "`slots` is an old field; AIP-19 uses `secrets`",
         )
-        .help("declare each as `slug`, `name` and `description` under `secrets`")
-        .fix_if(Safety::Safe, "Turn `slots` into `secrets`", edits),
+        .help("declare each secret under `secrets` with `slug`, `name` and `description`")
+        .fix_if(Safety::Safe, "Convert `slots` to `secrets`", edits),
     );
 }

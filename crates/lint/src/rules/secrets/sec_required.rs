@@ -1,4 +1,4 @@
-//! A secret is not fully declared.
+//! The declaration of a secret is incomplete.
 
 use super::{SECRETS, aip19, said_elsewhere};
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::shape::{Violation, draft};
 pub static SEC_REQUIRED: Rule = Rule {
     slug: "sec-required",
     words: Some(required),
-    title: "A secret is not fully declared",
+    title: "The declaration of a secret is incomplete",
     source: aip19("Frontmatter"),
     decides: &["A29-AUTH-01"],
     doctypes: SECRETS,

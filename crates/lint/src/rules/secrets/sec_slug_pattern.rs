@@ -1,4 +1,4 @@
-//! A slug is not written as a slug.
+//! A slug does not have the required form.
 
 use super::{SECRETS, aip19};
 use crate::context::Draft;
@@ -8,7 +8,7 @@ use crate::shape::{Keyword, Violation};
 pub static SEC_SLUG_PATTERN: Rule = Rule {
     slug: "sec-slug-pattern",
     words: Some(|ctx, v| ctx.report(slug_pattern(v))),
-    title: "A slug is not written as a slug",
+    title: "A slug does not have the required form",
     source: aip19("Slug naming"),
     doctypes: SECRETS,
     docs: include_str!("sec-slug-pattern.md"),
@@ -44,5 +44,5 @@ fn slug_pattern<'d>(v: &Violation<'d>) -> Draft<'d> {
     } else {
         "use lower-case letters, digits and dashes, with at most one group: `group/name`".to_owned()
     };
-    draft("the slug is not lower-case words joined by dashes").help(help)
+    draft("the slug must consist of lower-case words separated by dashes").help(help)
 }

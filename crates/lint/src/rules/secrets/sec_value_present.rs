@@ -1,4 +1,4 @@
-//! A value stands in SECRETS.md.
+//! SECRETS.md contains the value of a secret.
 
 use super::{SECRETS, VALUE_KEYS, aip19};
 use crate::context::{Context, Draft};
@@ -10,7 +10,7 @@ use agentproto_text::credentials::is_token;
 pub static SEC_VALUE_PRESENT: Rule = Rule {
     slug: "sec-value-present",
     words: Some(value_under_not),
-    title: "A value stands in SECRETS.md",
+    title: "SECRETS.md contains the value of a secret",
     source: aip19("Design principles"),
     doctypes: SECRETS,
     fix: FixKind::Suggest,
@@ -29,13 +29,16 @@ pub(super) fn value_present(entry: &Entry) -> Draft<'_> {
     Draft::new(
         &SEC_VALUE_PRESENT,
         entry,
-        format!("`{}` holds a value, and SECRETS.md never does", entry.key),
+        format!(
+            "`{}` contains a secret value, which is not allowed in SECRETS.md",
+            entry.key
+        ),
     )
-    .help("remove it, put the value in the vault under this slug, and replace it if it was real")
+    .help("remove it, store the value in the vault under this slug, and rotate it if it was real")
 }
 
-/// Tokens, keys and signed links in any text. Depth 2 is the fields of an entry, where the
-/// schema has spoken about the keys that can only hold a value.
+/// Reports tokens, keys and signed links in any text. Keys of an entry that always hold a value
+/// (depth 1) are skipped, because the schema reports them.
 pub(super) fn hidden_values<'d>(ctx: &Context<'d>, entry: &'d Entry, depth: usize) {
     if depth == 1 && VALUE_KEYS.contains(&entry.key.as_str()) {
         return;
@@ -45,9 +48,9 @@ pub(super) fn hidden_values<'d>(ctx: &Context<'d>, entry: &'d Entry, depth: usiz
             Draft::new(
                 &SEC_VALUE_PRESENT,
                 entry,
-                format!("`{}` holds what looks like a credential", entry.key),
+                format!("`{}` contains text that looks like a credential", entry.key),
             )
-            .help("remove it, put it in the vault, and replace it if it was real"),
+            .help("remove it, store it in the vault, and rotate it if it was real"),
         );
     };
     match &entry.value.value {

@@ -1,4 +1,4 @@
-//! Which declared secrets nothing beside the file uses.
+//! Finds declared secrets that no manifest in the same folder uses.
 
 use super::{SECRETS, aip19};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub static SEC_UNUSED_SLUG: Rule = Rule {
     slug: "sec-unused-slug",
-    title: "A secret that no manifest beside it uses",
+    title: "No manifest in the same folder uses the secret",
     severity: Severity::Info,
     level: Level::Derived,
     source: aip19("Bindings"),
@@ -20,7 +20,7 @@ pub static SEC_UNUSED_SLUG: Rule = Rule {
 
 struct Candidate<'d> {
     slug: &'d Node,
-    /// The slug, and every variable under which a process may know it.
+    /// The slug, and the names of the variables that may hold the secret.
     names: Vec<String>,
 }
 
@@ -57,7 +57,8 @@ pub fn unused(ctx: &Context<'_>) {
     if left.is_empty() {
         return;
     }
-    // Rare from here on: files with names of their own, and what the neighbours refer to.
+    // Rarely reached: now also search files with other names, and the files that these manifests
+    // refer to.
     users.extend(load(free));
     if !users.iter().any(|doc| refers_to(doc, ctx.doc)) {
         return;
@@ -84,19 +85,19 @@ pub fn unused(ctx: &Context<'_>) {
             Draft::new(
                 &SEC_UNUSED_SLUG,
                 unused.slug,
-                format!("no manifest beside this file uses `{slug}`"),
+                format!("no manifest in this folder uses the secret `{slug}`"),
             )
             .help(format!(
-                "remove it, or name it where it is needed (`{variable}` in `auth.state.env`)"
+                "remove it, or add it where it is needed (`{variable}` in `auth.state.env`)"
             )),
         );
     }
 }
 
-/// A slug whose user has to be looked for.
+/// The slug of an entry whose user is unknown. `None` if the entry itself names its user.
 fn candidate(entry: &Node) -> Option<Candidate<'_>> {
     let node = entry.get("slug")?;
-    // A malformed slug has its finding; who uses it cannot be told.
+    // An invalid slug is reported by another rule.
     let slug = node.as_str().filter(|slug| is_well_formed(slug))?;
     let grants = entry.get("access").map_or(&[][..], Node::entries);
     let names_user = grants

@@ -1,4 +1,4 @@
-//! First-run steps: their fields, the values they capture, and where these go.
+//! First-run steps: their fields, the values that they capture, and where the values are stored.
 
 mod persist;
 mod prompt;
@@ -82,7 +82,7 @@ const SETUP: Source = Source {
     section: "Setup",
 };
 
-/// "step `pick-host`", or "this step" where it has no id.
+/// The name of a step for messages: "step `pick-host`", or "this step" if it has no id.
 fn named(step: &Node) -> String {
     match step.str_at(&["id"]) {
         Some(id) => format!("step `{}`", short(id, 64)),
@@ -94,7 +94,7 @@ fn say<'d>(ctx: &Context<'d>, v: &Violation<'d>, message: String, help: String) 
     ctx.report(Draft::new(v.rule, v.place.clone(), message).help(help));
 }
 
-/// Small letters, digits and single dashes.
+/// Converts a text to a step id: lower-case letters, digits and single dashes.
 fn slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -143,11 +143,11 @@ fn texts(step: &Node) -> impl Iterator<Item = &Node> {
     .flatten()
 }
 
-/// The steps, and where each id first stands.
+/// The steps, and the index of the first step with each id.
 struct Order<'d> {
     steps: &'d [Node],
     first: HashMap<&'d str, usize>,
-    /// The first step with the id that has a value.
+    /// Index of the first step with each id that captures a value.
     valued: HashMap<&'d str, usize>,
 }
 

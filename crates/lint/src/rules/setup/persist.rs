@@ -1,4 +1,5 @@
-//! `setup-persist-env-name`, `setup-persist-cmd-no-value`, `setup-secret-persisted-env`, `setup-persist-slug-undeclared`.
+//! Rules `setup-persist-env-name`, `setup-persist-cmd-no-value`, `setup-secret-persisted-env` and
+//! `setup-persist-slug-undeclared`.
 
 use super::{BOTH, SETUP, named};
 use crate::context::{Context, Draft};
@@ -9,7 +10,7 @@ use agentproto_text::{closest_of, short};
 
 pub static SETUP_PERSIST_ENV_NAME: Rule = Rule {
     slug: "setup-persist-env-name",
-    title: "A value is kept under an impossible variable name",
+    title: "`persist.env` is not a valid variable name",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
@@ -20,7 +21,7 @@ pub static SETUP_PERSIST_ENV_NAME: Rule = Rule {
 
 pub static SETUP_PERSIST_CMD_NO_VALUE: Rule = Rule {
     slug: "setup-persist-cmd-no-value",
-    title: "The command that keeps a value never uses it",
+    title: "`persist.cmd` does not use the value",
     severity: Severity::Warning,
     level: Level::May,
     source: SETUP,
@@ -32,7 +33,7 @@ pub static SETUP_PERSIST_CMD_NO_VALUE: Rule = Rule {
 
 pub static SETUP_SECRET_PERSISTED_ENV: Rule = Rule {
     slug: "setup-secret-persisted-env",
-    title: "A secret is kept as a plain variable",
+    title: "A secret is stored as a plain variable",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
@@ -45,7 +46,7 @@ pub static SETUP_SECRET_PERSISTED_ENV: Rule = Rule {
 
 pub static SETUP_PERSIST_SLUG_UNDECLARED: Rule = Rule {
     slug: "setup-persist-slug-undeclared",
-    title: "A value is kept in a secret that is not declared",
+    title: "`persist.secret_slug` names an undeclared secret",
     level: Level::Derived,
     source: SETUP,
     doctypes: BOTH,
@@ -59,7 +60,7 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
     let Some(persist) = step.get("persist") else {
         return;
     };
-    // Not allowed there at all.
+    // `setup-persist-on-oauth` reports it there.
     if step.str_at(&["kind"]) == Some("oauth") {
         return;
     }
@@ -72,11 +73,11 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
                     &SETUP_PERSIST_ENV_NAME,
                     node,
                     format!(
-                        "`{}` is not the name of an environment variable",
+                        "`{}` is not a valid name of an environment variable",
                         short(name, 40)
                     ),
                 )
-                .help("use capital letters, digits and `_`, beginning with a letter"),
+                .help("use upper-case letters, digits and `_`, and start with a letter"),
             );
         }
         if step.str_at(&["kind"]) == Some("prompt") && step.str_at(&["type"]) == Some("secret") {
@@ -85,11 +86,11 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
                     &SETUP_SECRET_PERSISTED_ENV,
                     node,
                     format!(
-                        "{} asks for a secret and keeps it as a plain variable",
+                        "{} asks for a secret and stores it as a plain variable",
                         named(step)
                     ),
                 )
-                .help("use `persist: { secret_slug: … }` with a slug of SECRETS.md"),
+                .help("use `persist: { secret_slug: … }` with a slug from SECRETS.md"),
             );
         }
     }
@@ -101,9 +102,9 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
             Draft::new(
                 &SETUP_PERSIST_CMD_NO_VALUE,
                 node,
-                "this command never uses the value that it should keep",
+                "this command does not use the value that it should store",
             )
-            .help("put `${value}` where the value goes"),
+            .help("put `${value}` where the value belongs"),
         );
     }
     if let Some(node) = persist.get("secret_slug")
@@ -117,7 +118,7 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
                     &SETUP_PERSIST_SLUG_UNDECLARED,
                     node,
                     format!(
-                        "`{}` declares no secret `{}`",
+                        "`{}` does not declare the secret `{}`",
                         short(reference.site.text, 60),
                         short(slug, 80)
                     ),
@@ -126,13 +127,13 @@ pub(super) fn persist<'d>(ctx: &Context<'d>, step: &'d Node) {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => "declare it there".to_owned(),
                 })
-                .related(doc, secrets_place(doc), "the secrets that are declared"),
+                .related(doc, secrets_place(doc), "the declared secrets"),
             );
         }
     }
 }
 
-/// The reference implementation's form; AIP-29 says nothing.
+/// Whether the reference implementation accepts the name. AIP-29 does not define the form.
 fn is_env_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase())
         && name

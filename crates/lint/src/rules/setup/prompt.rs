@@ -1,4 +1,4 @@
-//! `setup-secret-default`, `setup-boolean-default`.
+//! Rules `setup-secret-default` and `setup-boolean-default`.
 
 use super::{BOTH, SETUP, named, options_without_select, select};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static SETUP_SECRET_DEFAULT: Rule = Rule {
     slug: "setup-secret-default",
-    title: "A secret has a default value",
+    title: "A prompt for a secret has a default",
     level: Level::Derived,
     source: SETUP,
     doctypes: BOTH,
@@ -19,7 +19,7 @@ pub static SETUP_SECRET_DEFAULT: Rule = Rule {
 
 pub static SETUP_BOOLEAN_DEFAULT: Rule = Rule {
     slug: "setup-boolean-default",
-    title: "The default of a yes-or-no question is neither",
+    title: "The default of a boolean prompt is neither `true` nor `false`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
@@ -56,9 +56,9 @@ pub(super) fn prompt<'d>(ctx: &Context<'d>, step: &'d Node) {
             Draft::new(
                 &SETUP_SECRET_DEFAULT,
                 default,
-                format!("{} asks for a secret and has a default for it", named(step)),
+                format!("{} asks for a secret but has a default", named(step)),
             )
-            .help("remove `default`; if it is a real secret, revoke it"),
+            .help("remove `default`, and revoke it if it is a real secret"),
         );
     }
     if kind == "boolean"
@@ -70,7 +70,7 @@ pub(super) fn prompt<'d>(ctx: &Context<'d>, step: &'d Node) {
                 &SETUP_BOOLEAN_DEFAULT,
                 &default.value,
                 format!(
-                    "`{}` is no default for a yes-or-no question",
+                    "`{}` is not a valid default for a boolean prompt",
                     short(text, 40)
                 ),
             )

@@ -1,4 +1,4 @@
-//! `setup-no-skip-if`, `setup-skipif-same-as-cmd`.
+//! Rules `setup-no-skip-if` and `setup-skipif-same-as-cmd`.
 
 use super::{BOTH, SETUP, named};
 use crate::context::{Context, Draft, Place};
@@ -7,7 +7,7 @@ use agentproto_manifest::Node;
 
 pub static SETUP_NO_SKIP_IF: Rule = Rule {
     slug: "setup-no-skip-if",
-    title: "A step that cannot tell whether it is done",
+    title: "A step has no `skip_if`",
     severity: Severity::Info,
     level: Level::May,
     source: SETUP,
@@ -19,7 +19,7 @@ pub static SETUP_NO_SKIP_IF: Rule = Rule {
 
 pub static SETUP_SKIPIF_SAME_AS_CMD: Rule = Rule {
     slug: "setup-skipif-same-as-cmd",
-    title: "A step runs itself to see whether to run",
+    title: "`skip_if.cmd` of a step is the same as its `cmd`",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
@@ -38,9 +38,9 @@ pub(super) fn repeatable<'d>(ctx: &Context<'d>, step: &'d Node) {
             Draft::new(
                 &SETUP_NO_SKIP_IF,
                 Place::Part(step, first.key_span),
-                format!("{} cannot tell whether it is done already", named(step)),
+                format!("{} has no `skip_if`, so hosts cannot tell whether it is already done", named(step)),
             )
-            .help("add `skip_if` with a command that ends with 0 when there is nothing left to do"),
+            .help("add `skip_if` with a command that exits with code 0 when there is nothing left to do"),
         );
         return;
     };
@@ -52,9 +52,9 @@ pub(super) fn repeatable<'d>(ctx: &Context<'d>, step: &'d Node) {
             Draft::new(
                 &SETUP_SKIPIF_SAME_AS_CMD,
                 node,
-                format!("{} runs itself to find out whether to run", named(step)),
+                format!("{} uses its own command as `skip_if.cmd`", named(step)),
             )
-            .help("probe the result instead, with a command that changes nothing"),
+            .help("check the result instead, with a command that changes nothing"),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! `setup-select-no-options`, `setup-default-not-in-options`.
+//! Rules `setup-select-no-options` and `setup-default-not-in-options`.
 
 use super::{BOTH, SETUP, named};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::{closest_of, short};
 
 pub static SETUP_SELECT_NO_OPTIONS: Rule = Rule {
     slug: "setup-select-no-options",
-    title: "A choice without options",
+    title: "A select prompt has no options",
     level: Level::Derived,
     source: SETUP,
     decides: &["A29-SETUP-06"],
@@ -20,7 +20,7 @@ pub static SETUP_SELECT_NO_OPTIONS: Rule = Rule {
 
 pub static SETUP_DEFAULT_NOT_IN_OPTIONS: Rule = Rule {
     slug: "setup-default-not-in-options",
-    title: "The default is not one of the options",
+    title: "The default of a select prompt is not one of its options",
     severity: Severity::Warning,
     level: Level::Derived,
     source: SETUP,
@@ -37,7 +37,7 @@ pub(super) fn select<'d>(ctx: &Context<'d>, step: &'d Node) {
                 Draft::new(
                     &SETUP_SELECT_NO_OPTIONS,
                     node,
-                    format!("{} asks for a choice but offers none", named(step)),
+                    format!("{} is of type `select` but has no `options`", named(step)),
                 )
                 .help("add `options`: a list, or `cmd` for a command that prints them"),
             );
@@ -50,7 +50,7 @@ pub(super) fn select<'d>(ctx: &Context<'d>, step: &'d Node) {
     let Some(text) = default.as_str() else {
         return;
     };
-    // A list of other things than texts is a mistake of its own.
+    // A list with items that are not strings has its own finding.
     let all_texts =
         !options.items().is_empty() && options.strings().count() == options.items().len();
     if all_texts && !options.strings().any(|(option, _)| option == text) {
@@ -59,11 +59,14 @@ pub(super) fn select<'d>(ctx: &Context<'d>, step: &'d Node) {
             Draft::new(
                 &SETUP_DEFAULT_NOT_IN_OPTIONS,
                 default,
-                format!("the default `{}` is not among the options", short(text, 40)),
+                format!(
+                    "the default `{}` is not one of the options",
+                    short(text, 40)
+                ),
             )
             .help(match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => "take one of the options, or add it to them".to_owned(),
+                None => "use one of the options, or add it to them".to_owned(),
             })
             .nearby(options.span, "the options"),
         );

@@ -1,4 +1,4 @@
-//! A step has a field that its kind does not know.
+//! Rule `setup-extra-field`: a step has a field that its kind does not allow.
 
 use super::{BOTH, SETUP, say};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, one_of};
 pub static SETUP_EXTRA_FIELD: Rule = Rule {
     slug: "setup-extra-field",
     words: Some(extra_field),
-    title: "A step has a field that its kind does not know",
+    title: "A step has a field that its kind does not allow",
     source: SETUP,
     decides: &["A29-SETUP-04", "A29-SETUP-05"],
     doctypes: BOTH,
@@ -25,15 +25,15 @@ fn extra_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let kind = v.node.str_at(&["kind"]).unwrap_or("");
     let known = v.expected.iter().map(String::as_str);
     let help = match (owner_of(&entry.key), closest_of(&entry.key, known)) {
-        (Some(owner), _) => format!("only steps of kind `{owner}` have it"),
+        (Some(owner), _) => format!("remove it: only steps of kind `{owner}` have this field"),
         (None, Some(meant)) => format!("did you mean `{meant}`?"),
-        (None, None) => format!("known here: {}", one_of(&v.expected)),
+        (None, None) => format!("allowed: {}", one_of(&v.expected)),
     };
     let message = format!("a step of kind `{kind}` has no field `{}`", entry.key);
     say(ctx, v, message, help);
 }
 
-/// The one kind of step that has a field.
+/// The only kind of step that has a field.
 fn owner_of(field: &str) -> Option<&'static str> {
     Some(match field {
         "cmd" | "interactive" | "timeout_ms" => "cmd",

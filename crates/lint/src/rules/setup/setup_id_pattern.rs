@@ -1,4 +1,4 @@
-//! A step's id has forbidden characters.
+//! Rule `setup-id-pattern`: the id of a step contains characters that are not allowed.
 
 use super::{BOTH, SETUP, slug};
 use crate::context::{Context, Draft};
@@ -12,7 +12,7 @@ use agentproto_text::short;
 pub static SETUP_ID_PATTERN: Rule = Rule {
     slug: "setup-id-pattern",
     words: Some(id_pattern),
-    title: "A step's id has forbidden characters",
+    title: "The id of a step contains characters that are not allowed",
     source: SETUP,
     decides: &["A29-SETUP-11"],
     doctypes: BOTH,
@@ -26,20 +26,18 @@ fn id_pattern<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let draft = Draft::new(
         v.rule,
         v.place.clone(),
-        format!("`{}` cannot be the id of a step", short(id, 64)),
+        format!("`{}` is not a valid step id", short(id, 64)),
     );
     let meant = slug(id);
     let steps = ctx.root.get("setup").map_or(&[][..], Node::items);
     let taken = steps.iter().any(|s| s.str_at(&["id"]) == Some(&meant));
     if meant.is_empty() || taken {
-        ctx.report(
-            draft.help(
-                "use up to 64 small letters, digits and `-`, beginning with a letter or digit",
-            ),
-        );
+        ctx.report(draft.help(
+            "use at most 64 lower-case letters, digits and `-`, and start with a letter or digit",
+        ));
         return;
     }
-    // Renaming would cut off what refers to the old name.
+    // Renaming would break references to the old name.
     let used = ctx.doc.text.contains(&format!("${{input.{id}}}"));
     let edits = (!used).then(|| edits::set_scalar(ctx.doc, v.node, &meant));
     ctx.report(draft.help(format!("write `{meant}`")).fix_if(

@@ -1,4 +1,4 @@
-//! Two steps share an id.
+//! Rule `setup-id-unique`: two steps have the same id.
 
 use super::{BOTH, SETUP};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::short;
 
 pub static SETUP_ID_UNIQUE: Rule = Rule {
     slug: "setup-id-unique",
-    title: "Two steps share an id",
+    title: "Two steps have the same id",
     level: Level::Derived,
     source: SETUP,
     decides: &["A29-SETUP-11"],
@@ -21,12 +21,8 @@ pub static SETUP_ID_UNIQUE: Rule = Rule {
 pub(super) fn unique<'d>(ctx: &Context<'d>, id: &'d Node, first: &'d Node) {
     let text = short(id.as_str().unwrap_or(""), 64);
     ctx.report(
-        Draft::new(
-            &SETUP_ID_UNIQUE,
-            id,
-            format!("two steps have the id `{text}`"),
-        )
-        .help("give each step an id of its own")
-        .nearby(first.span, "first here"),
+        Draft::new(&SETUP_ID_UNIQUE, id, format!("duplicate step id `{text}`"))
+            .help("give each step a unique id")
+            .nearby(first.span, "first here"),
     );
 }

@@ -1,4 +1,4 @@
-//! A step uses a value that is not there yet.
+//! Rule `setup-interp-forward-ref`: a step uses a value that no earlier step captures.
 
 use super::{BOTH, Order, SETUP, has_value};
 use crate::context::{Context, Draft};
@@ -8,7 +8,7 @@ use agentproto_text::{closest_of, short};
 
 pub static SETUP_INTERP_FORWARD_REF: Rule = Rule {
     slug: "setup-interp-forward-ref",
-    title: "A step uses a value that is not there yet",
+    title: "A step uses a value that no earlier step captures",
     level: Level::Derived,
     source: SETUP,
     doctypes: BOTH,
@@ -40,28 +40,30 @@ pub(super) fn inputs<'d>(ctx: &Context<'d>, node: &'d Node, at: usize, order: &O
         };
         let (message, help, other) = if own == Some(name) {
             (
-                format!("`${{input.{shown}}}` is the value of this very step"),
+                format!("`${{input.{shown}}}` refers to the step's own value"),
                 "within `persist`, write `${value}`".to_owned(),
                 None,
             )
         } else if let Some(other) = first.filter(|i| *i < at).and_then(step) {
             (
-                format!("`${{input.{shown}}}` names a step of kind `oauth`, which has no value"),
-                "its tokens are in the secret that it names".to_owned(),
+                format!(
+                    "`${{input.{shown}}}` refers to a step of kind `oauth`, which has no value"
+                ),
+                "use the secret that the step names, which contains its tokens".to_owned(),
                 Some((other, "this step")),
             )
         } else if let Some(other) = first.and_then(step) {
             (
-                format!("`${{input.{shown}}}` names a step that runs later"),
-                "move that step up; steps run in the order in which they stand".to_owned(),
-                Some((other, "it runs after this one")),
+                format!("`${{input.{shown}}}` refers to a step that runs later"),
+                "move that step up: steps run in the order of the list".to_owned(),
+                Some((other, "runs after this step")),
             )
         } else {
             (
-                format!("`${{input.{shown}}}` names no step"),
+                format!("`${{input.{shown}}}` refers to an unknown step"),
                 match closest_of(name, known()) {
                     Some(meant) => format!("did you mean `${{input.{meant}}}`?"),
-                    None => "name the id of an earlier step".to_owned(),
+                    None => "use the id of an earlier step".to_owned(),
                 },
                 None,
             )
@@ -71,7 +73,7 @@ pub(super) fn inputs<'d>(ctx: &Context<'d>, node: &'d Node, at: usize, order: &O
             Some((id, why)) => draft.nearby(id.span, why),
             None => draft,
         });
-        // One finding for one text.
+        // Report only one finding per text.
         return;
     }
 }

@@ -1,11 +1,11 @@
-//! A step of unknown kind.
+//! Rule `setup-kind-enum`: the kind of a step is unknown.
 
 use super::{BOTH, SETUP};
 use crate::rule::{FixKind, Rule};
 
 pub static SETUP_KIND_ENUM: Rule = Rule {
     slug: "setup-kind-enum",
-    title: "A step of unknown kind",
+    title: "The kind of a step is unknown",
     source: SETUP,
     decides: &["A29-SETUP-04", "A45-FM-09", "A45-SETUP-01", "A45-SETUP-03"],
     doctypes: BOTH,

@@ -1,4 +1,4 @@
-//! `setup-oauth-slug-undeclared`, `setup-oauth-slug-kind`.
+//! Rules `setup-oauth-slug-undeclared` and `setup-oauth-slug-kind`.
 
 use super::{BOTH, SETUP};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::{closest_of, short};
 
 pub static SETUP_OAUTH_SLUG_UNDECLARED: Rule = Rule {
     slug: "setup-oauth-slug-undeclared",
-    title: "An oauth step names a secret that is not declared",
+    title: "An oauth step names an undeclared secret",
     source: SETUP,
     decides: &["A29-SETUP-07"],
     doctypes: BOTH,
@@ -40,18 +40,20 @@ pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
         return;
     };
     let Some((reference, doc)) = secrets_of(ctx) else {
-        // A reference that leads nowhere is reported where it stands.
+        // The reference rules report a broken `auth.ref`.
         if ctx.root.at(&["auth", "ref"]).is_none() {
             ctx.report(
                 Draft::new(
                     &SETUP_OAUTH_SLUG_UNDECLARED,
                     node,
                     format!(
-                        "no SECRETS.md declares `{}`: `auth.ref` names none",
+                        "the secret `{}` is not declared, because `auth.ref` is missing",
                         short(slug, 80)
                     ),
                 )
-                .help("add `auth.ref` and declare the secret there with `kind: oauth`"),
+                .help(
+                    "add `auth.ref` with a SECRETS.md that declares the secret with `kind: oauth`",
+                ),
             );
         }
         return;
@@ -66,7 +68,7 @@ pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
                 &SETUP_OAUTH_SLUG_UNDECLARED,
                 node,
                 format!(
-                    "`{}` declares no secret `{}`",
+                    "`{}` does not declare the secret `{}`",
                     short(reference.site.text, 60),
                     short(slug, 80)
                 ),
@@ -75,13 +77,13 @@ pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "declare it there with `kind: oauth`".to_owned(),
             })
-            .related(doc, secrets_place(doc), "the secrets that are declared"),
+            .related(doc, secrets_place(doc), "the declared secrets"),
         );
         return;
     };
     let kind = secret.get("kind");
     let word = kind.map_or(Some("opaque"), Node::as_str);
-    // A word that is no kind at all is reported where it stands.
+    // An unknown kind has its own finding in the SECRETS.md.
     if let Some(word) = word.filter(|w| ["opaque", "keypair", "json"].contains(w)) {
         ctx.report(
             Draft::new(
@@ -100,7 +102,7 @@ pub(super) fn oauth<'d>(ctx: &Context<'d>, step: &'d Node) {
                     .map_or(secret.span, |n| n.span),
                 match kind {
                     Some(_) => "declared here",
-                    None => "declared here; without `kind` it is `opaque`",
+                    None => "declared here (`opaque`, because it has no `kind`)",
                 },
             ),
         );

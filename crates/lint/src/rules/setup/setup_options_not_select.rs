@@ -1,4 +1,4 @@
-//! Options on a prompt that is no choice.
+//! Rule `setup-options-not-select`: a prompt of another type than `select` has `options`.
 
 use super::{BOTH, SETUP};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_manifest::{Entry, Node};
 
 pub static SETUP_OPTIONS_NOT_SELECT: Rule = Rule {
     slug: "setup-options-not-select",
-    title: "Options on a prompt that is no choice",
+    title: "A prompt of another type than `select` has `options`",
     severity: Severity::Warning,
     level: Level::May,
     source: SETUP,
@@ -28,21 +28,22 @@ pub(super) fn options_without_select<'d>(
     options: &'d Entry,
 ) {
     let declared = step.get("type");
-    // Who lists options and gives no type wants a choice; who says another type does not.
+    // Options without a type are meant as a `select`. With another type, the options are the
+    // mistake.
     let (title, edits) = match declared {
         None => (
-            "Make it a choice",
+            "Set `type: select`",
             edits::add_entry(ctx.doc, step, "type", "select"),
         ),
         Some(_) => (
-            "Remove the options",
+            "Remove `options`",
             edits::remove_entry(ctx.doc, step, options),
         ),
     };
     let draft = Draft::new(
         &SETUP_OPTIONS_NOT_SELECT,
         options,
-        format!("a prompt of type `{kind}` has no use for `options`"),
+        format!("`options` has no effect on a prompt of type `{kind}`"),
     )
     .help("set `type: select`, or remove `options`")
     .fix_if(Safety::Safe, title, edits);

@@ -1,4 +1,4 @@
-//! An oauth step with persist.
+//! Rule `setup-persist-on-oauth`: an oauth step has `persist`.
 
 use super::{BOTH, SETUP, named, say};
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::shape::Violation;
 pub static SETUP_PERSIST_ON_OAUTH: Rule = Rule {
     slug: "setup-persist-on-oauth",
     words: Some(persist_on_oauth),
-    title: "An oauth step with persist",
+    title: "An oauth step has `persist`",
     source: SETUP,
     decides: &["A29-SETUP-15"],
     doctypes: BOTH,
@@ -19,6 +19,6 @@ pub static SETUP_PERSIST_ON_OAUTH: Rule = Rule {
 
 fn persist_on_oauth<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let message = format!("{} of kind `oauth` cannot have `persist`", named(v.node));
-    let help = "leave it out: the tokens always land in `secret_slug`";
+    let help = "remove it: the tokens are always stored in `secret_slug`";
     say(ctx, v, message, help.to_owned());
 }

@@ -1,4 +1,4 @@
-//! A step lacks a required field.
+//! Rule `setup-required-field`: a step is missing a required field.
 
 use super::{BOTH, SETUP, named, say};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use agentproto_text::one_of;
 pub static SETUP_REQUIRED_FIELD: Rule = Rule {
     slug: "setup-required-field",
     words: Some(required_field),
-    title: "A step lacks a required field",
+    title: "A step is missing a required field",
     source: SETUP,
     decides: &[
         "A29-SETUP-04",
@@ -30,7 +30,7 @@ fn required_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     let name = v.missing.as_deref().unwrap_or("");
     let help = match name {
         "kind" => format!("add `kind`: {}", one_of(&v.expected)),
-        "id" => "give it an `id` that never changes, as in `id: pick-host`".to_owned(),
+        "id" => "add an `id` that never changes, for example `id: pick-host`".to_owned(),
         _ => format!("add `{name}`"),
     };
     let who = match v.node.str_at(&["kind"]) {
@@ -38,5 +38,5 @@ fn required_field<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
         Some(kind) if name != "kind" => format!("{} of kind `{kind}`", named(v.node)),
         _ => named(v.node),
     };
-    say(ctx, v, format!("{who} lacks `{name}`"), help);
+    say(ctx, v, format!("{who} is missing `{name}`"), help);
 }

@@ -1,4 +1,4 @@
-//! How the installed version is asked for, read and judged.
+//! The version check: its command, the pattern for the output, and the version range.
 
 mod pattern;
 mod vc_cmd;
@@ -70,7 +70,7 @@ fn check(ctx: &Context<'_>) {
     }
 }
 
-/// Every backslash is doubled, and one pair stands where a class was meant.
+/// Whether every backslash is doubled, including at least one of a class such as `\d`.
 fn is_double_escaped(text: &str) -> bool {
     let mut meant = false;
     let mut rest = text;
@@ -87,15 +87,15 @@ fn is_double_escaped(text: &str) -> bool {
     meant
 }
 
-/// `NAME=value` before a command.
+/// Whether a word is an assignment before a command, such as `NAME=value`.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     })
 }
 
-/// The first construct that needs a shell, in words. Quoted text holds none, except that
-/// double quotes still let `$` and backquotes through.
+/// Describes the first construct that needs a shell. Quoted text contains none, except that `$` and
+/// backquotes also work in double quotes.
 fn shell_feature(text: &str) -> Option<&'static str> {
     if text.split_whitespace().next().is_some_and(is_assignment) {
         return Some("a variable assignment");
@@ -130,7 +130,7 @@ fn shell_feature(text: &str) -> Option<&'static str> {
     None
 }
 
-/// Commands that report what a registry offers, not what is installed.
+/// Whether a command reports what a registry offers, and not what is installed.
 fn is_registry_probe<'w>(tool: &str, mut words: impl Iterator<Item = &'w str>) -> bool {
     if matches!(tool, "curl" | "wget") {
         return words.any(|w| w.contains("://"));
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubled_backslashes() {
+    fn doubled_backslashes_are_found() {
         assert!(is_double_escaped(r"(\\d+)"));
         assert!(is_double_escaped(r"v(\\d+\\.\\d+)"));
         for text in [r"(\d+)", r"C:\\tool (\d+)", r"a\\b", "(x)", r"\\\d", ""] {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_shell() {
+    fn shell_features_are_found() {
         for text in [
             "a | b", "a && b", "a; b", "a > f", "a `b`", "a $(b)", "a \"$X\"", "X=1 a", "a ${X}",
             "a &",
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_a_registry() {
+    fn registry_probes_are_found() {
         let probe = |text: &str| {
             let mut words = text.split_whitespace();
             is_registry_probe(words.next().unwrap_or(""), words)

@@ -1,5 +1,5 @@
-//! What `version_check.parse` is as an ECMAScript regular expression: valid or not, how
-//! many groups, and whether it can be driven into endless backtracking.
+//! Analyzes `version_check.parse` as an ECMAScript regular expression: whether it is valid, how
+//! many capture groups it has, and whether it can backtrack catastrophically.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,15 +9,19 @@ use std::str::Chars;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// The engine's sentence, where the text is no regular expression.
+    /// Error message of the regex engine, if the pattern is not valid.
     pub error: Option<String>,
+    /// Number of capture groups.
     pub groups: usize,
+    /// Whether the pattern can backtrack catastrophically.
     pub backtracks: bool,
 }
 
-/// Longer patterns are not compiled; nobody writes them to read a version.
+/// Maximum length in bytes of a pattern that is compiled. Patterns for versions are never longer.
 const LONGEST: usize = 4096;
+/// Maximum number of cached verdicts per thread.
 const MOST_KEPT: usize = 512;
+/// Maximum nesting depth of groups that is analyzed.
 const DEEPEST: usize = 64;
 
 thread_local! {
@@ -48,7 +52,8 @@ pub fn judge(pattern: &str) -> Rc<Verdict> {
     verdict
 }
 
-/// Hosts may set the `u` flag or not; a pattern that works either way is fine.
+/// The error of a pattern that is valid neither with nor without the `u` flag. Hosts may use
+/// either.
 fn compile_error(pattern: &str) -> Option<String> {
     if pattern.len() > LONGEST {
         return None;
@@ -60,9 +65,9 @@ fn compile_error(pattern: &str) -> Option<String> {
     }
 }
 
-/// Groups of a pattern so plain that it needs no compiler to be seen as valid and harmless:
-/// literals, common escapes and classes, quantified atoms, groups without quantifier.
-/// Nearly every version pattern is one, and compiling costs more than reading the file.
+/// Number of capture groups of a plain pattern, which is valid and harmless without compiling it:
+/// literals, common escapes and classes, quantified atoms, and groups that are not repeated. Nearly
+/// every version pattern is plain, and compiling costs more than reading the file.
 fn plain(pattern: &str) -> Option<usize> {
     let mut bytes = pattern.bytes().peekable();
     let (mut groups, mut open) = (0, 0usize);
@@ -119,7 +124,7 @@ fn range_to(bytes: &mut Peekable<std::str::Bytes<'_>>, end: u8) -> Option<()> {
     bytes.next_if_eq(&end).map(|_| ())
 }
 
-/// Capture groups, named ones too; escapes and classes hold none.
+/// Number of capture groups, including named ones. Parentheses in escapes and classes do not count.
 fn count_groups(pattern: &str) -> usize {
     let mut groups = 0;
     let mut in_class = false;
@@ -144,8 +149,8 @@ fn count_groups(pattern: &str) -> usize {
     groups
 }
 
-/// Whether a repeated group repeats something inside it with nothing between that tells one
-/// round from the next: `(a+)+`, `(\w+\s?)*`, `(\d|\w)+`, but not `(\d+\.)+`.
+/// Whether a repeated group contains a repetition, without a character that separates one iteration
+/// from the next: `(a+)+`, `(\w+\s?)*`, `(\d|\w)+`, but not `(\d+\.)+`.
 fn may_backtrack(pattern: &str) -> bool {
     if ![")+", ")*", "){"].iter().any(|s| pattern.contains(s)) {
         return false;
@@ -157,7 +162,7 @@ fn may_backtrack(pattern: &str) -> bool {
     scan.alternatives().is_some_and(|tree| any_ambiguous(&tree))
 }
 
-/// Characters, coarsely: ASCII exactly, all others as one.
+/// A set of characters: each ASCII character, and all others as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Set {
     ascii: u128,
@@ -206,7 +211,7 @@ impl Set {
     fn meets(self, with: Set) -> bool {
         self.ascii & with.ascii != 0 || (self.other && with.other)
     }
-    /// What `\c` stands for.
+    /// The characters that `\c` matches.
     fn escape(c: char) -> Set {
         let digit = Set::span('0', '9');
         let word = digit
@@ -255,7 +260,8 @@ struct Scan<'p> {
 }
 
 impl Scan<'_> {
-    /// Up to the closing parenthesis, which is taken, or the end. `None`: too deep to judge.
+    /// Parses up to the end, or up to and including the closing parenthesis. `None` if the pattern
+    /// is nested too deeply.
     fn alternatives(&mut self) -> Option<Tree> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -309,7 +315,7 @@ impl Scan<'_> {
         Some(tree)
     }
 
-    /// Takes the head of a group; true for look-around, which matches no characters.
+    /// Consumes the start of a group. Returns true for a look-around, which matches no characters.
     fn group_is_assertion(&mut self) -> bool {
         if self.chars.next_if_eq(&'?').is_none() {
             return false;
@@ -356,7 +362,8 @@ impl Scan<'_> {
         if negated { set.not() } else { set }
     }
 
-    /// (may be absent, has no upper bound)
+    /// Consumes a quantifier. Returns whether the item is optional, and whether it has no upper
+    /// bound.
     fn quantifier(&mut self) -> (bool, bool) {
         let found = match self.chars.peek() {
             Some('*') => (true, true),
@@ -373,7 +380,7 @@ impl Scan<'_> {
         found
     }
 
-    /// `{2}`, `{2,}`, `{2,3}`; leaves the closing brace to be taken.
+    /// Consumes `{2}`, `{2,}` or `{2,3}`, except for the closing brace.
     fn braces(&mut self) -> Option<(bool, bool)> {
         let inside: String = self
             .chars
@@ -411,7 +418,7 @@ fn is_ambiguous(tree: &Tree) -> bool {
     overlapping || tree.iter().any(|alternative| runs_into_itself(alternative))
 }
 
-/// Whether the end of one round can be read as the beginning of the next.
+/// Whether the end of one iteration can also be matched as the start of the next one.
 fn runs_into_itself(alternative: &[Item]) -> bool {
     let mut items = Vec::new();
     flatten(alternative, &mut items);
@@ -426,7 +433,7 @@ fn runs_into_itself(alternative: &[Item]) -> bool {
     })
 }
 
-/// Looks through groups that merely bracket.
+/// Collects the items, with the contents of groups that are neither optional nor repeated.
 fn flatten<'t>(items: &'t [Item], out: &mut Vec<&'t Item>) {
     for item in items {
         match item.group.as_deref() {
@@ -453,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_patterns_are_what_the_compiler_says() {
+    fn plain_patterns_agree_with_the_compiler() {
         for pattern in [
             r"forge version (\d+\.\d+\.\d+)",
             r"^quill\s+(\d+\.\d+\.\d+)",
@@ -463,7 +470,7 @@ mod tests {
             r"v([\d.]+)$",
             "",
         ] {
-            let groups = plain(pattern).unwrap_or_else(|| panic!("{pattern} is plain"));
+            let groups = plain(pattern).unwrap_or_else(|| panic!("{pattern} is not plain"));
             assert_eq!(groups, count_groups(pattern), "{pattern}");
             assert_eq!(compile_error(pattern), None, "{pattern}");
             assert!(!may_backtrack(pattern), "{pattern}");
@@ -476,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn validity_is_that_of_ecmascript() {
+    fn patterns_are_validated_as_ecmascript() {
         for pattern in [
             r"(?<=v)(\d+)",
             "[^]",
@@ -503,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_counted() {
+    fn capture_groups_are_counted() {
         for (pattern, groups) in [
             (r"a(b)(?:c)(?=d)(?!e)(?<=f)(?<!g)(?<h>i)", 2),
             (r"\(a\)[(](b)", 1),
@@ -515,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_backtracking_is_seen_and_separators_are_respected() {
+    fn only_repetitions_without_separator_may_backtrack() {
         for pattern in [
             "(a+)+",
             r"(\d*)*x",

@@ -1,4 +1,4 @@
-//! `vc-cmd-not-bin`, `vc-cmd-registry-probe`, `vc-cmd-shell-features`.
+//! Rules `vc-cmd-not-bin`, `vc-cmd-registry-probe` and `vc-cmd-shell-features`.
 
 use super::{BOTH, VERSION, is_assignment, is_registry_probe, shell_feature};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::{base_name, short};
 
 pub static VC_CMD_NOT_BIN: Rule = Rule {
     slug: "vc-cmd-not-bin",
-    title: "The version command does not run the binary",
+    title: "`version_check.cmd` does not run the binary",
     severity: Severity::Warning,
     level: Level::May,
     source: VERSION,
@@ -23,7 +23,7 @@ pub static VC_CMD_NOT_BIN: Rule = Rule {
 
 pub static VC_CMD_REGISTRY_PROBE: Rule = Rule {
     slug: "vc-cmd-registry-probe",
-    title: "The version command asks a registry, not the machine",
+    title: "`version_check.cmd` queries a registry instead of the installed binary",
     severity: Severity::Warning,
     level: Level::Derived,
     source: VERSION,
@@ -36,7 +36,7 @@ pub static VC_CMD_REGISTRY_PROBE: Rule = Rule {
 
 pub static VC_CMD_SHELL_FEATURES: Rule = Rule {
     slug: "vc-cmd-shell-features",
-    title: "The version command needs a shell",
+    title: "`version_check.cmd` requires a shell",
     severity: Severity::Warning,
     level: Level::Derived,
     source: VERSION,
@@ -52,9 +52,9 @@ pub(super) fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             Draft::new(
                 &VC_CMD_SHELL_FEATURES,
                 node,
-                format!("`version_check.cmd` uses {feature}, which only a shell understands"),
+                format!("`version_check.cmd` uses {feature}, which requires a shell"),
             )
-            .help("run the binary alone and let `parse` pick the version out of its output"),
+            .help("run only the binary, and use `parse` to extract the version from its output"),
         );
     }
     let mut words = text.split_whitespace().skip_while(|w| is_assignment(w));
@@ -66,16 +66,16 @@ pub(super) fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             Draft::new(
                 &VC_CMD_REGISTRY_PROBE,
                 node,
-                "`version_check.cmd` asks the package registry, so it passes with nothing installed",
+                "`version_check.cmd` queries a package registry, so it passes even if nothing is installed",
             )
-            .help("ask the installed binary, as in `mytool --version`"),
+            .help("run the installed binary, for example `mytool --version`"),
         );
         return;
     }
     let Some(bin_node) = ctx.root.get("bin") else {
         return;
     };
-    // A malformed `bin` is a mistake of its own.
+    // An invalid `bin` has its own finding.
     let Some(bin) = bin_node.as_str().filter(|b| is_bin(b)).map(base_name) else {
         return;
     };
@@ -91,8 +91,10 @@ pub(super) fn cmd<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
                     short(first, 40)
                 ),
             )
-            .help(format!("ask the binary itself, as in `{bin} --version`"))
-            .nearby(bin_node.span, "the binary whose version counts"),
+            .help(format!(
+                "run the binary itself, for example `{bin} --version`"
+            ))
+            .nearby(bin_node.span, "the binary whose version is checked"),
         );
     }
 }

@@ -1,4 +1,5 @@
-//! `vc-parse-valid-regex`, `vc-parse-capture-group`, `vc-parse-double-escaped`, `vc-parse-redos`.
+//! Rules `vc-parse-valid-regex`, `vc-parse-capture-group`, `vc-parse-double-escaped` and
+//! `vc-parse-redos`.
 
 use super::{BOTH, VERSION, is_double_escaped, pattern};
 use crate::context::{Context, Draft};
@@ -9,7 +10,7 @@ use agentproto_manifest::Node;
 
 pub static VC_PARSE_VALID_REGEX: Rule = Rule {
     slug: "vc-parse-valid-regex",
-    title: "The version pattern is not a regular expression",
+    title: "`version_check.parse` is not a valid regular expression",
     source: VERSION,
     decides: &["A29-VER-03"],
     doctypes: BOTH,
@@ -19,7 +20,7 @@ pub static VC_PARSE_VALID_REGEX: Rule = Rule {
 
 pub static VC_PARSE_CAPTURE_GROUP: Rule = Rule {
     slug: "vc-parse-capture-group",
-    title: "The version pattern has no capture group",
+    title: "`version_check.parse` has no capture group",
     source: VERSION,
     decides: &["A29-VER-03"],
     doctypes: BOTH,
@@ -30,7 +31,7 @@ pub static VC_PARSE_CAPTURE_GROUP: Rule = Rule {
 
 pub static VC_PARSE_DOUBLE_ESCAPED: Rule = Rule {
     slug: "vc-parse-double-escaped",
-    title: "The version pattern has doubled backslashes",
+    title: "`version_check.parse` has doubled backslashes",
     severity: Severity::Warning,
     level: Level::Derived,
     source: VERSION,
@@ -42,7 +43,7 @@ pub static VC_PARSE_DOUBLE_ESCAPED: Rule = Rule {
 
 pub static VC_PARSE_REDOS: Rule = Rule {
     slug: "vc-parse-redos",
-    title: "The version pattern can backtrack without end",
+    title: "`version_check.parse` can backtrack catastrophically",
     severity: Severity::Warning,
     level: Level::Derived,
     source: VERSION,
@@ -58,12 +59,13 @@ pub(super) fn parse<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
         let mut draft = Draft::new(
             &VC_PARSE_VALID_REGEX,
             node,
-            format!("`version_check.parse` is not an ECMAScript regular expression: {error}"),
+            format!("`version_check.parse` is not a valid ECMAScript regular expression: {error}"),
         );
         if text.contains("(?P<") {
-            draft = draft.help("write a named group as `(?<name>…)`, or leave the name out");
+            draft = draft.help("write a named group as `(?<name>…)`, or remove the name");
         } else if text.starts_with("(?i)") {
-            draft = draft.help("there are no inline flags; spell both cases, as in `[Vv]`");
+            draft =
+                draft.help("match both cases, for example `[Vv]`: inline flags are not supported");
         }
         ctx.report(draft);
         return;
@@ -75,7 +77,7 @@ pub(super) fn parse<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
                 node,
                 "`version_check.parse` has no capture group, so no version can be read from the output",
             )
-            .help(r"put parentheses around the version, as in `(\d+\.\d+\.\d+)`"),
+            .help(r"put parentheses around the version, for example `(\d+\.\d+\.\d+)`"),
         );
     }
     if verdict.backtracks {
@@ -83,9 +85,9 @@ pub(super) fn parse<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             Draft::new(
                 &VC_PARSE_REDOS,
                 node,
-                "a repeated group of `version_check.parse` repeats within itself and can backtrack for ever",
+                "a repeated group in `version_check.parse` can match the same text in several ways and backtrack catastrophically",
             )
-            .help(r"repeat once, as in `\d+`, or put a fixed character between the rounds, as in `(?:\d+\.)+`"),
+            .help(r"repeat only once, for example `\d+`, or separate the repetitions with a fixed character, for example `(?:\d+\.)+`"),
         );
     }
     if is_double_escaped(text) {
@@ -93,12 +95,12 @@ pub(super) fn parse<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             Draft::new(
                 &VC_PARSE_DOUBLE_ESCAPED,
                 node,
-                "the doubled backslashes of `version_check.parse` look for a backslash in the output",
+                "the doubled backslashes in `version_check.parse` match a backslash in the output",
             )
-            .help("write one backslash; only double quotes in YAML need two")
+            .help("write one backslash: only double-quoted YAML strings need two")
             .fix_if(
                 Safety::Safe,
-                "Halve the backslashes",
+                "Replace each double backslash with one",
                 edits::set_scalar(ctx.doc, node, &text.replace(r"\\", r"\")),
             ),
         );

@@ -1,4 +1,4 @@
-//! `vc-range-valid`, `vc-range-unsatisfiable`, `vc-range-unbounded`.
+//! Rules `vc-range-valid`, `vc-range-unsatisfiable` and `vc-range-unbounded`.
 
 use super::{BOTH, VERSION};
 use crate::context::{Context, Draft};
@@ -9,7 +9,7 @@ use agentproto_text::short;
 
 pub static VC_RANGE_VALID: Rule = Rule {
     slug: "vc-range-valid",
-    title: "The version range is not an npm range",
+    title: "`version_check.range` is not a valid npm version range",
     source: VERSION,
     decides: &["A29-VER-05"],
     doctypes: BOTH,
@@ -19,7 +19,7 @@ pub static VC_RANGE_VALID: Rule = Rule {
 
 pub static VC_RANGE_UNSATISFIABLE: Rule = Rule {
     slug: "vc-range-unsatisfiable",
-    title: "No version can be in the range",
+    title: "No version satisfies `version_check.range`",
     level: Level::Derived,
     source: VERSION,
     doctypes: BOTH,
@@ -29,7 +29,7 @@ pub static VC_RANGE_UNSATISFIABLE: Rule = Rule {
 
 pub static VC_RANGE_UNBOUNDED: Rule = Rule {
     slug: "vc-range-unbounded",
-    title: "The version range has no upper bound",
+    title: "`version_check.range` has no upper bound",
     severity: Severity::Info,
     level: Level::Derived,
     source: VERSION,
@@ -46,16 +46,16 @@ pub(super) fn range<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             let help = if text.contains(',') {
                 "put a space between the bounds, not a comma: `>=1.2.0 <2.0.0`"
             } else if text.contains("&&") {
-                "bounds that stand side by side all have to hold; leave `&&` out"
+                "remove `&&`: bounds that are separated by spaces must all hold"
             } else {
-                "write bounds, as in `>=1.2.0 <2.0.0`, `^1.2.0` or `1.x || 2.x`"
+                "write bounds, for example `>=1.2.0 <2.0.0`, `^1.2.0` or `1.x || 2.x`"
             };
             let shown = short(&error.to_string(), 80);
             ctx.report(
                 Draft::new(
                     &VC_RANGE_VALID,
                     node,
-                    format!("`version_check.range` is not an npm version range: {shown}"),
+                    format!("`version_check.range` is not a valid npm version range: {shown}"),
                 )
                 .help(help),
             );
@@ -70,7 +70,7 @@ pub(super) fn range<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
                 format!("no version satisfies `{}`", short(text, 60)),
             )
             .help(
-                "bounds that stand side by side all have to hold; write `||` between alternatives",
+                "write `||` between alternatives: bounds that are separated by spaces must all hold",
             ),
         );
     } else if range.is_unbounded() {
@@ -82,7 +82,7 @@ pub(super) fn range<'d>(ctx: &Context<'d>, node: &'d Node, text: &str) {
             )
             .help(match range.next_major() {
                 Some(next) => format!("add an upper bound, such as `<{next}.0.0`"),
-                None => "say from which version to which, as in `>=1.2.0 <2.0.0`".to_owned(),
+                None => "add a lower and an upper bound, for example `>=1.2.0 <2.0.0`".to_owned(),
             }),
         );
     }

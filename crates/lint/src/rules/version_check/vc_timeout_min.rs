@@ -1,4 +1,4 @@
-//! The version check's timeout is below 100 ms.
+//! Rule `vc-timeout-min`: `version_check.timeout_ms` is less than 100 ms.
 
 use super::{BOTH, VERSION};
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::shape::{self, Violation};
 pub static VC_TIMEOUT_MIN: Rule = Rule {
     slug: "vc-timeout-min",
     words: Some(timeout_min),
-    title: "The version check's timeout is below 100 ms",
+    title: "`version_check.timeout_ms` is less than 100 ms",
     source: VERSION,
     decides: &["A29-VER-07"],
     doctypes: BOTH,
@@ -22,7 +22,7 @@ pub static VC_TIMEOUT_MIN: Rule = Rule {
 fn timeout_min<'d>(ctx: &Context<'d>, v: &Violation<'d>) {
     ctx.report(
         shape::draft(ctx, v)
-            .help("give the binary at least 100 ms; 5000 is the default")
+            .help("set it to at least 100 ms (the default is 5000 ms)")
             .fix_if(
                 Safety::Safe,
                 "Raise the timeout to 100 ms",

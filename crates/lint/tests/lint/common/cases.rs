@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::{Bundle, Odd, base_dir};
 
+/// One mutant or conforming variant of a base bundle.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
@@ -23,26 +24,26 @@ pub struct Case {
     pub edits: Vec<EditCase>,
     #[serde(default)]
     pub files: BTreeMap<String, Option<String>>,
-    /// New name of a file → its old name; done before all else.
+    /// Files to rename, as new name and old name. Done before all other changes.
     #[serde(default)]
     pub rename: BTreeMap<String, String>,
-    /// Files that no text can be: `folder`, `not-utf8`, `huge`.
+    /// Files that cannot be written as text: `folder`, `not-utf8`, `huge`.
     #[serde(default)]
     pub odd: BTreeMap<String, Odd>,
-    /// Pointer of the finding; absent for a sibling that must be spared.
+    /// JSON pointer of the finding. Absent for a conforming variant.
     #[serde(default)]
     pub at: Option<String>,
-    /// File of the finding, where it is not `file`.
+    /// File of the finding, if it is not `file`.
     #[serde(default, rename = "in")]
     pub found_in: Option<String>,
-    /// Other rules that the same change rightly trips.
+    /// Other rules that the same change correctly triggers.
     #[serde(default)]
     pub also: Vec<String>,
     #[serde(default)]
     pub profile: Option<String>,
     #[serde(default)]
     pub spare: bool,
-    /// Files that are only read through references.
+    /// Files that are not linted, but only read through references.
     #[serde(default)]
     pub unlinted: Vec<String>,
 }
@@ -55,7 +56,7 @@ pub struct EditCase {
     pub with: String,
 }
 
-/// Every case of every file. Panics on a rule that does not exist: its case would never run.
+/// All cases of all files. Panics if a case names an unknown rule, because it would never run.
 pub fn cases() -> Vec<Case> {
     let dir = base_dir().join("../mutants");
     let mut all = Vec::new();
@@ -118,7 +119,7 @@ impl Case {
         self.found_in.as_ref().or(self.file.as_ref())
     }
 
-    /// What of the bundle is linted.
+    /// The files of the bundle that are linted.
     pub fn paths(&self, bundle: &Bundle) -> Vec<PathBuf> {
         let mut paths = bundle.manifests();
         paths.retain(|p| !self.unlinted.iter().any(|file| *p == bundle.dir.join(file)));

@@ -1,4 +1,4 @@
-//! Linting changed copies of the bundles in `fixtures/base/`, in memory.
+//! Lints changed copies of the bundles in `fixtures/base/`, in memory.
 #![allow(dead_code)]
 
 pub mod cases;
@@ -26,14 +26,14 @@ pub fn base_dir() -> PathBuf {
     repository().join("fixtures/base")
 }
 
-/// A bundle of `fixtures/base/` with texts laid over it.
+/// A bundle of `fixtures/base/` with changed files.
 pub struct Bundle {
     pub dir: PathBuf,
     pub files: Overlay<'static>,
     odd: &'static OddFiles,
 }
 
-/// What a text laid over a bundle cannot be.
+/// Files that cannot be written as text.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Odd {
@@ -42,7 +42,7 @@ pub enum Odd {
     Huge,
 }
 
-/// The disk with a few odd files on it.
+/// The disk, with some paths replaced by such files.
 #[derive(Default)]
 struct OddFiles(Mutex<BTreeMap<PathBuf, Odd>>);
 
@@ -77,7 +77,7 @@ impl Bundle {
     pub fn new(name: &str) -> Self {
         let dir = base_dir().join(name);
         assert!(dir.is_dir(), "no bundle {name}");
-        // Lives as long as the test process; a bundle is a few bytes.
+        // Leaked until the test process exits, which is only a few bytes per bundle.
         let odd: &'static OddFiles = Box::leak(Box::default());
         Bundle {
             dir,
@@ -111,7 +111,10 @@ impl Bundle {
     pub fn replace(&mut self, file: &str, old: &str, new: &str) {
         let text = self.text(file);
         let count = text.matches(old).count();
-        assert_eq!(count, 1, "{file}: {old:?} stands {count} times, not once");
+        assert_eq!(
+            count, 1,
+            "{file}: {old:?} occurs {count} times, expected once"
+        );
         self.set(file, Some(text.replacen(old, new, 1)));
     }
 
@@ -124,7 +127,7 @@ impl Bundle {
         self.set(example.file, Some(text));
     }
 
-    /// Every manifest of the bundle, by name or by shape.
+    /// All manifests of the bundle, recognized by name or by frontmatter.
     pub fn manifests(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         markdown_below(&self.dir, &mut paths);
@@ -155,14 +158,14 @@ impl Bundle {
         self.lint_without(profile, &[])
     }
 
-    /// As `lint`, but the named files are only read through references.
+    /// Same as `lint`, but the given files are not linted, only read through references.
     pub fn lint_without(&self, profile: Profile, unlinted: &[String]) -> Vec<Finding> {
         self.report(profile, unlinted, |report, _| {
             std::mem::take(&mut report.findings)
         })
     }
 
-    /// Gives the whole report, and what it was made with, to `use_it`.
+    /// Calls `use_it` with the report and its options.
     pub fn report<T>(
         &self,
         profile: Profile,
@@ -197,7 +200,7 @@ pub fn markdown_below(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Lays the top-level keys of `fragment` over the frontmatter of `text`.
+/// Adds the top-level keys of `fragment` to the frontmatter of `text`, or replaces them there.
 pub fn overlay(text: &str, fragment: &str) -> String {
     let doc = Document::parse("x.md", text.to_owned());
     let mut out = text.to_owned();
@@ -212,7 +215,7 @@ pub fn overlay(text: &str, fragment: &str) -> String {
             None => added.push_str(&block),
         }
     }
-    // From the end, so that the places before an edit stay valid.
+    // Edit from the end to the start, so that earlier ranges stay valid.
     let end = doc.front.expect("base has frontmatter").yaml.end as usize;
     out.insert_str(end, &added);
     replaced.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
@@ -251,7 +254,7 @@ fn blocks_with_ranges(doc: &Document) -> Vec<(String, std::ops::Range<usize>)> {
         .collect()
 }
 
-/// `rule@file#pointer`, the form in which tests compare findings.
+/// A finding as `rule@file#pointer`, the form in which tests compare findings.
 pub fn mark(bundle: &Bundle, finding: &Finding) -> String {
     format!(
         "{}@{}#{}",

@@ -1,4 +1,4 @@
-//! Reports for the renderers: from a fixture, and made by hand with every oddity in it.
+//! Reports for tests of the renderers: from fixtures, and one that covers all special cases.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,11 +25,11 @@ pub static LEASH: Rule = Rule {
     scope: Scope::CrossFile,
     fix: FixKind::Safe,
     docs: "# leash-length\n\n\
-           ## What it checks\n\nThe leash is no longer than the harbour allows.\n\n\
+           ## What it checks\n\nThe leash is not longer than the harbor allows.\n\n\
            ## Why\n\nA long leash ends in the propeller.\n\n\
            ## Example\n\nOver `harbor/AGENT-CLI.md`:\n\n```yaml\nleash: 90\n```\n\n\
            ## Use instead\n\nOver `harbor/AGENT-CLI.md`:\n\n```yaml\nleash: 9\n```\n\n\
-           ## Notes\n\nC99: two texts give two lengths; the shorter one holds.\n",
+           ## Notes\n\nC99: two texts give different lengths. This rule uses the shorter one.\n",
     ..Rule::BASE
 };
 
@@ -134,7 +134,8 @@ pub fn report(documents: Vec<Document>, mut findings: Vec<Finding>) -> Report {
     }
 }
 
-/// One of everything: marks at odd places, odd line ends, odd characters, no source.
+/// A report with all special cases: unusual places, line endings and characters, and a file that
+/// cannot be read.
 pub fn odd() -> Report {
     let long = "x".repeat(400);
     let main = Document::parse(
@@ -151,12 +152,12 @@ pub fn odd() -> Report {
     );
     let clean = Document::parse("kennel/SANDBOX.md", "---\nname: rex\n---\n".to_owned());
 
-    let mut leash = at(&main, &LEASH, "90", "`leash` is 90, the harbour allows 10");
-    leash.help = Some("Write a length from 1 to 10.\nThe harbour measures in metres.".to_owned());
+    let mut leash = at(&main, &LEASH, "90", "`leash` must be at most 10, found 90");
+    leash.help = Some("Write a length from 1 to 10.\nThe harbor measures in meters.".to_owned());
     leash.pointer = "/leash".to_owned();
     leash.related = vec![
         related(&main, span_of(&main, "rex"), "of this dog"),
-        related(&dos, span_of(&dos, "dog"), "the kind that is meant"),
+        related(&dos, span_of(&dos, "dog"), "the intended kind"),
         related(&main, span_of(&main, "last"), "far below"),
     ];
     leash.fix = Some(Fix {
