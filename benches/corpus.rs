@@ -1,10 +1,10 @@
-//! Distinct, realistic bundles in any number: every file differs in names, texts, versions,
-//! and in which optional blocks it has.
+//! Generates any number of realistic bundles. The files differ in names, texts, versions and
+//! optional blocks.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// xorshift: the corpus must be the same on every machine.
+/// A xorshift generator, so that the corpus is the same on every machine.
 pub struct Rng(u64);
 
 impl Rng {
@@ -71,7 +71,7 @@ fn sentence(rng: &mut Rng) -> String {
     out.trim_end().to_owned()
 }
 
-/// Writes about `files` manifests below `dir`; returns how many.
+/// Writes about `files` manifests to `dir`. Returns their number.
 pub fn write(dir: &Path, files: usize) -> usize {
     let mut written = 0;
     let mut number = 0;

@@ -1,6 +1,6 @@
-//! Speed of the linter as ratios inside one run, against a peer and against our own floor.
-//! `cargo bench --bench lint` needs node, npm and python3; it installs the peers below
-//! `target/bench-peer`. `-- --no-peer` measures only our own ratios.
+//! Measures the linter's speed as ratios within one run: compared with other tools, and with the
+//! time for reading and parsing alone (the floor). `cargo bench --bench lint` needs node, npm and
+//! python3, and installs the other tools in `target/bench-peer`. `-- --no-peer` skips them.
 
 #[path = "corpus.rs"]
 mod corpus;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use agentproto_lint::discover::{self, Excludes};
 use agentproto_manifest::Document;
 
-/// The floor is to have what the binary has.
+/// The floor uses the same allocator as the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -46,7 +46,7 @@ fn main() {
         count as f64 / floor.cpu.as_secs_f64()
     );
     checks.at_most(
-        "all rules over the read + parse floor",
+        "all rules / read + parse floor",
         ours.cpu.as_secs_f64() / floor.cpu.as_secs_f64(),
         1.6,
     );
@@ -58,14 +58,14 @@ fn main() {
 
     let (one, two) = side_by_side(5, || lint(&small, 1), || lint(&small, 2));
     checks.at_least(
-        "two threads over one, wall time",
+        "wall time of one thread / two threads",
         one.wall.as_secs_f64() / two.wall.as_secs_f64(),
         1.7,
     );
 
     let many = corpus_at(&large, FILES * 10);
-    // Windows of like length in turns, or the luck of a short run would be compared with
-    // the average of a long one.
+    // Alternate measurements of similar length. Otherwise the best of a short run would be
+    // compared with the average of a long one.
     let mut ratios: Vec<f64> = (0..5)
         .map(|_| {
             let ten: f64 = (0..5).map(|_| lint(&small, 1).cpu.as_secs_f64()).sum();
@@ -75,7 +75,7 @@ fn main() {
         .collect();
     ratios.sort_by(f64::total_cmp);
     let per_ten = ratios[ratios.len() / 2];
-    checks.at_most("100,000 files over 10,000", per_ten, 11.0);
+    checks.at_most("time for 100,000 files / 10,000 files", per_ten, 11.0);
 
     if peers {
         let peer = node_peer(target);
@@ -93,13 +93,13 @@ fn main() {
             count as f64 / node.cpu.as_secs_f64()
         );
         checks.at_least(
-            "files per CPU-second over js-yaml + ajv",
+            "files per CPU-second / js-yaml + ajv",
             node.cpu.as_secs_f64() / ours.cpu.as_secs_f64(),
             3.5,
         );
 
         let one_file = first_file(&small);
-        // A few milliseconds are easily disturbed: several of ours to one of theirs.
+        // A run takes only a few milliseconds, so use the best of several.
         let lint_one = || {
             run(Command::new(env!("CARGO_BIN_EXE_agentproto"))
                 .args(["lint", "--no-config", "-o", "concise"])
@@ -121,7 +121,7 @@ fn main() {
             cold.cpu, checker.cpu
         );
         checks.at_least(
-            "one file, cold: CPU of check-jsonschema over ours",
+            "one file, cold: CPU of check-jsonschema / ours",
             checker.cpu.as_secs_f64() / cold.cpu.as_secs_f64(),
             100.0,
         );
@@ -135,7 +135,7 @@ fn walk(dir: &Path) -> Vec<PathBuf> {
     found.map(|target| target.path).collect()
 }
 
-/// Walk, read and parse, and nothing else: what any linter on our parser must spend.
+/// Walks, reads and parses, and does nothing else. Any linter with this parser needs that time.
 fn floor(dir: &Path) {
     let mut total = 0;
     for path in walk(dir) {
@@ -174,8 +174,7 @@ fn best(times: usize, mut work: impl FnMut() -> Cost) -> Cost {
         .expect("at least once")
 }
 
-/// The best of each, run in turns: a machine that changes its pace between two batches
-/// would be measured instead.
+/// The best of each. The runs alternate, so that a change in the machine's speed affects both.
 fn side_by_side(
     times: usize,
     mut one: impl FnMut() -> Cost,
@@ -193,7 +192,7 @@ fn side_by_side(
 /// CPU time (user and system), wall time and peak memory of a child.
 fn run(command: &mut Command) -> Cost {
     let started = Instant::now();
-    // Waited for below, by `wait4`, which also tells what it used.
+    // `wait4` below waits for the child and returns its resource usage.
     #[allow(clippy::zombie_processes)]
     let child = command
         .stdout(Stdio::null())
@@ -299,7 +298,7 @@ impl Checks {
     }
     fn finish(self) {
         if self.failed > 0 {
-            println!("{} ratio(s) missed", self.failed);
+            println!("{} ratio(s) out of range", self.failed);
             std::process::exit(1);
         }
     }

@@ -1,4 +1,4 @@
-// Schema validation only, the way a script in CI does it: js-yaml + ajv, one process.
+// Validates only schemas, like a typical CI script: js-yaml and ajv in one process.
 import fs from "node:fs";
 import path from "node:path";
 import yaml from "js-yaml";

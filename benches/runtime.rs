@@ -1,5 +1,5 @@
-//! What the runner costs: per event over a bare loop, per idle session, and how soon a turn
-//! and a session end. `cargo bench --bench runtime`.
+//! Measures the runtime: CPU time per event compared with a bare loop, memory per idle session,
+//! and the time to cancel a turn and to close a session. `cargo bench --bench runtime`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -20,12 +20,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_agentproto");
-/// Events of the mock's flood.
+/// Number of events in the mock's flood scenario.
 const EVENTS: u32 = 100_000;
 const ROUNDS: usize = 5;
 const SESSIONS: usize = 50;
 
-/// As much of a message as anybody has to look at.
+/// The minimum of a message that any client must parse.
 #[derive(Deserialize)]
 struct Envelope<'l> {
     #[serde(borrow)]
@@ -41,7 +41,7 @@ fn main() {
         .build()
         .expect("runtime");
     let place = tempfile::tempdir().expect("a directory");
-    // First: memory that something else has used before would hide what sessions take.
+    // Measure this first, because memory that was used before would hide what sessions take.
     let idle = runtime.block_on(idle(place.path()));
     let (mut ours, mut bare, mut rate) = (Vec::new(), Vec::new(), Vec::new());
     let lines = flood_lines(place.path());
@@ -54,27 +54,23 @@ fn main() {
     let (bare, ours) = (median(bare), median(ours));
     let each = |t: f64| t * 1e6 / f64::from(EVENTS);
     println!(
-        "     bare {:.2} µs, ours {:.2} µs of processor time per event",
+        "     bare {:.2} µs, ours {:.2} µs of CPU time per event",
         each(bare),
         each(ours)
     );
     let (cancel, close) =
         runtime.block_on(async { (cancel(place.path()).await, close(place.path()).await) });
     let within = [
-        at_most(
-            "processor time per event over a bare loop",
-            ours / bare,
-            3.0,
-        ),
+        at_most("CPU time per event / bare loop", ours / bare, 3.0),
         at_least("events per second of one session", median(rate), 100_000.0),
         at_most("kB per idle session", idle, 100.0),
         at_most(
-            "ms until a cancelled turn ends, the agent silent",
+            "ms until a canceled turn ends, with a silent agent",
             cancel,
             1000.0,
         ),
         at_most(
-            "ms until a session is closed, the agent well-behaved",
+            "ms until a session is closed, with a cooperative agent",
             close,
             100.0,
         ),
@@ -103,7 +99,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The flood as the mock sends it, in a file.
+/// Writes the flood that the mock sends to a file.
 fn flood_lines(dir: &Path) -> std::path::PathBuf {
     let path = dir.join("flood");
     let mut out = std::io::BufWriter::new(std::fs::File::create(&path).expect("a file"));
@@ -119,7 +115,7 @@ fn flood_lines(dir: &Path) -> std::path::PathBuf {
     path
 }
 
-/// Processor seconds of a loop that reads lines from a child's pipe and looks at the envelope.
+/// CPU seconds of a loop that reads lines from a child's pipe and parses the envelope.
 fn floor(lines: &Path) -> f64 {
     let mut child = Command::new("cat")
         .arg(lines)
@@ -141,7 +137,7 @@ fn floor(lines: &Path) -> f64 {
     spent
 }
 
-/// Processor seconds of this process so far.
+/// CPU seconds of this process so far.
 fn cpu() -> f64 {
     // SAFETY: plain data, filled in by the kernel.
     let usage = unsafe {
@@ -172,9 +168,9 @@ fn agent(dir: &Path, scenario: &str) -> Agent {
     Agent::load(context, wishes).expect("loaded")
 }
 
-/// Processor seconds and wall time of one turn with the flood in it.
+/// CPU seconds and wall time of one turn with the flood.
 async fn flood(dir: &Path) -> (f64, Duration) {
-    let session = agent(dir, "flood").start(None).await.expect("started");
+    let session = agent(dir, "flood").start().await.expect("started");
     let (before, began) = (cpu(), Instant::now());
     let mut turn = session.send("go").expect("sent");
     let mut count = 0;
@@ -191,13 +187,13 @@ async fn flood(dir: &Path) -> (f64, Duration) {
     spent
 }
 
-/// Kilobytes that each of many sessions adds to this process while it waits.
+/// Kilobytes of memory that each of many idle sessions adds to this process.
 async fn idle(dir: &Path) -> f64 {
     let agent = agent(dir, "default");
-    let mut sessions = vec![agent.start(None).await.expect("started")];
+    let mut sessions = vec![agent.start().await.expect("started")];
     let before = resident();
     for _ in 0..SESSIONS {
-        let session = agent.start(None).await.expect("started");
+        let session = agent.start().await.expect("started");
         let mut turn = session.send("hello").expect("sent");
         while turn.next().await.is_some() {}
         sessions.push(session);
@@ -220,7 +216,7 @@ fn resident() -> u64 {
 }
 
 async fn cancel(dir: &Path) -> f64 {
-    let session = agent(dir, "hang").start(None).await.expect("started");
+    let session = agent(dir, "hang").start().await.expect("started");
     let mut turn = session.send("go").expect("sent");
     turn.next().await.expect("an event");
     let began = Instant::now();
@@ -235,7 +231,7 @@ async fn close(dir: &Path) -> f64 {
     let agent = agent(dir, "default");
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
-        let session = agent.start(None).await.expect("started");
+        let session = agent.start().await.expect("started");
         let began = Instant::now();
         session.close().await.expect("closed");
         times.push(began.elapsed().as_secs_f64() * 1000.0);

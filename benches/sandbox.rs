@@ -1,5 +1,5 @@
-//! What a sandboxed spawn costs over a bare one of the same binary, measured in turns.
-//! `cargo bench --bench sandbox`; needs bubblewrap 0.8 or newer.
+//! Measures how much longer a sandboxed spawn takes than a plain one of the same binary. The runs
+//! alternate. `cargo bench --bench sandbox` needs bubblewrap 0.8 or newer.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ fn main() {
         }
     };
     let guarded = over_bare(&runtime, &guard);
-    println!("     guarded over bare, ms: {guarded:.2}");
+    println!("     guarded, additional ms: {guarded:.2}");
     let within = [
         ("native sandbox", &native, 5.0),
         ("bubblewrap", &bubblewrap, 15.0),
@@ -40,7 +40,7 @@ fn main() {
     .map(|(name, plan, most)| {
         let over = over_bare(&runtime, plan);
         let verdict = if over <= most { "ok  " } else { "MISS" };
-        println!("{verdict} {name} over bare, ms: {over:.2} (wanted <= {most})");
+        println!("{verdict} {name}, additional ms: {over:.2} (wanted <= {most})");
         over <= most
     });
     if within.contains(&false) {
@@ -48,8 +48,8 @@ fn main() {
     }
 }
 
-/// Milliseconds that a spawn takes longer than a bare one of the same binary; in turns, so
-/// that a machine that changes its pace changes it for both.
+/// Milliseconds that a spawn takes longer than a plain one of the same binary. The runs alternate,
+/// so that a change in the machine's speed affects both.
 fn over_bare(runtime: &tokio::runtime::Runtime, plan: &Plan) -> f64 {
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -74,7 +74,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// What an agent gets: the system read-only, a working directory, a private home.
+/// A typical policy for an agent: the system read-only, a working directory, a private home.
 fn policy() -> Policy {
     let grant = |path: &str, access, exec| Grant {
         source: path.into(),

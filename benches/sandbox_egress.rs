@@ -1,5 +1,5 @@
-//! What the egress proxy costs a bulk transfer, as a ratio to the same transfer without it.
-//! `cargo bench --bench sandbox_egress`; everything stays on loopback.
+//! Measures a bulk transfer through the egress proxy, as a ratio to the same transfer without it.
+//! `cargo bench --bench sandbox_egress` uses only the loopback interface.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use agentproto_sandbox::egress::{HostRules, Proxy, Resolve};
 
 const BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 7;
-/// A transfer through the proxy may take a fifth longer.
+/// Maximum ratio: a transfer through the proxy may take 20 % longer.
 const MOST: f64 = 1.20;
 
 fn main() {
@@ -34,7 +34,7 @@ enum Direction {
     Up,
 }
 
-/// The host that only the proxy knows.
+/// Resolves the host name that only the proxy knows to loopback.
 struct Loopback;
 
 impl Resolve for Loopback {
@@ -43,7 +43,7 @@ impl Resolve for Loopback {
     }
 }
 
-/// Best of interleaved rounds: other work on the machine disturbs both alike, or neither.
+/// Ratio of the best rounds. The rounds alternate, so that other load affects both.
 fn bulk_ratio(direction: Direction) -> f64 {
     let host = serve(direction);
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
@@ -88,7 +88,7 @@ fn through(proxy: SocketAddr, port: u16) -> TcpStream {
     stream
 }
 
-/// Time from the first byte to the word of the far end that all has come.
+/// Time from the first byte until the other end confirms that everything has arrived.
 fn transfer(mut stream: TcpStream, direction: Direction) -> Duration {
     let started = Instant::now();
     if direction == Direction::Down {

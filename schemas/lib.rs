@@ -1,5 +1,5 @@
-//! The JSON Schemas of this directory, embedded. A crate of its own, so that the linter and the
-//! command line share one copy and a packaged crate still finds its files.
+//! Embeds the JSON Schemas of this directory. It is a separate crate, so that the linter and the
+//! command line share one copy, and so that packaged crates contain the files.
 
 /// `$id` and text of every manifest schema.
 pub const MANIFESTS: &[(&str, &str)] = &[
@@ -41,13 +41,13 @@ pub const MANIFESTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Shape of every line of machine mode (`--output jsonl`).
+/// Schema of every line of machine mode (`--output jsonl`).
 pub const EVENTS: &str = include_str!("events.schema.json");
 
-/// Shape that AOI-CLI demands of any tool, whatever it prints.
+/// Schema of the events that AOI-CLI requires of any tool.
 pub const AOI_FRAMEWORK: &str = include_str!("aoi-framework.schema.json");
 
-/// Name and text of the schemas for our own files and reports.
+/// Name and text of the schemas for this project's own files and reports.
 pub const OWN: &[(&str, &str)] = &[
     ("events", EVENTS),
     ("lint-report", include_str!("lint-report.schema.json")),

@@ -1,4 +1,4 @@
-//! As little of HTTP/1.1 as a benchmark needs: one connection that is kept, and one stream.
+//! A minimal HTTP/1.1 client for benchmarks: one persistent connection, and one event stream.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -74,7 +74,7 @@ fn line(stream: &mut impl BufRead) -> String {
     line
 }
 
-/// Status, length, whether it comes in chunks.
+/// Reads the status, the length, and whether the body is chunked.
 fn head(stream: &mut impl BufRead) -> (u16, usize, bool) {
     let status = line(stream);
     let status = status
@@ -94,7 +94,7 @@ fn head(stream: &mut impl BufRead) -> (u16, usize, bool) {
     }
 }
 
-/// An SSE stream, read as lines; chunk sizes stand between them and are no lines of ours.
+/// An SSE stream, read as lines. The chunk sizes between them are ignored.
 pub struct Events {
     stream: BufReader<TcpStream>,
     is_answered: bool,
@@ -126,7 +126,7 @@ impl Events {
         }
     }
 
-    /// Reads until a line of data has this in it.
+    /// Reads until a `data:` line contains `wanted`.
     pub fn until(&mut self, wanted: &str) {
         self.answered();
         loop {
@@ -138,7 +138,7 @@ impl Events {
         }
     }
 
-    /// Items and gaps up to the end of the stream.
+    /// Number of items and gaps up to the end of the stream.
     pub fn until_end(mut self) -> (usize, usize) {
         self.answered();
         let (mut items, mut gaps) = (0, 0);
@@ -148,7 +148,7 @@ impl Events {
                 "event: end" => return (items, gaps),
                 "event: gap" => gaps += 1,
                 text if text.starts_with("id: ") => items += 1,
-                _ => assert!(!line.is_empty(), "the stream ended without its end"),
+                _ => assert!(!line.is_empty(), "the stream ended without an `end` event"),
             }
         }
     }

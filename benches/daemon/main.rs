@@ -1,7 +1,7 @@
-//! What the daemon costs, as ratios inside one run: a prompt's round trip over HTTP and SSE
-//! against a peer and against the agent's own pipes, many sessions, many readers, and idleness.
-//! `cargo bench --bench daemon` needs npm; it installs the peer below `target/bench-peer`.
-//! `-- --no-peer` measures only our own.
+//! Measures the daemon, as ratios within one run: the round trip of a prompt over HTTP and SSE
+//! compared with another server and with the agent's own pipes, many sessions, many readers, and
+//! an idle daemon. `cargo bench --bench daemon` needs npm, and installs the other server in
+//! `target/bench-peer`. `-- --no-peer` skips it.
 
 mod http;
 mod peer;
@@ -16,7 +16,7 @@ use http::{Client, Events};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_agentproto");
-/// The command of the `mock-acp` bundle: the same agent for all three.
+/// The command of the `mock-acp` bundle. All measurements use the same agent.
 const AGENT: [&str; 4] = ["mock", "acp", "--state", ".mock-agent"];
 const TURNS: usize = 400;
 const WARM: usize = 50;
@@ -30,13 +30,9 @@ fn main() {
     let mut within = Vec::new();
 
     let idle = daemon.idle();
-    within.push(at_most(
-        "processor ticks of an idle daemon in 3 s",
-        idle,
-        0.0,
-    ));
+    within.push(at_most("CPU ticks of an idle daemon in 3 s", idle, 0.0));
 
-    // Side by side, so that whatever else the machine does hits all alike.
+    // Alternate the measurements, so that other load affects all of them.
     let mut direct = stdio::Direct::start(dir.path());
     let mut ours = daemon.session();
     let mut peer = peers.then(|| peer::Peer::start(dir.path()));
@@ -55,18 +51,14 @@ fn main() {
     let (direct, ours) = (p50(&mut a), p50(&mut b));
     println!("     round trip p50: pipes {direct:.2} ms, ours {ours:.2} ms");
     within.push(at_most(
-        "ms over the agent's own pipes, p50",
+        "additional ms compared with the agent's own pipes, p50",
         ours - direct,
         1.0,
     ));
     if peers {
         let peer = p50(&mut c);
         println!("     round trip p50 of the peer: {peer:.2} ms");
-        within.push(at_most(
-            "round trip against the peer, p50",
-            ours / peer,
-            1.0,
-        ));
+        within.push(at_most("round trip / peer, p50", ours / peer, 1.0));
     }
     drop(peer);
 
@@ -80,7 +72,7 @@ fn main() {
 
     drop(daemon);
 
-    // A host of its own: what its memory is must not depend on who was there before.
+    // Use a new daemon, so that its memory does not depend on earlier measurements.
     let dir = tempfile::tempdir().expect("a directory");
     let daemon = Daemon::start(dir.path());
     within.extend(daemon.crowd());
@@ -187,8 +179,8 @@ impl Daemon {
         }
     }
 
-    /// Of the daemon alone, in kB: `RssAnon` is what it holds itself; `VmRSS` also counts pages of
-    /// the program file, which the system has once for all processes and takes back at need.
+    /// Memory of the daemon in kB. `RssAnon` is its own memory. `VmRSS` also counts pages of the
+    /// program file, which all processes share and the system can reclaim.
     fn resident(&self, what: &str) -> f64 {
         let path = format!("/proc/{}/status", self.child.id());
         let text = std::fs::read_to_string(path).expect("readable");
@@ -216,11 +208,11 @@ impl Daemon {
         self.ticks() - before
     }
 
-    /// A thousand readers of one session: how many items are missing, and how many gaps told.
+    /// Number of missing items and of reported gaps for 1,000 readers of one session.
     fn readers(&self) -> (f64, usize) {
         let mut ours = self.session();
         let mut readers: Vec<Events> = (0..READERS).map(|_| self.events(&ours.id)).collect();
-        // Each is there once the server has answered.
+        // A reader is connected once the server has responded.
         for reader in &mut readers {
             reader.answered();
         }
@@ -242,7 +234,7 @@ impl Daemon {
         (lost as f64, counts.iter().map(|c| c.1).sum())
     }
 
-    /// Five hundred living sessions.
+    /// Measures 500 live sessions.
     fn crowd(&self) -> Vec<bool> {
         let mut client = self.client();
         let get = |client: &mut Client, id: &str, rounds: usize| {
@@ -283,22 +275,22 @@ impl Daemon {
         }
         let memory = self.resident("RssAnon:");
         println!(
-            "     {SESSIONS} sessions: {:.1} MB of its own, {:.1} MB with the program's pages; GET p99 {still:.2} ms still, {busy:.2} ms busy",
+            "     {SESSIONS} sessions: {:.1} MB own memory, {:.1} MB with the program's pages; GET p99 {still:.2} ms idle, {busy:.2} ms busy",
             memory / 1024.0,
             self.resident("VmRSS:") / 1024.0
         );
         let budget = 15.0 * 1024.0 + 100.0 * SESSIONS as f64;
         let all = at_most(
-            "sessions of 500 that do not answer",
+            "sessions of 500 that do not respond",
             (SESSIONS - answered) as f64,
             0.0,
         );
         let size = at_most(
-            "memory of its own against 15 MB and 100 kB a session",
+            "own memory / (15 MB + 100 kB per session)",
             memory / budget,
             1.0,
         );
-        let quick = at_most("p99 of a GET under load against idle", busy / still, 5.0);
+        let quick = at_most("p99 of a GET, busy / idle", busy / still, 5.0);
         for id in &ids {
             client.post(&format!("/sessions/{id}/kill"), &json!({}));
         }
@@ -308,7 +300,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // SAFETY: a signal to a child of ours.
+        // SAFETY: the pid is that of our own child.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
         let _ = self.child.wait();
         let left = std::fs::read_dir(&self.home)
@@ -325,7 +317,7 @@ struct Ours {
 }
 
 impl Ours {
-    /// From the prompt to its turn-end line, in ms.
+    /// Time from the prompt to its turn-end line, in ms.
     fn turn(&mut self) -> f64 {
         let began = Instant::now();
         let path = format!("/sessions/{}/prompt", self.id);

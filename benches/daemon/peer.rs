@@ -1,4 +1,4 @@
-//! The peer: a server that passes ACP on over HTTP and SSE, with the same agent behind it.
+//! The peer: a server that forwards ACP over HTTP and SSE, with the same agent.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl Peer {
         answer
     }
 
-    /// From the prompt to its answer, and to the last chunk on the stream.
+    /// Time in ms until the response to the prompt and the last chunk on the stream have arrived.
     pub fn turn(&mut self) -> f64 {
         let began = Instant::now();
         let prompt =

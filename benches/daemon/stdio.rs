@@ -1,4 +1,4 @@
-//! The same turn over the agent's own pipes.
+//! Measures the same turn over the agent's own pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

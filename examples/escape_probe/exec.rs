@@ -1,4 +1,4 @@
-//! Ways to run what is not listed, and to start processes where none may be started.
+//! Attempts to run programs that are not allowed, and to start processes where none are allowed.
 
 use std::ffi::CString;
 use std::fs;
@@ -12,7 +12,7 @@ const MFD_EXEC: libc::c_uint = 16;
 
 pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     Some(match (name, args) {
-        // What an escape executes: it tells the escape itself.
+        // An escape executes this program again, which then reports the escape.
         ("executed", [how @ .., last]) => {
             tidy(last);
             Escaped(format!("was executed: {}", how.first().unwrap_or(last)))
@@ -55,7 +55,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// The loader and the libraries of this program, which a policy has to show.
+/// The loader and the libraries of this program, which a policy must make readable.
 fn libraries() -> Outcome {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let own = fs::read_link("/proc/self/exe").unwrap_or_default();
@@ -69,7 +69,7 @@ fn libraries() -> Outcome {
     Escaped(found.join("\n"))
 }
 
-/// Only returns where it failed.
+/// Replaces this process. Returns only if that failed.
 fn exec(argv: &[&str]) -> Outcome {
     let strings: Vec<CString> = argv.iter().map(|text| c(text)).collect();
     let mut pointers: Vec<*const libc::c_char> = strings.iter().map(|s| s.as_ptr()).collect();
@@ -113,8 +113,8 @@ fn exec_by_descriptor(program: &str) -> Outcome {
     }
 }
 
-/// A file of this attempt alone: ids of processes come again, and in a shared directory another
-/// user's file of that name would stand in the way.
+/// A unique file name for this attempt. Process ids are reused, and in a shared directory another
+/// user's file could have the same name.
 fn own_file(directory: &str) -> String {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -125,7 +125,7 @@ fn own_file(directory: &str) -> String {
 
 const OWN: &str = "escape-probe-";
 
-/// What was executed takes its own file away: who wrote it is gone.
+/// Removes the executed file, because the process that wrote it no longer exists.
 fn tidy(path: &str) {
     let name = path.rsplit('/').next().unwrap_or_default();
     if name.starts_with(OWN) {
@@ -156,7 +156,7 @@ fn memory(program: &str, flags: libc::c_uint, loader: Option<&str>) -> Outcome {
     // SAFETY: a C string.
     let fd = unsafe { libc::memfd_create(c"probe".as_ptr(), flags) };
     if fd < 0 {
-        // An answer of "not there" is the wall itself here.
+        // ENOSYS means blocked here.
         return refused("memfd_create");
     }
     // SAFETY: a new descriptor.
@@ -223,7 +223,7 @@ fn run(program: &str) -> Outcome {
     }
 }
 
-/// A program of another user with the set-user-id bit, told to say whom it runs as.
+/// Runs a set-user-id program of another user, which prints its user id.
 fn setuid(program: &str) -> Outcome {
     // SAFETY: no arguments, cannot fail.
     let own = unsafe { libc::geteuid() };
@@ -240,12 +240,12 @@ fn setuid(program: &str) -> Outcome {
     }
 }
 
-/// The parent's side of a fork that worked.
+/// Outcome of a fork, in the parent.
 fn collected(pid: libc::c_long, what: &str) -> Outcome {
     if pid < 0 {
         return match std::io::Error::last_os_error().raw_os_error() {
-            // Meant as a wall where a filter cannot look into the arguments.
-            Some(libc::ENOSYS) => Blocked(format!("{what}: not there")),
+            // A filter that cannot inspect the arguments blocks the call with ENOSYS.
+            Some(libc::ENOSYS) => Blocked(format!("{what}: not available")),
             _ => refused_or_absent(what),
         };
     }
@@ -255,7 +255,7 @@ fn collected(pid: libc::c_long, what: &str) -> Outcome {
 }
 
 fn fork() -> Outcome {
-    // SAFETY: the child ends at once.
+    // SAFETY: the child exits at once.
     let pid = unsafe { libc::syscall(fork_number()) };
     if pid == 0 {
         // SAFETY: ends the child.
@@ -269,17 +269,17 @@ fn fork_number() -> libc::c_long {
     libc::SYS_fork
 }
 
-/// Where there is no such call any more, `clone` with no flags is the same.
+/// On architectures without `fork`, `clone` without flags is the same.
 #[cfg(not(target_arch = "x86_64"))]
 fn fork_number() -> libc::c_long {
     libc::SYS_clone
 }
 
-/// The child shares our stack: it may do nothing but end.
+/// The child shares our stack, so it must do nothing but exit.
 #[cfg(target_arch = "x86_64")]
 fn vfork() -> Outcome {
     let result: libc::c_long;
-    // SAFETY: the child leaves by `exit` (60) before it touches anything.
+    // SAFETY: the child calls `exit` (60) before it touches anything.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -326,7 +326,7 @@ pub fn clone3(flags: u64) -> Outcome {
     let mut arguments = [0_u64; 11];
     arguments[0] = flags;
     arguments[4] = libc::SIGCHLD as u64;
-    // SAFETY: arguments of the size given; the child ends at once.
+    // SAFETY: arguments of the size given; the child exits at once.
     let pid = unsafe {
         libc::syscall(
             libc::SYS_clone3,

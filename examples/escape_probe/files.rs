@@ -1,4 +1,4 @@
-//! Ways to files that are denied, and to writing where only reading is granted.
+//! Attempts to read denied files, and to write where only reading is allowed.
 
 use std::fs;
 use std::io::Write;
@@ -55,12 +55,12 @@ fn simple(what: &str, done: std::io::Result<()>) -> Outcome {
 pub fn read(path: &str) -> Outcome {
     match fs::read(path) {
         Ok(text) if holds_secret(&text) => Escaped(format!("read {path}")),
-        Ok(text) => Blocked(format!("{path} holds {} other bytes", text.len())),
+        Ok(text) => Blocked(format!("{path} contains {} other bytes", text.len())),
         Err(error) => Blocked(format!("{path}: {error}")),
     }
 }
 
-/// For a file that the host changes meanwhile.
+/// Reads a file after the test has changed it on the host.
 fn read_waiting(path: &str) -> Outcome {
     println!("ready");
     let begin = Instant::now();
@@ -106,7 +106,7 @@ fn linked(done: std::io::Result<()>, secret: &str) -> Outcome {
     }
 }
 
-/// linkat of a descriptor that was opened without access to the content.
+/// Links a descriptor that was opened without access to the content (`linkat`).
 fn hard_link_through_descriptor(secret: &str, link: &str) -> Outcome {
     let opened = fs::OpenOptions::new()
         .read(true)
@@ -155,7 +155,7 @@ fn exchange(from: &str, with: &str, secret: &str) -> Outcome {
     read(secret)
 }
 
-/// Moves what holds a masked place aside and makes it anew, without the mask.
+/// Moves the directory of a masked path aside and creates it again without the mask.
 fn replace(directory: &str, aside: &str, file: &str) -> Outcome {
     if let Err(error) = fs::rename(directory, aside) {
         return Blocked(format!("rename {directory}: {error}"));
@@ -169,7 +169,7 @@ fn replace(directory: &str, aside: &str, file: &str) -> Outcome {
     }
 }
 
-/// Any descriptor that was left open for us.
+/// Looks for descriptors that were left open.
 fn descriptors() -> Outcome {
     let mut open = 0;
     for fd in 3..4096 {
@@ -177,19 +177,19 @@ fn descriptors() -> Outcome {
         // SAFETY: room for what is read; an unknown number is an error.
         let read = unsafe { libc::pread(fd, text.as_mut_ptr().cast(), text.len(), 0) };
         if read > 0 && holds_secret(&text) {
-            return Escaped(format!("descriptor {fd} holds the secret"));
+            return Escaped(format!("descriptor {fd} contains the secret"));
         }
         // SAFETY: plain numbers.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0 {
             open += 1;
         }
     }
-    Blocked(format!("{open} descriptors beside the standard streams"))
+    Blocked(format!("{open} descriptors besides the standard streams"))
 }
 
-/// Any descriptor of another process, opened again or at least named.
+/// Tries to open or at least resolve the descriptors of another process.
 fn descriptors_of(pid: &str) -> Outcome {
-    let mut last = "nothing is open there".to_owned();
+    let mut last = "no open descriptors".to_owned();
     for fd in 0..64 {
         let path = format!("/proc/{pid}/fd/{fd}");
         match fs::read_link(&path) {
@@ -216,7 +216,7 @@ fn write(path: &str) -> Outcome {
     }
 }
 
-/// A new file, removed again: this may be a directory of the host.
+/// Creates a file and removes it again, because this may be a directory of the host.
 fn create(directory: &str) -> Outcome {
     let path = Path::new(directory).join(format!(".escape-probe-{}", std::process::id()));
     let done = fs::OpenOptions::new()
@@ -232,7 +232,7 @@ fn create(directory: &str) -> Outcome {
     }
 }
 
-/// Nothing is written: this may be a setting of the host.
+/// Opens a file without writing to it, because this may be a setting of the host.
 fn open_for_writing(path: &str) -> Outcome {
     match fs::OpenOptions::new().write(true).open(path) {
         Ok(_) => Escaped(format!("opened {path} for writing")),
@@ -240,7 +240,7 @@ fn open_for_writing(path: &str) -> Outcome {
     }
 }
 
-/// To the mode that it has.
+/// Sets the mode that the file already has.
 fn chmod(path: &str) -> Outcome {
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
@@ -250,7 +250,7 @@ fn chmod(path: &str) -> Outcome {
     simple("chmod", fs::set_permissions(path, mode))
 }
 
-/// To the owner that it has.
+/// Sets the owner that the file already has.
 fn chown(path: &str) -> Outcome {
     // SAFETY: no arguments, cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -297,13 +297,13 @@ fn remove_xattr(path: &str) -> Outcome {
     let done = unsafe { libc::removexattr(c(path).as_ptr(), c"user.escape".as_ptr()) };
     match std::io::Error::last_os_error().raw_os_error() {
         _ if done == 0 => Escaped("removexattr".into()),
-        // Nothing to remove, but nobody objected either.
+        // There is no such attribute, but the call was not blocked.
         Some(libc::ENODATA) => Escaped("removexattr was tried".into()),
         _ => refused_or_absent("removexattr"),
     }
 }
 
-/// Upwards from the working directory, by which a badly changed root can be left.
+/// Goes up from the working directory, which can leave a badly changed root.
 fn from_cwd(path: &str) -> Outcome {
     let up = "../".repeat(64);
     let direct = format!("/proc/self/cwd/{up}{}", path.trim_start_matches('/'));

@@ -1,4 +1,4 @@
-//! Ways through the kernel: mounts, namespaces, and interfaces that go round other checks.
+//! Attempts with kernel interfaces: mounts, namespaces, and calls that bypass other checks.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use crate::{Blocked, Error, Escaped, Outcome, c, files, judged, number, refused}
 pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     let none = std::ptr::null::<libc::c_void>();
     // SAFETY: each call gets plain numbers, C strings that outlive it, or memory of the size
-    // that it is told; those that would change the host are undone or ask for nothing.
+    // that is passed. Calls that would change the host are undone or change nothing.
     Some(unsafe {
         match (name, args) {
             ("unshare", [flags]) => judged("unshare", libc::unshare(number(flags) as i32).into()),
@@ -76,7 +76,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
                     libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()),
                 )
             }
-            // For faults of user mode only, which needs no privilege.
+            // Only faults in user mode, which needs no privilege.
             ("userfault", []) => judged("userfaultfd", libc::syscall(libc::SYS_userfaultfd, 1)),
             ("kernel_log", []) => {
                 const READ_ALL: libc::c_int = 3;
@@ -95,7 +95,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
                     libc::sethostname(name.as_ptr().cast(), length).into(),
                 )
             }
-            // The system calls of x32 processes, called from here.
+            // System calls of x32 processes, called from this process.
             #[cfg(target_arch = "x86_64")]
             ("x32", []) => judged("x32 getpid", libc::syscall(0x4000_0000 + libc::SYS_getpid)),
             #[cfg(target_arch = "x86_64")]
@@ -132,7 +132,7 @@ fn mount(at: &str) -> Outcome {
     }
 }
 
-/// Clears nothing on a host mount; inside, it would clear "read-only".
+/// Clears no attributes on a host mount. Inside the sandbox, it would clear "read-only".
 fn mount_setattr(path: &str) -> Outcome {
     let attributes = [0_u64, 0, 0, 0];
     // SAFETY: a C string and attributes of the size given.
@@ -148,7 +148,7 @@ fn mount_setattr(path: &str) -> Outcome {
     })
 }
 
-/// Opens a file by its number rather than by its name.
+/// Opens a file by its handle instead of its name.
 fn file_handle(path: &str) -> Outcome {
     #[repr(C, align(8))]
     struct Handle {
@@ -162,7 +162,7 @@ fn file_handle(path: &str) -> Outcome {
         data: [0; 128],
     };
     let mut mount = 0;
-    // SAFETY: room for the handle, whose size is told.
+    // SAFETY: room for the handle, whose size is passed.
     unsafe {
         let done = libc::syscall(
             libc::SYS_name_to_handle_at,
@@ -190,7 +190,7 @@ fn file_handle(path: &str) -> Outcome {
     }
 }
 
-/// A socket filter that lets everything pass: the simplest program there is.
+/// Loads a socket filter that accepts everything, which is the simplest program.
 fn bpf() -> Outcome {
     const PROG_LOAD: libc::c_int = 5;
     let program: [u64; 2] = [0x0000_0000_0000_00b7, 0x95];
@@ -209,7 +209,7 @@ fn bpf() -> Outcome {
     })
 }
 
-/// The processor time of this process, without the kernel's.
+/// Measures the CPU time of this process in user mode.
 fn perf() -> Outcome {
     const SOFTWARE: u32 = 1;
     const EXCLUDE_KERNEL_AND_HYPERVISOR: u64 = 1 << 5 | 1 << 6;
@@ -222,7 +222,7 @@ fn perf() -> Outcome {
     })
 }
 
-/// The system calls of 32-bit processes: `getpid` (20).
+/// Calls `getpid` (20) as a 32-bit system call.
 #[cfg(target_arch = "x86_64")]
 fn int80() -> Outcome {
     let result: u64;

@@ -1,6 +1,6 @@
-//! Tries one way out of a sandbox and says in one line of JSON whether it led anywhere. The
-//! tests in `tests/escape` run it inside, where every way must be blocked, and outside, where
-//! it must lead out: a probe that can never succeed proves nothing.
+//! Makes one attempt to escape from a sandbox and prints the outcome as one line of JSON. The
+//! tests in `tests/escape` run it inside a sandbox, where it must be blocked, and outside, where
+//! it must succeed. A probe that can never succeed would verify nothing.
 
 #[cfg(target_os = "linux")]
 mod exec;
@@ -13,24 +13,24 @@ mod network;
 #[cfg(target_os = "linux")]
 mod process;
 
-/// What every denied file holds.
+/// Contents of every denied file.
 pub const SECRET: &str = "the-secret-of-the-host";
 
 pub enum Outcome {
     Blocked(String),
     Escaped(String),
-    /// The attempt could not be made: wrong arguments, or the kernel does not know the way.
+    /// The attempt could not be made: the arguments are invalid, or the kernel does not support it.
     Error(String),
 }
 pub use Outcome::{Blocked, Error, Escaped};
 
-/// The last error of the system, as an outcome: what the kernel does not have is no wall.
+/// The last error of the operating system, as a blocked attempt.
 pub fn refused(what: &str) -> Outcome {
     let error = std::io::Error::last_os_error();
     Blocked(format!("{what}: {error}"))
 }
 
-/// As `refused`, for calls that a kernel may have been built without.
+/// Like `refused`, for calls that the kernel may not support. An unsupported call is not blocked.
 pub fn refused_or_absent(what: &str) -> Outcome {
     let error = std::io::Error::last_os_error();
     match error.raw_os_error() {
@@ -41,7 +41,7 @@ pub fn refused_or_absent(what: &str) -> Outcome {
     }
 }
 
-/// An outcome from a call that returns a negative number where it fails.
+/// The outcome of a call that returns a negative number on failure.
 pub fn judged(what: &str, result: libc::c_long) -> Outcome {
     if result < 0 {
         refused_or_absent(what)
@@ -75,12 +75,12 @@ fn attempt(name: &str, args: &[&str]) -> Outcome {
         .or_else(|| exec::attempt(name, args))
         .or_else(|| process::attempt(name, args))
         .or_else(|| kernel::attempt(name, args));
-    known.unwrap_or_else(|| Error(format!("no such probe, or wrong arguments: {args:?}")))
+    known.unwrap_or_else(|| Error(format!("unknown probe or invalid arguments: {args:?}")))
 }
 
 #[cfg(not(target_os = "linux"))]
 fn attempt(_: &str, _: &[&str]) -> Outcome {
-    Error("only on Linux".into())
+    Error("supported only on Linux".into())
 }
 
 pub fn tell(name: &str, outcome: Outcome) {

@@ -1,4 +1,4 @@
-//! Ways to the host's network and to its daemons.
+//! Attempts to reach the host's network and its daemons.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs, UdpSocket};
@@ -15,7 +15,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     Some(match (name, args) {
         ("tcp", [address]) => told(TcpStream::connect(address).map(Stream::Tcp)),
         ("udp", [address]) => udp(address, b"hello"),
-        // A question for the address of `a.test`, as any stub resolver sends it.
+        // A DNS query for the address of `a.test`, as sent by any stub resolver.
         ("dns", [address]) => udp(
             address,
             b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x04test\0\0\x01\0\x01",
@@ -56,7 +56,7 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// Daemons of the tests say the secret to whoever connects.
+/// Reads the secret, which the daemons of the tests send to every client.
 fn told(stream: io::Result<Stream>) -> Outcome {
     let mut text = vec![0; SECRET.len()];
     let read = stream.and_then(|stream| match stream {
@@ -69,7 +69,7 @@ fn told(stream: io::Result<Stream>) -> Outcome {
     });
     match read {
         Ok(()) if text == SECRET.as_bytes() => Escaped("the host's daemon answered".into()),
-        Ok(()) => Error("somebody else answered".into()),
+        Ok(()) => Error("another server answered".into()),
         Err(error) => Blocked(error.to_string()),
     }
 }
@@ -92,7 +92,7 @@ fn udp(address: &str, question: &[u8]) -> Outcome {
     }
 }
 
-/// The name service of the system library, whatever ways it knows.
+/// Resolves a name with the system library.
 fn resolve(name: &str) -> Outcome {
     match (name, 80).to_socket_addrs() {
         Ok(mut found) => match found.next() {
@@ -103,7 +103,7 @@ fn resolve(name: &str) -> Outcome {
     }
 }
 
-/// Whether the kernel knows a way; no packet is sent.
+/// Checks whether the kernel has a route. No packet is sent.
 fn route(address: &str) -> Outcome {
     let any = if address.starts_with('[') {
         "[::]:0"
@@ -111,7 +111,7 @@ fn route(address: &str) -> Outcome {
         "0.0.0.0:0"
     };
     match UdpSocket::bind(any).and_then(|s| s.connect(address).and_then(|()| s.local_addr())) {
-        Ok(from) => Escaped(format!("a way from {from}")),
+        Ok(from) => Escaped(format!("a route from {from}")),
         Err(error) => Blocked(error.to_string()),
     }
 }
@@ -134,7 +134,8 @@ fn address_of(path: &str) -> (libc::sockaddr_un, libc::socklen_t) {
     (address, size_of::<libc::sockaddr_un>() as libc::socklen_t)
 }
 
-/// A datagram socket reaches any path, even one that was born connected to another.
+/// Sends a datagram to a path. A datagram socket can reach any path, even if it is one of a
+/// connected pair.
 fn unix_datagram(path: &str, from_pair: bool) -> Outcome {
     let mut pair = [-1; 2];
     // SAFETY: room for two descriptors; plain numbers.
@@ -185,7 +186,7 @@ fn unix_stream_of_pair(path: &str) -> Outcome {
     if done < 0 {
         return refused("connect");
     }
-    // SAFETY: a descriptor that nobody else owns.
+    // SAFETY: a descriptor that has no other owner.
     let stream = unsafe { OwnedFd::from_raw_fd(pair[0]) };
     told(Ok(Stream::Unix(stream.into())))
 }
@@ -200,7 +201,7 @@ fn ask(proxy: &str, question: &[u8]) -> io::Result<(TcpStream, Vec<u8>)> {
     Ok((stream, answer))
 }
 
-/// `host` with its port.
+/// Connects through the proxy. `host` includes the port.
 fn proxy_connect(proxy: &str, host: &str) -> Outcome {
     let question = format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     match ask(proxy, question.as_bytes()) {
@@ -213,7 +214,7 @@ fn proxy_connect(proxy: &str, host: &str) -> Outcome {
             match line.split(' ').nth(1) {
                 Some("200") => match told(Ok(Stream::Tcp(stream))) {
                     Escaped(how) => Escaped(how),
-                    // The secret may have come with the head.
+                    // The secret may have arrived together with the header.
                     _ if holds(&answer) => Escaped(line),
                     other => other,
                 },
@@ -225,7 +226,7 @@ fn proxy_connect(proxy: &str, host: &str) -> Outcome {
     }
 }
 
-/// Waits for whoever comes in through the host, and answers.
+/// Waits for one connection through the host, and answers it.
 fn serve_once(port: &str) -> Outcome {
     let served = std::net::TcpListener::bind(format!("127.0.0.1:{port}")).and_then(|listener| {
         let (mut stream, _) = listener.accept()?;
@@ -242,7 +243,7 @@ fn holds(text: &[u8]) -> bool {
     text.windows(SECRET.len()).any(|w| w == SECRET.as_bytes())
 }
 
-/// A plain request in absolute form, with another host in its header.
+/// Sends a plain request in absolute form, with another host in its header.
 fn proxy_get(proxy: &str, host: &str) -> Outcome {
     let question = format!("GET http://{host}/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n");
     match ask(proxy, question.as_bytes()) {
@@ -281,7 +282,7 @@ fn proxy_socks(proxy: &str, host: &str, port: &str) -> Outcome {
     }
 }
 
-/// The sandbox's own loopback works.
+/// Checks that the loopback interface of the sandbox works.
 fn local() -> Outcome {
     let done = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| {
         let mut out = TcpStream::connect(listener.local_addr()?)?;

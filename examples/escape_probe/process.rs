@@ -1,4 +1,4 @@
-//! Ways into other processes, and to more than one's share.
+//! Attempts to access other processes, and to exceed resource limits.
 
 use std::fs;
 use std::io::Read;
@@ -32,7 +32,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
         },
         ("trace", [pid]) => {
             const SEIZE: libc::c_long = 0x4206;
-            // SAFETY: seizing does not stop the other; it is let go when this process ends.
+            // SAFETY: seizing does not stop the process, and ends when this process exits.
             judged("ptrace", unsafe {
                 libc::syscall(libc::SYS_ptrace, SEIZE, number(&who(pid)), 0, 0)
             })
@@ -76,7 +76,7 @@ pub fn attempt(name: &str, args: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// `parent` is the process that started us.
+/// The process id as text. `parent` is the parent process.
 fn who(pid: &str) -> String {
     match pid {
         // SAFETY: no arguments, cannot fail.
@@ -85,20 +85,21 @@ fn who(pid: &str) -> String {
     }
 }
 
-/// A process of the host that holds the secret in its memory, its environment and an open
-/// file, and lets anyone of its user look. It ends with its input.
+/// A process of the host with the secret in its memory, its environment and an open file. Every
+/// process of the same user may inspect it. It exits when its stdin is closed.
 fn victim() -> Outcome {
     let secret = SECRET.to_owned();
     // SAFETY: plain numbers; without effect where no such restriction exists.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     println!("{}", secret.as_ptr() as usize);
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    // Nobody listens any more; the text was to live until here.
+    // Keep the secret in memory until here.
     drop(secret);
     std::process::exit(0)
 }
 
-/// Leaves a daemon and its child behind, in sessions of their own; ends at once or never.
+/// Leaves a daemon and its child behind, each in its own process session. If `stays` is true,
+/// this process does not exit either.
 fn linger(stays: bool) -> Outcome {
     // SAFETY: one thread; the children only wait to be killed.
     unsafe {
@@ -125,7 +126,7 @@ fn linger(stays: bool) -> Outcome {
             }
         }
     }
-    Escaped("left three behind".into())
+    Escaped("left processes behind".into())
 }
 
 fn environment() -> Outcome {
@@ -195,7 +196,7 @@ fn descriptor_of(pid: &str, wanted: i64) -> Outcome {
     }
 }
 
-/// As a bomb would, but it stops at a number that no limit of the tests allows.
+/// Acts like a fork bomb, but stops at a number that exceeds all limits of the tests.
 fn many_processes(wanted: i64) -> Outcome {
     let mut children = Vec::new();
     let mut stopped = None;
@@ -236,7 +237,7 @@ fn much_memory(megabytes: i64) -> Outcome {
     Escaped(format!("{} MB", held.len() * 16))
 }
 
-/// Capabilities in any set, or the hope for some by a set-user-id program.
+/// Checks for capabilities in any set, and whether a set-user-id program could add some.
 fn privileges() -> Outcome {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
@@ -256,7 +257,7 @@ fn privileges() -> Outcome {
         }
     }
     if field("NoNewPrivs") != "1" || field("Seccomp") != "2" {
-        return Escaped("new privileges are possible, or no filter is there".into());
+        return Escaped("new privileges are possible, or the seccomp filter is missing".into());
     }
-    Blocked("no capabilities, none to come".into())
+    Blocked("no capabilities, and no way to get any".into())
 }

@@ -1,20 +1,20 @@
-//! Where the linter and the published schemas differ on purpose. The names are those of the
-//! list of contradictions in the specs; each says which side the linter takes.
+//! Intended differences between the linter and the published schemas. The names are those of the
+//! contradictions in docs/rules.md, and each text says which side the linter takes.
 
 use agentproto_manifest::Doctype;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The schema refuses what the linter lets pass, or only warns of.
+    /// The schema rejects what the linter accepts or only warns about.
     SchemaOnly,
-    /// The linter refuses what the schema lets pass.
+    /// The linter rejects what the schema accepts.
     OursOnly,
 }
 
 pub struct Explained {
     pub side: Side,
     pub doctype: Doctype,
-    /// A pointer for `SchemaOnly` (`/a/*` for all below `/a`), a rule for `OursOnly`.
+    /// A pointer for `SchemaOnly` (`/a/*` means everything below `/a`), or a rule for `OursOnly`.
     pub what: &'static str,
     pub why: (&'static str, &'static str),
 }
@@ -26,8 +26,8 @@ pub const EXPLAINED: &[Explained] = &[
         what: "/runner",
         why: (
             "C1",
-            "AIP-29 puts `cli` and `argv` into the TOOL.md of a bundle; the schema of AIP-14 is \
-             closed. A tool that a CLI.md names may have them.",
+            "AIP-29 puts `cli` and `argv` into the TOOL.md of a bundle, but the schema of AIP-14 \
+             allows no other keys. A tool that a CLI.md names may have them.",
         ),
     },
     Explained {
@@ -36,8 +36,8 @@ pub const EXPLAINED: &[Explained] = &[
         what: "/intents",
         why: (
             "C2",
-            "the prose and examples of AIP-29 say `intents`, its schema `actions`. Both are read; \
-             `intents` is a warning.",
+            "the prose and examples of AIP-29 say `intents`, its schema says `actions`. Both are \
+             accepted, and `intents` is a warning.",
         ),
     },
     Explained {
@@ -46,8 +46,8 @@ pub const EXPLAINED: &[Explained] = &[
         what: "/limits/*",
         why: (
             "AIP-17",
-            "hosts may add limits of their own by the text of `runner.limits`; its schema is \
-             closed. Unknown limits are a warning.",
+            "the text of `runner.limits` lets hosts add limits, but its schema allows no other \
+             keys. Unknown limits are a warning.",
         ),
     },
 ];

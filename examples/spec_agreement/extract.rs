@@ -1,4 +1,5 @@
-//! The manifests, and parts of manifests, that a checkout of the specs prints in code fences.
+//! Extracts the manifests, and parts of manifests, from the code blocks of a checkout of the
+//! specs.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use agentproto_manifest::Doctype;
 use crate::published::Published;
 use crate::stubs;
 
-/// The AIPs whose manifests the linter judges.
+/// The AIPs whose manifests the linter checks.
 const AIPS: [(u32, Doctype); 8] = [
     (9, Doctype::Operator),
     (14, Doctype::Tool),
@@ -20,12 +21,12 @@ const AIPS: [(u32, Doctype); 8] = [
 ];
 
 pub struct Printed {
-    /// `aip-29.mdx:757`
+    /// File and line, such as `aip-29.mdx:757`.
     pub origin: String,
     pub doctype: Doctype,
-    /// Frontmatter with its fences, and the body if one is printed.
+    /// Frontmatter with its fences, and the body if there is one.
     pub text: String,
-    /// A part is printed; the rest is ours.
+    /// Whether the spec shows only a part, which is completed here.
     pub part: bool,
 }
 
@@ -94,7 +95,7 @@ fn fences(text: &str) -> Vec<Fence> {
 fn take(fence: &Fence, home: Doctype, origin: String, published: &Published, out: &mut Extracted) {
     let mut skip = |origin: String, why| out.skipped.push(Skipped { origin, why });
     if is_form(&fence.text) {
-        return skip(origin, "a form to fill in");
+        return skip(origin, "a template with placeholders");
     }
     if fence.text.starts_with("---\n") {
         let keys: Vec<String> = blocks(&fence.text).into_iter().map(|b| b.key).collect();
@@ -126,13 +127,13 @@ fn take(fence: &Fence, home: Doctype, origin: String, published: &Published, out
             }),
             None => out.skipped.push(Skipped {
                 origin,
-                why: "no manifest of these AIPs has all of its fields",
+                why: "no manifest of these AIPs has all of these fields",
             }),
         }
     }
 }
 
-/// `name: <your name>`, `config: { ... }`: nobody means this as an example.
+/// Whether a text is a template and not an example: `name: <your name>`, `config: { ... }`.
 fn is_form(text: &str) -> bool {
     let front = text.strip_prefix("---\n").unwrap_or(text);
     let front = front.split("\n---").next().unwrap_or(front);
@@ -176,7 +177,7 @@ fn blocks(text: &str) -> Vec<Block> {
     out
 }
 
-/// A fence may show a field two or three times, once for each way to write it.
+/// Splits a code block that shows a field several times, once for each way to write it.
 fn alternatives(text: &str) -> Vec<Vec<Block>> {
     let mut out: Vec<Vec<Block>> = vec![Vec::new()];
     for block in blocks(text) {
@@ -199,7 +200,7 @@ fn indented_by_two(block: &str) -> String {
         .collect()
 }
 
-/// A part, laid over a manifest of ours that has all the rest.
+/// Completes a part with a manifest that has all other fields.
 fn assemble(part: &[Block], home: Doctype, published: &Published) -> Option<(Doctype, String)> {
     let find = |key: &str| part.iter().find(|b| b.key == key);
     match home {
@@ -227,7 +228,7 @@ fn assemble(part: &[Block], home: Doctype, published: &Published) -> Option<(Doc
                 base.replacen("\n---\n", &format!("\n{fields}---\n"), 1),
             ))
         }
-        // AIP-29 shows what a tool of its bundles adds to AIP-14.
+        // AIP-29 shows the fields that a tool of a CLI bundle adds to AIP-14.
         Doctype::Cli if find("runner").is_some_and(|b| b.text.contains("cli:")) => {
             Some((Doctype::Tool, overlay(stubs::base(Doctype::Tool), part)))
         }

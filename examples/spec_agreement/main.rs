@@ -1,13 +1,13 @@
-//! Does the linter agree with the published schemas on the manifests that the specs print?
+//! Checks that the linter agrees with the published schemas on the manifests in the specs.
 //!
 //! `cargo run --example spec_agreement -- PATH_TO_SPECS [KEEP_DIR]`
 //!
-//! PATH_TO_SPECS is the `specs` folder of a checkout of the AIPs. Each printed manifest, and
-//! each printed part of one, is judged twice: by the published JSON Schema, and by
-//! `lint --profile spec` with the files that it names beside it. Where the two differ, the
-//! difference must stand in `explained`, with the contradiction of the specs behind it. Then
-//! every place of each is changed in ten ways: what the schema refuses, the linter must refuse.
-//! Exits 1 on any other difference. KEEP_DIR keeps the files for a look at them.
+//! PATH_TO_SPECS is the `specs` directory of a checkout of the AIPs. Each manifest in the specs,
+//! and each part of one, is checked twice: by the published JSON Schema, and by
+//! `lint --profile spec` together with the files that it names. Differences must be listed in
+//! `explained`, with the contradiction in the specs. Then every value of each manifest is changed
+//! in ten ways, and the linter must reject what the schema rejects. The exit code is 1 on any
+//! other difference. The files are kept in KEEP_DIR.
 
 mod explained;
 mod extract;
@@ -45,7 +45,7 @@ fn run(specs: &Path, keep: Option<PathBuf>) -> Result<bool, String> {
     let published = Published::load(specs)?;
     let extracted = extract(specs, &published);
     if extracted.printed.is_empty() {
-        return Err(format!("{} prints no manifest", specs.display()));
+        return Err(format!("no manifests found in {}", specs.display()));
     }
     let scratch = tempfile::tempdir().map_err(|e| e.to_string())?;
     let dir = keep.unwrap_or_else(|| scratch.path().to_owned());
@@ -57,13 +57,13 @@ fn run(specs: &Path, keep: Option<PathBuf>) -> Result<bool, String> {
     let agreed = report(&extracted, &rows);
     let (tried, survivors) = mutants::survivors(&dir, &extracted, &published)?;
     for survivor in &survivors {
-        println!("passes, but the schema refuses it: {survivor}");
+        println!("accepted, but the schema rejects it: {survivor}");
     }
     println!("{tried} changes tried, {} unexplained", survivors.len());
     Ok(agreed && survivors.is_empty())
 }
 
-/// Both verdicts on one printed manifest.
+/// Both results for one manifest in the specs.
 struct Row {
     schema: Vec<Complaint>,
     ours: Vec<Finding>,
@@ -134,8 +134,8 @@ fn judge(
     })
 }
 
-/// A schema complains of a whole `oneOf`; a linter points inside it. Both may point at the
-/// parent of a field that is not there.
+/// Whether a finding and a schema error are about the same place. A schema reports a whole
+/// `oneOf`, but the linter points inside it. Both may point at the parent of a missing field.
 fn covers(finding: &Finding, complaint: &Complaint) -> bool {
     let ours = finding.pointer.as_str();
     let parent = complaint.pointer.rsplit_once('/').map_or("", |(p, _)| p);
@@ -184,12 +184,12 @@ fn report(extracted: &Extracted, rows: &[Row]) -> bool {
         unexplained += open.len();
         used.extend(reasons);
     }
-    println!("\n* a part, laid over a manifest of our own. Numbers are errors.\n");
+    println!("\n* a part, completed with other fields. Numbers are errors.\n");
     for (i, reason) in EXPLAINED.iter().enumerate() {
         let state = if used.contains(&i) {
             ""
         } else {
-            " (met by no example)"
+            " (no example)"
         };
         let (name, text) = reason.why;
         println!(
@@ -200,7 +200,7 @@ fn report(extracted: &Extracted, rows: &[Row]) -> bool {
     }
     println!();
     for skipped in &extracted.skipped {
-        println!("not judged: {}: {}", skipped.origin, skipped.why);
+        println!("skipped: {}: {}", skipped.origin, skipped.why);
     }
     let (valid, invalid): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.schema.is_empty());
     println!(

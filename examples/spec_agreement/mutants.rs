@@ -1,5 +1,5 @@
-//! One change at every place of every printed manifest. What the published schema refuses,
-//! the linter has to refuse too; the other way round it may know more than a schema can say.
+//! Changes every value of every manifest in the specs. The linter must reject what the published
+//! schema rejects. It may also reject more, because a schema cannot express everything.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::extract::Extracted;
 use crate::published::{Published, frontmatter};
 use crate::stubs;
 
-/// What passes although the schema refuses it; and how many changes were tried.
+/// Changes that the linter accepts although the schema rejects them, and the number of all
+/// changes.
 pub fn survivors(
     dir: &Path,
     extracted: &Extracted,
@@ -40,7 +41,7 @@ pub fn survivors(
                 .filter(|f| f.severity == Severity::Error && f.file == subject);
             own.map(|f| (f.rule.slug, f.pointer)).collect()
         };
-        // What is wrong with the example as printed proves nothing about the change.
+        // Ignore errors that the example already has without the change.
         let before = errors(printed.text.clone());
         let known: BTreeSet<String> = places(published, printed.doctype, &manifest);
         for (change, mutant) in mutants(&manifest) {
@@ -52,14 +53,14 @@ pub fn survivors(
             let yaml = serde_yaml::to_string(&mutant).map_err(|e| e.to_string())?;
             if errors(format!("---\n{yaml}---\n")).is_subset(&before) {
                 let origin = &printed.origin;
-                out.push(format!("{origin}: {change}: refused at `{place}`"));
+                out.push(format!("{origin}: {change}: rejected at `{place}`"));
             }
         }
     }
     Ok((tried, out))
 }
 
-/// Where the schema complains without a reason of ours to differ.
+/// Places of schema errors that are not intended differences.
 fn places(published: &Published, doctype: Doctype, manifest: &Value) -> BTreeSet<String> {
     let complaints = published.judge(doctype, manifest).into_iter();
     complaints
@@ -105,7 +106,7 @@ fn mutants(manifest: &Value) -> Vec<(String, Value)> {
         let mut mutant = manifest.clone();
         if let Some(Value::Object(map)) = mutant.pointer_mut(place) {
             map.insert("unheard_of".to_owned(), json!("x"));
-            out.push((format!("{place} gets a field"), mutant));
+            out.push((format!("{place} gets an unknown field"), mutant));
         }
         let Some((parent, key)) = place.rsplit_once('/') else {
             continue;
@@ -113,10 +114,10 @@ fn mutants(manifest: &Value) -> Vec<(String, Value)> {
         let mut mutant = manifest.clone();
         if let Some(Value::Object(map)) = mutant.pointer_mut(parent) {
             map.shift_remove(&key.replace("~1", "/").replace("~0", "~"));
-            out.push((format!("{place} is gone"), mutant));
+            out.push((format!("{place} is removed"), mutant));
         }
     }
-    // The document itself is always a mapping.
+    // Keep only documents that are mappings.
     out.retain(|(_, mutant)| mutant.is_object());
     out
 }

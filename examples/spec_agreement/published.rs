@@ -1,4 +1,4 @@
-//! The JSON Schemas that the specs publish, as a second judge.
+//! The JSON Schemas that the specs publish, as a second check.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,10 +13,10 @@ pub struct Published {
     validators: BTreeMap<Doctype, Validator>,
 }
 
-/// One complaint of a published schema.
+/// An error of a published schema.
 pub struct Complaint {
     pub pointer: String,
-    /// The field is not there, so a linter may point at its parent.
+    /// Whether the field is missing, so that the linter may point at its parent.
     pub missing: bool,
     pub text: String,
 }
@@ -26,7 +26,7 @@ impl Published {
         let mut all = Vec::new();
         let folder = specs.join("resources");
         let entries = std::fs::read_dir(&folder)
-            .map_err(|e| format!("{}: {e}; is this the specs folder?", folder.display()))?;
+            .map_err(|e| format!("{}: {e}; is this the specs directory?", folder.display()))?;
         for entry in entries.flatten() {
             let Ok(drafts) = std::fs::read_dir(entry.path().join("draft")) else {
                 continue;
@@ -63,9 +63,9 @@ impl Published {
                 let id = s.get("$id").and_then(Value::as_str).unwrap_or_default();
                 id.ends_with(&format!("/{file}"))
             });
-            let schema = found.ok_or_else(|| format!("{file} is not among the schemas"))?;
+            let schema = found.ok_or_else(|| format!("schema {file} not found"))?;
             let id = schema.get("$id").cloned().unwrap_or_default();
-            // AIP-17 publishes a definition for others to use, and no document.
+            // AIP-17 publishes only a definition for other schemas, not a document schema.
             let id = id.as_str().unwrap_or_default();
             let entry = match doctype {
                 Doctype::Runner => json!({"$ref": format!("{id}#/$defs/runner")}),
@@ -123,8 +123,8 @@ fn complaints(error: &ValidationError<'_>) -> Vec<Complaint> {
     }
 }
 
-/// Frontmatter as JSON, read by another YAML parser than the linter's own. Keys become
-/// strings, as C20 asks for `exit_codes`.
+/// Frontmatter as JSON, parsed by another YAML parser than the linter's. Keys become strings, as
+/// required for `exit_codes` (C20).
 pub fn frontmatter(text: &str) -> Result<Value, String> {
     let front = text.strip_prefix("---\n").ok_or("no frontmatter")?;
     let front = front.split("\n---\n").next().unwrap_or(front);

@@ -1,5 +1,5 @@
-//! What a printed manifest needs around it: the files that it names, and for a printed part
-//! the manifest that it is a part of. All of them conform, so that no finding comes from here.
+//! The files that a manifest in the specs needs: those that it names, and for a part the rest of
+//! the manifest. All of them conform, so that they cause no findings.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub fn base(doctype: Doctype) -> &'static str {
 const CLI: &str = "---
 name: Example
 id: example
-description: Stands in for the parts that are not printed.
+description: Replaces the parts that the spec does not show.
 version: 1.0.0
 bin: example
 install:
@@ -49,7 +49,7 @@ commands:
 const AGENT_CLI: &str = "---
 name: example
 id: example
-description: Stands in for the parts that are not printed.
+description: Replaces the parts that the spec does not show.
 version: 1.0.0
 bin: example
 install:
@@ -67,7 +67,7 @@ adapter: '@example/adapter'
 const ACP: &str = "---
 name: example-acp
 id: example-acp
-description: Stands in for a profile that is not printed.
+description: Replaces a profile that the spec does not show.
 version: 1.0.0
 kind: server
 transport: stdio
@@ -97,7 +97,7 @@ const SECRETS: &str = "---
 secrets:
   - slug: example-key
     name: Example key
-    description: Stands in for a secret that is not printed.
+    description: Replaces a secret that the spec does not show.
 ---
 ";
 
@@ -109,7 +109,7 @@ engine: subprocess
 const TOOL: &str = "---
 name: Run
 id: run
-description: Stands in for a tool that is not printed.
+description: Replaces a tool that the spec does not show.
 version: 1.0.0
 inputs:
   type: object
@@ -124,7 +124,7 @@ outputs: { type: object }
 const OPERATOR: &str = "---
 name: Example
 id: example
-persona_summary: Stands in for the parts that are not printed.
+persona_summary: Replaces the parts that the spec does not show.
 version: 1.0.0
 profile:
   role: Does what the example asks.
@@ -133,7 +133,7 @@ profile:
 ---
 ";
 
-/// Writes `printed` and what it names; says which files are to be linted.
+/// Writes `printed` and the files that it names. Returns the files to lint.
 pub fn lay_out(dir: &Path, printed: &Printed, all: &[Printed]) -> std::io::Result<Vec<PathBuf>> {
     let json = frontmatter(&printed.text).unwrap_or_default();
     let id = json.get("id").and_then(Value::as_str).unwrap_or("example");
@@ -203,13 +203,13 @@ fn secrets(json: &Value) -> String {
     }
     let mut out = "---\nsecrets:\n".to_owned();
     for slug in slugs {
-        out += &format!("  - {{ slug: {slug}, name: Key, description: Stands in. }}\n");
+        out += &format!("  - {{ slug: {slug}, name: Key, description: Placeholder. }}\n");
     }
     out + "---\n"
 }
 
-/// The agent that an operator binds to: the printed one if it has options, else one that has
-/// whatever the binding asks for, so that only the binding's own shape is judged.
+/// The agent of an operator: the one in the specs if it has options, else one that has everything
+/// that the binding needs, so that only the binding itself is checked.
 fn bound_agent(slug: &str, operator: &Value, all: &[Printed]) -> String {
     let id = format!("\nid: {slug}\n");
     let printed = all.iter().find(|p| {

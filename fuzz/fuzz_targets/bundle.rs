@@ -1,4 +1,4 @@
-//! A bundle that lives in memory, with one file of it under test.
+//! A bundle in memory, with one file under test.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const NAMES: [&str; 8] = [
     "OPERATOR.md",
 ];
 
-/// What references of the file under test can lead to.
+/// Files that the file under test can refer to.
 const NEIGHBOURS: [(&str, &str); 4] = [
     (
         "AGENT-CLI.md",
@@ -36,7 +36,7 @@ const NEIGHBOURS: [(&str, &str); 4] = [
     ),
 ];
 
-/// A run must not depend on the disk of whoever fuzzes.
+/// An empty file source, so that a run does not depend on the local disk.
 struct Nothing;
 
 impl FileSource for Nothing {
@@ -58,8 +58,9 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// The first byte names the doctype (3 bits), the profile and whether the rest is the
-    /// whole file or what stands between its fences; ASCII digits and letters do.
+    /// Builds a bundle. The first byte selects the doctype (3 bits), the profile, and whether the
+    /// rest is the whole file or only the text between the fences. ASCII digits and letters cover
+    /// all combinations.
     pub fn new(data: &[u8]) -> Option<Self> {
         let (first, rest) = data.split_first()?;
         let text = std::str::from_utf8(rest).ok()?;

@@ -1,5 +1,5 @@
-//! Any text as any doctype, mended by safe fixes and by all: never more errors, never less
-//! readable, no comment lost, and a second run has nothing to do.
+//! Applies safe fixes, and all fixes, to any text as any doctype. They must not add errors, make
+//! the file unreadable or lose comments, and a second run must not change anything.
 #![no_main]
 
 mod bundle;
@@ -36,9 +36,9 @@ fn mend(bundle: &Bundle, unsafe_too: bool) {
     assert!(new.problems.len() <= old.problems.len(), "{}", new.text);
     let kept = comment_texts(&new);
     for comment in comment_texts(&old) {
-        // A fence set anew may leave a comment to the body.
-        let there = kept.contains(&comment)
-            || (!old.problems.is_empty() && new.text.contains(&comment));
+        // A new fence can move a comment to the body.
+        let there =
+            kept.contains(&comment) || (!old.problems.is_empty() && new.text.contains(&comment));
         assert!(there, "{comment} is lost:\n{}", new.text);
     }
 
@@ -52,7 +52,7 @@ fn mend(bundle: &Bundle, unsafe_too: bool) {
     assert_eq!(again.report.count(Severity::Error), errors);
 }
 
-/// An ignore that is of no use may go; all other comments are the author's.
+/// All comments that fixes must keep. An unused ignore comment may be removed.
 fn comment_texts(doc: &Document) -> Vec<String> {
     let own = comments(doc).into_iter().map(|span| doc.slice(span));
     own.filter(|text| !text.contains("agentproto:"))

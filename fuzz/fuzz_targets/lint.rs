@@ -1,11 +1,11 @@
-//! Any text as any doctype: rules end without panic, their places lie inside the files, their
-//! pointers lead somewhere, and every format renders them.
+//! Lints any text as any doctype. Rules must not panic, their places must be inside the files,
+//! their pointers must exist, and every format must render them.
 #![no_main]
 
 mod bundle;
 
-use agentproto_lint::{Options, lint_files};
 use agentproto_lint::render::{Format, Meta, render};
+use agentproto_lint::{Options, lint_files};
 use bundle::Bundle;
 use libfuzzer_sys::fuzz_target;
 
@@ -35,6 +35,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     for &format in Format::ALL {
-        render(format, &report, &Meta::default(), &mut std::io::sink()).expect("a sink takes all");
+        render(format, &report, &Meta::default(), &mut std::io::sink())
+            .expect("a sink accepts everything");
     }
 });

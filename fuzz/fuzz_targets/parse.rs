@@ -1,5 +1,5 @@
-//! Any bytes: parsing ends, spans are sound, the two YAML readers agree, and comments lie
-//! outside of scalars.
+//! Parses any bytes. Parsing must terminate, spans must be valid, the two YAML readers must
+//! agree, and comments must be outside scalars.
 #![no_main]
 
 use agentproto_manifest::comments::comments;
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
         let source = doc.slice(front.yaml);
         readers(source);
     }
-    // Most inputs have no fences; their whole text is YAML as good as any.
+    // Most inputs have no fences, so use their whole text as YAML.
     if doc.front.is_none() {
         readers(&doc.text);
     }
@@ -35,7 +35,7 @@ fn readers(source: &str) {
     let full = parse_with_library(source, 0);
     spans(source, &full);
     if let Some(quick) = parse_quick(source, 0) {
-        // Debug text, because `.nan` differs from itself.
+        // Compare the debug output, because `.nan` is not equal to itself.
         let same = quick == full || format!("{quick:?}") == format!("{full:?}");
         assert!(same, "\nquick {quick:#?}\nlibrary {full:#?}");
     }
@@ -52,7 +52,7 @@ fn spans(source: &str, parsed: &Parsed) {
     for problem in &parsed.problems {
         inside(source, problem.span);
     }
-    // Aliases show one text at several places; children then lie outside of their parents.
+    // With aliases, one text is used in several places, so children can be outside their parents.
     let nested = !parsed
         .oddities
         .iter()

@@ -1,6 +1,6 @@
-//! Texts that serde_yaml and we both read, without anchors, tags and merges: the same tree
-//! and the same texts. Plain scalars that either side takes for another type are passed over:
-//! there the YAML versions differ, and ours has tests of its own.
+//! Compares with serde_yaml on texts that both accept, without anchors, tags and merge keys. The
+//! trees and strings must be equal. Plain scalars with different types are skipped, because the
+//! YAML versions differ there and other tests cover them.
 #![no_main]
 
 use agentproto_manifest::yaml::parse;
@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 use serde_yaml::Value as Theirs;
 
 fuzz_target!(|source: &str| {
-    // A last line without a break is a line for us and none for serde_yaml.
-    // Unicode's line breaks are breaks in YAML 1.1 only.
+    // A last line without a line break counts as a line here, but not in serde_yaml.
+    // Unicode line breaks are line breaks only in YAML 1.1.
     if !source.ends_with('\n') || source.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Lines of Rust per crate, as docs/development.md has them.
+//! Counts lines of Rust per crate, for docs/development.md.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub fn print() -> Outcome {
         println!("{lines:>8} {name}");
     }
     let total: usize = places.iter().map(|(_, lines)| lines).sum();
-    println!("{total:>8} in all");
+    println!("{total:>8} total");
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! Chores of this repository. `cargo xtask` lists them. Nothing but the standard library, so that
-//! a fresh clone builds it in a second.
+//! Developer tasks of this repository. `cargo xtask` lists them. It uses only the standard
+//! library, so that it builds in a second in a fresh clone.
 
 mod lines;
 mod measure;
@@ -12,10 +12,10 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   test --list       list the test targets that need more than Rust
-  test NAME…        run some of them; `--all` runs every one
+  test NAME…        run some of them (`--all` runs all)
   docs              regenerate the references in docs/ from the code
   docs lint         regenerate only docs/rules.md
-  snapshots         accept changed snapshots, then show them with git diff
+  snapshots         accept changed snapshots and show them with git diff
   deny              check licenses, bans and sources of the dependencies
   measure NAME…     measure build and test cost (release, lint, first, test, ci)
   lines             count lines of Rust per crate
@@ -66,7 +66,7 @@ fn cargo() -> Command {
     command
 }
 
-/// Runs a command to its end; anything but success is an error.
+/// Runs a command. A non-zero exit code is an error.
 fn run(command: &mut Command) -> Outcome {
     let shown = format!("{command:?}");
     let status = command.status().map_err(|e| format!("{shown}: {e}"))?;
@@ -109,7 +109,9 @@ fn test(names: &[&str]) -> Outcome {
     let mut failed = Vec::new();
     for name in names {
         if !known.iter().any(|(known, _)| known == name) {
-            return Err(format!("there is no tests/{name}/run; see test --list"));
+            return Err(format!(
+                "unknown test target `{name}`: `cargo xtask test --list` lists all targets"
+            ));
         }
         println!("== {name}");
         let script = root().join("tests").join(name).join("run");
@@ -126,10 +128,11 @@ fn test(names: &[&str]) -> Outcome {
 
 /// Package, test target and name filter of the tests that write docs/rules.md.
 const LINT_REFERENCE: [&str; 3] = ["agentproto-lint", "lint", "the_reference_is_up_to_date"];
-/// The same for docs/suites/ and docs/aoi-rules.md.
+/// Package, test target and name filter of the tests that write docs/suites/ and
+/// docs/aoi-rules.md.
 const JUDGES_REFERENCES: [&str; 3] = ["agentproto", "judges", "reference"];
 
-/// Tests that compare a reference with the code write it when `UPDATE_DOCS` is set.
+/// Regenerates references. The tests that check them write them if `UPDATE_DOCS` is set.
 fn docs(tests: &[[&str; 3]]) -> Outcome {
     for [package, target, filter] in tests {
         let args = ["test", "--package", package, "--test", target, filter];

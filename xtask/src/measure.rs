@@ -1,5 +1,5 @@
-//! Build and test cost: wall and CPU seconds of one command each, in a fresh clone and a target
-//! directory of its own. docs/development.md has the results.
+//! Measures build and test cost: wall and CPU seconds of one command, in a fresh clone with its
+//! own target directory. The results are in docs/development.md.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +47,7 @@ pub fn all(names: &[&str]) -> Outcome {
         let Some((name, args, empty_home)) = known else {
             let names: Vec<&str> = WHAT.iter().map(|(name, ..)| *name).collect();
             return Err(format!(
-                "nothing to measure is called `{name}`; there are {}",
+                "unknown measurement `{name}`; expected one of {}",
                 names.join(", ")
             ));
         };
@@ -88,7 +88,7 @@ fn fresh(clone: &Path) -> Outcome {
     run(git.args(["clone", "--quiet"]).arg(root()).arg(clone))
 }
 
-/// User and system seconds of all children so far (Linux).
+/// User and system seconds of all finished child processes (Linux).
 fn children_cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -98,6 +98,6 @@ fn children_cpu() -> f64 {
         .take(2)
         .filter_map(|ticks| ticks.parse().ok())
         .collect();
-    // The kernel counts a hundred ticks a second on every machine Rust runs on.
+    // Linux reports 100 ticks per second on all supported machines.
     fields.iter().sum::<f64>() / 100.0
 }

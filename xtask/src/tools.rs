@@ -1,11 +1,11 @@
-//! Tools that the checks need and a machine may not have.
+//! Runs tools that may not be installed yet.
 
 use std::process::{Command, Stdio};
 
 use crate::{Outcome, cargo, root, run};
 
-/// Checks everything but advisories, whose database comes from the network: the release workflow
-/// does that.
+/// Checks everything except advisories. Their database needs the network, so the release workflow
+/// checks them.
 pub fn deny() -> Outcome {
     install("cargo-deny", "0.20.2")?;
     let mut command = cargo();
@@ -19,7 +19,7 @@ pub fn deny() -> Outcome {
     ]))
 }
 
-/// Installs a tool of this version where cargo finds it, unless it is there.
+/// Installs a version of a tool with cargo, unless it is already installed.
 fn install(name: &str, version: &str) -> Outcome {
     let mut ask = Command::new(name);
     let asked = ask
@@ -43,7 +43,7 @@ fn install(name: &str, version: &str) -> Outcome {
         version,
         name,
     ]);
-    // Quick to build matters more than quick to run.
+    // Prefer a fast build to a fast tool.
     install.env("CARGO_PROFILE_RELEASE_LTO", "off");
     run(install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"))
 }

@@ -1,11 +1,11 @@
-//! Where the comments of a frontmatter stand. The tree has no place for them, but fixes must
-//! not lose them and inline ignores live in them.
+//! Finds the comments of a frontmatter. The tree does not contain them, but fixes must keep them
+//! and inline ignores are written in them.
 
 use crate::document::Document;
 use crate::tree::{Node, Span, Style, Value};
 
-/// Comments of the frontmatter from `#` to the end of the line, in order. A `#` inside a
-/// scalar is text.
+/// Spans of the comments in the frontmatter, in order, each from `#` to the end of the line.
+/// A `#` inside a scalar is text.
 pub fn comments(doc: &Document) -> Vec<Span> {
     let Some(front) = doc.front else {
         return Vec::new();
@@ -44,13 +44,13 @@ pub fn comments(doc: &Document) -> Vec<Span> {
     found
 }
 
-/// Byte at which the line of `at` starts.
+/// Byte offset of the start of the line that contains `at`.
 pub fn line_start(text: &str, at: usize) -> usize {
     let head = text.as_bytes().get(..at).unwrap_or_default();
     head.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1)
 }
 
-/// Byte at which the line of `at` ends, before its line break.
+/// Byte offset of the end of the line that contains `at`, before its line break.
 pub fn line_end(text: &str, at: usize) -> usize {
     let tail = text.as_bytes().get(at..).unwrap_or_default();
     match tail.iter().position(|b| *b == b'\n') {
@@ -61,7 +61,7 @@ pub fn line_end(text: &str, at: usize) -> usize {
     }
 }
 
-/// Byte at which the line behind the line of `at` starts.
+/// Byte offset of the start of the line after the one that contains `at`.
 pub fn next_line(text: &str, at: usize) -> usize {
     let tail = text.as_bytes().get(at..).unwrap_or_default();
     match tail.iter().position(|b| *b == b'\n') {
@@ -80,7 +80,7 @@ fn scalar_spans(doc: &Document, node: &Node, out: &mut Vec<Span>) {
             }
         }
         _ => out.push(match node.style {
-            // A comment may stand behind the indicator of a block scalar.
+            // A comment may follow the indicator of a block scalar.
             Style::Literal | Style::Folded => Span::new(
                 line_end(&doc.text, node.span.start as usize).min(node.span.end as usize),
                 node.span.end as usize,

@@ -1,28 +1,30 @@
-//! Which manifest format a file is: by its name, else by the shape of its frontmatter.
+//! Detects the manifest format of a file from its name, or else from the keys of its frontmatter.
 
 use crate::tree::Node;
 
+/// A manifest format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Doctype {
-    /// AIP-29.
+    /// CLI.md (AIP-29).
     Cli,
-    /// AIP-45.
+    /// AGENT-CLI.md (AIP-45).
     AgentCli,
-    /// AIP-44.
+    /// ACP.md (AIP-44).
     Acp,
-    /// AIP-36.
+    /// SANDBOX.md (AIP-36).
     Sandbox,
-    /// AIP-19.
+    /// SECRETS.md (AIP-19).
     Secrets,
-    /// AIP-17.
+    /// RUNNER.md (AIP-17).
     Runner,
-    /// AIP-14, with AIP-29's additions inside a CLI bundle.
+    /// TOOL.md (AIP-14), with the fields that AIP-29 adds inside a CLI bundle.
     Tool,
-    /// AIP-9; only the runtime binding is judged in depth.
+    /// OPERATOR.md (AIP-9). Only the runtime binding is checked in depth.
     Operator,
 }
 
 impl Doctype {
+    /// Every doctype.
     pub const ALL: [Doctype; 8] = [
         Doctype::Cli,
         Doctype::AgentCli,
@@ -34,7 +36,7 @@ impl Doctype {
         Doctype::Operator,
     ];
 
-    /// The file name that the spec gives.
+    /// File name that the spec prescribes, such as `CLI.md`.
     pub fn file_name(self) -> &'static str {
         match self {
             Doctype::Cli => "CLI.md",
@@ -48,6 +50,7 @@ impl Doctype {
         }
     }
 
+    /// Name of the spec that defines the format, such as `AIP-29`.
     pub fn spec(self) -> &'static str {
         match self {
             Doctype::Cli => "AIP-29",
@@ -61,7 +64,8 @@ impl Doctype {
         }
     }
 
-    /// `CLI.md`, `hermes-acp.ACP.md`; case matters, as it does for the specs.
+    /// Doctype of a file name such as `CLI.md` or `hermes-acp.ACP.md`. The comparison is
+    /// case-sensitive, as in the specs.
     pub fn from_file_name(name: &str) -> Option<Doctype> {
         Doctype::ALL.into_iter().find(|d| {
             name.strip_suffix(d.file_name())
@@ -69,7 +73,8 @@ impl Doctype {
         })
     }
 
-    /// Adapter files such as `HERMES.md` have free names; their frontmatter tells.
+    /// Doctype of a frontmatter, guessed from its keys. Adapter files such as `HERMES.md` have
+    /// free names, so only the frontmatter identifies them.
     pub fn from_shape(root: &Node) -> Option<Doctype> {
         let has = |key| root.has(key);
         if has("protocol") && (has("bin") || has("version_check")) {
@@ -84,8 +89,8 @@ impl Doctype {
             return Some(Doctype::Acp);
         }
         if has("bin") && has("install") && (has("version_check") || has("sandbox")) {
-            // Neither arm is there: an agent manifest that forgot its protocol is likelier
-            // than a tool manifest without a single command, unless it says otherwise.
+            // Neither `protocol` nor `commands` is present. An agent manifest without its protocol
+            // is more likely than a CLI manifest without commands, unless CLI-only keys exist.
             let tool = has("output") || has("intents") || has("actions");
             return Some(if tool {
                 Doctype::Cli
@@ -114,8 +119,8 @@ impl Doctype {
     }
 }
 
-/// Storage (AIP-35) has `provider` and `config` too. A sandbox says so by its marker, its
-/// provider, or a block that storage does not have.
+/// Whether the keys describe a sandbox. Storage (AIP-35) also has `provider` and `config`; a
+/// sandbox differs by its `schema`, its provider, or a key that storage does not have.
 fn is_sandbox(root: &Node) -> bool {
     if let Some(schema) = root.get("schema") {
         return schema.as_str().is_some_and(|s| s.starts_with("sandbox/"));
@@ -127,7 +132,7 @@ fn is_sandbox(root: &Node) -> bool {
         && (SANDBOX_PROVIDERS.contains(&provider) || only_sandbox.iter().any(|key| root.has(key)))
 }
 
-/// Provider ids that AIP-36 lists; hosts may add more.
+/// Provider ids that AIP-36 lists. Hosts may add more.
 pub const SANDBOX_PROVIDERS: [&str; 6] = [
     "local",
     "mastra-e2b",
@@ -147,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn file_names_tell_first() {
+    fn doctypes_are_found_by_file_name() {
         assert_eq!(Doctype::from_file_name("CLI.md"), Some(Doctype::Cli));
         assert_eq!(
             Doctype::from_file_name("AGENT-CLI.md"),
@@ -159,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mcp_server_is_no_acp_endpoint() {
+    fn an_mcp_server_is_not_an_acp_endpoint() {
         assert_eq!(
             shape("kind: server\ntransport: stdio\n"),
             Some(Doctype::Acp)
@@ -176,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_is_no_sandbox() {
+    fn storage_is_not_a_sandbox() {
         let sandbox = Some(Doctype::Sandbox);
         assert_eq!(shape("provider: local\nconfig: {}\n"), sandbox);
         assert_eq!(
@@ -193,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn intents_and_workflows_are_no_tools() {
+    fn intents_and_workflows_are_not_tools() {
         assert_eq!(shape("inputs: {}\noutputs: {}\n"), Some(Doctype::Tool));
         assert_eq!(shape("inputs: []\noutputs: {}\n"), None);
         assert_eq!(shape("inputs: {}\noutputs: {}\nsurfaces: [chat]\n"), None);

@@ -1,4 +1,4 @@
-//! One manifest: its text, its parts, its tree, and what kept it from being read.
+//! One manifest: its text, its parts, its tree, and the problems found while parsing it.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -12,33 +12,51 @@ use crate::places::Places;
 use crate::tree::{Entry, Node, Span, Value};
 use crate::yaml::{self, Oddity};
 
-/// What keeps a file from being a readable manifest. The linter gives each its rule.
+/// Why a file cannot be read as a manifest. The linter maps each kind to a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
+    /// The file has no frontmatter.
     Missing,
+    /// The frontmatter contains no keys.
     Empty,
+    /// Text precedes the opening `---`.
     FenceNotFirst,
+    /// The closing `---` is missing.
     FenceUnclosed,
+    /// The file is not UTF-8.
     NotUtf8,
+    /// The text is not valid YAML.
     Syntax,
+    /// The text contains more than one YAML document.
     MultipleDocuments,
+    /// The nesting exceeds `yaml::MAX_DEPTH`.
     TooDeep,
+    /// The number of nodes exceeds `yaml::MAX_NODES`.
     TooManyNodes,
+    /// The root is a list or a scalar, not a mapping.
     NotMapping,
+    /// A mapping contains the same key twice.
     DuplicateKey,
+    /// A mapping key is a list or a mapping.
     KeyNotString,
 }
 
+/// A problem found while parsing, with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
+    /// Kind of the problem.
     pub kind: ProblemKind,
+    /// Bytes of the file that the problem is about.
     pub span: Span,
+    /// What is wrong.
     pub message: String,
-    /// The first of two duplicate keys, the bracket that was never closed.
+    /// A second place with a note, such as the first of two duplicate keys or the bracket that
+    /// is never closed.
     pub related: Option<(Span, String)>,
 }
 
 impl Problem {
+    /// A problem without a related place.
     pub fn new(kind: ProblemKind, span: Span, message: impl Into<String>) -> Self {
         Problem {
             kind,
@@ -47,36 +65,45 @@ impl Problem {
             related: None,
         }
     }
+    /// Adds a related place with a note.
     pub fn related(mut self, span: Span, message: impl Into<String>) -> Self {
         self.related = Some((span, message.into()));
         self
     }
 }
 
+/// A parsed manifest. It is never changed after parsing.
 #[derive(Debug)]
 pub struct Document {
+    /// Path of the file.
     pub path: PathBuf,
+    /// Contents of the file.
     pub text: String,
-    /// `None`: neither the name nor the shape tells.
+    /// Manifest format, or `None` if neither the file name nor the keys identify it.
     pub doctype: Option<Doctype>,
+    /// Spans of the frontmatter and the body, or `None` if the file has no frontmatter.
     pub front: Option<Frontmatter>,
-    /// Always a mapping; `None` where the frontmatter could not be read as one.
+    /// Root of the tree. It is always a mapping, and `None` if the frontmatter is not a readable
+    /// mapping.
     pub root: Option<Node>,
+    /// Problems found while parsing.
     pub problems: Vec<Problem>,
+    /// Valid YAML that other parsers read differently.
     pub oddities: Vec<Oddity>,
     lines: OnceLock<LineIndex>,
     places: Places,
-    /// Bytes of re-reading that edits of this document have cost.
+    /// Bytes that were parsed again to check edits of this document.
     reread: AtomicUsize,
 }
 
 impl Document {
-    /// Counts one more reading of the whole text, as a check of an edit takes; the bytes that
-    /// were read before.
+    /// Adds one more parse of the whole text to the counter, as checking an edit requires.
+    /// Returns the number of bytes counted before.
     pub fn count_reread(&self) -> usize {
         self.reread.fetch_add(self.text.len(), Ordering::Relaxed)
     }
 
+    /// Parses a file with a frontmatter. Problems are recorded in the document.
     pub fn parse(path: impl Into<PathBuf>, text: String) -> Document {
         let path = path.into();
         let mut doc = Document {
@@ -117,7 +144,7 @@ impl Document {
                 ProblemKind::NotMapping,
                 root.span,
                 format!(
-                    "the frontmatter is not a mapping but a {}",
+                    "the frontmatter must be a mapping, found {}",
                     root.type_name()
                 ),
             )),
@@ -129,7 +156,7 @@ impl Document {
         doc
     }
 
-    /// A file that is all YAML, without fences.
+    /// Parses a file that is YAML only, without `---` fences.
     pub fn bare(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Document {
         let mut doc = Document::from_bytes(path, bytes);
         if doc.problems.iter().any(|p| p.kind == ProblemKind::NotUtf8) {
@@ -141,14 +168,14 @@ impl Document {
         doc.oddities = parsed.oddities;
         doc.root = parsed.root;
         if let Some(other) = doc.root.take_if(|root| !root.is_map()) {
-            let what = format!("the file is not a mapping but a {}", other.type_name());
+            let what = format!("the file must be a mapping, found {}", other.type_name());
             let problem = Problem::new(ProblemKind::NotMapping, other.span, what);
             doc.problems.push(problem);
         }
         doc
     }
 
-    /// Reads bytes that may not be UTF-8; such a file is a document with one problem.
+    /// Parses bytes. If they are not UTF-8, the document contains only that problem.
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Document {
         match String::from_utf8(bytes) {
             Ok(text) => Document::parse(path, text),
@@ -157,7 +184,7 @@ impl Document {
                 let mut bytes = error.into_bytes();
                 let bad = bytes.get(at).copied().unwrap_or(0);
                 bytes.truncate(at);
-                // The readable head is kept so that the place can be shown.
+                // Keep the text before the invalid byte, so that the place can be shown.
                 let text = String::from_utf8(bytes).unwrap_or_default();
                 let path = path.into();
                 Document {
@@ -180,28 +207,32 @@ impl Document {
         }
     }
 
+    /// Directory of the file.
     pub fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The bytes of a span as text.
+    /// Text of a span.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
     }
 
+    /// Text after the frontmatter.
     pub fn body(&self) -> &str {
         self.front.map_or("", |front| self.slice(front.body))
     }
 
+    /// Line starts of the text, computed on first use.
     pub fn lines(&self) -> &LineIndex {
         self.lines.get_or_init(|| LineIndex::new(&self.text))
     }
 
+    /// Line and column of a byte offset.
     pub fn position(&self, byte: u32) -> Position {
         self.lines().position(&self.text, byte)
     }
 
-    /// JSON pointer of a node of this document, found by identity.
+    /// JSON pointer of a node of this document. The node is found by its address.
     pub fn pointer_of(&self, node: &Node) -> Option<String> {
         let mut at = self.root.as_ref()?;
         let mut pointer = String::new();
@@ -222,13 +253,13 @@ impl Document {
         Some(pointer)
     }
 
-    /// Positions of the children on the way from the root to a node of this document, found
-    /// by identity.
+    /// Path from the root to a node of this document, as the index of each child. The node is
+    /// found by its address.
     pub fn path_of(&self, node: &Node) -> Option<Vec<usize>> {
         self.places.way(self.root.as_ref()?, node)
     }
 
-    /// The collection that holds a node of this document.
+    /// The collection that contains a node of this document.
     pub fn parent_of(&self, node: &Node) -> Option<&Node> {
         let way = self.path_of(node)?;
         let (_, way) = way.split_last()?;
@@ -239,12 +270,12 @@ impl Document {
             })
     }
 
-    /// JSON pointer of the value behind a key of this document, found by identity.
+    /// JSON pointer of an entry's value. The value is found by its address.
     pub fn pointer_of_entry(&self, entry: &Entry) -> Option<String> {
         self.pointer_of(&entry.value)
     }
 
-    /// Node at a JSON pointer.
+    /// The node at a JSON pointer.
     pub fn at_pointer(&self, pointer: &str) -> Option<&Node> {
         let mut node = self.root.as_ref()?;
         for token in pointer.split('/').skip(1) {

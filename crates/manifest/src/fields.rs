@@ -1,34 +1,38 @@
-//! Reading the YAML files of our own making: scenarios, suites, prompts. Typed access to the
-//! keys of a spanned mapping; every mistake is noted with its place, and reading goes on, so that
-//! one run shows them all.
+//! Reads this project's own YAML files: scenarios, suites, prompts. It gives typed access to the
+//! keys of a spanned mapping. Errors are collected with their places and reading continues, so
+//! that one run reports all of them.
 
 use serde_json::Value as Json;
 
 use crate::{LineIndex, Node, Span, Value, to_json, yaml};
 use agentproto_text::{closest_of, one_of};
 
-/// Something wrong in such a file; line and column from 1.
+/// An error in such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
+    /// Line, starting at 1.
     pub line: u32,
+    /// Column, starting at 1.
     pub column: u32,
+    /// What is wrong.
     pub message: String,
 }
 
-/// Reads a file whose root must be a mapping, or says everything that is wrong with it.
+/// Reads a file whose root must be a mapping, or returns all errors in it. `what` is the error
+/// for a root that is not a mapping.
 pub fn read<T>(
     text: &str,
     what: &str,
     take: impl FnOnce(&Node, &mut Notes) -> T,
 ) -> Result<T, Vec<Mistake>> {
-    let parsed = yaml::parse_called(text, 0, "this");
+    let parsed = yaml::parse_called(text, 0, "the file");
     let mut notes = Notes::default();
     for problem in &parsed.problems {
         notes.wrong(problem.span, problem.message.clone());
     }
     let taken = match &parsed.root {
         Some(root) if root.is_map() => Some(take(root, &mut notes)),
-        // What is no YAML was told already.
+        // Invalid YAML was already reported.
         _ if !notes.mistakes.is_empty() => None,
         _ => {
             notes.wrong(Span::empty(0), what);
@@ -41,8 +45,10 @@ pub fn read<T>(
     }
 }
 
+/// Collects the errors of one file.
 #[derive(Default)]
 pub struct Notes {
+    /// Errors so far, each with its place.
     pub mistakes: Vec<(Span, String)>,
 }
 
@@ -63,17 +69,18 @@ impl Notes {
         mistakes
     }
 
+    /// Records an error.
     pub fn wrong(&mut self, span: Span, message: impl Into<String>) {
         self.mistakes.push((span, message.into()));
     }
 
-    /// Notes keys that nobody reads, and a node that is no mapping at all.
+    /// Records an error for each unknown key, and for a node that is not a mapping.
     pub fn keys(&mut self, node: &Node, what: &str, known: &[&str]) {
         if !node.is_map() {
             let found = node.type_name();
             self.wrong(
                 node.span,
-                format!("{what} is a mapping, but this is {found}"),
+                format!("{what} must be a mapping, found {found}"),
             );
         }
         for entry in node.entries() {
@@ -82,12 +89,12 @@ impl Notes {
             }
             let hint = match closest_of(&entry.key, known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None if known.is_empty() => "it takes none".to_owned(),
-                None => format!("known are {}", one_of(known)),
+                None if known.is_empty() => "no keys are allowed here".to_owned(),
+                None => format!("expected {}", one_of(known)),
             };
             self.wrong(
                 entry.key_span,
-                format!("{what} has no key `{}`; {hint}", entry.key),
+                format!("unknown key `{}` in {what}; {hint}", entry.key),
             );
         }
     }
@@ -105,17 +112,18 @@ impl Notes {
             let found = value.type_name();
             self.wrong(
                 value.span,
-                format!("`{key}` must be {expected}, not {found}"),
+                format!("`{key}` must be {expected}, found {found}"),
             );
         }
         taken
     }
 
+    /// An optional string.
     pub fn string(&mut self, node: &Node, key: &str) -> Option<String> {
         self.typed(node, key, "a string", |n| n.as_str().map(str::to_owned))
     }
 
-    /// A string that must be there; its absence is noted at the mapping.
+    /// A required string. If it is missing, the error points at the mapping.
     pub fn need(&mut self, node: &Node, key: &str, what: &str) -> String {
         if node.is_map() && !node.has(key) {
             self.wrong(node.span, format!("{what} needs `{key}`"));
@@ -123,29 +131,32 @@ impl Notes {
         self.string(node, key).unwrap_or_default()
     }
 
+    /// A boolean, or `default` if the key is absent.
     pub fn flag(&mut self, node: &Node, key: &str, default: bool) -> bool {
         self.typed(node, key, "true or false", Node::as_bool)
             .unwrap_or(default)
     }
 
+    /// An optional integer between `least` and `most`.
     pub fn number(&mut self, node: &Node, key: &str, least: u64, most: u64) -> Option<u64> {
         let value = node.get(key)?;
         self.number_in(value, key, least, most)
     }
 
+    /// The integer in `value`, between `least` and `most`. `key` names it in the error.
     pub fn number_in(&mut self, value: &Node, key: &str, least: u64, most: u64) -> Option<u64> {
         let number = value.as_int().and_then(|n| u64::try_from(n).ok());
         let number = number.filter(|n| (least..=most).contains(n));
         if number.is_none() {
             self.wrong(
                 value.span,
-                format!("`{key}` must be a number from {least} to {most}"),
+                format!("`{key}` must be an integer between {least} and {most}"),
             );
         }
         number
     }
 
-    /// One of a closed list of words.
+    /// One of the `allowed` words, or `default` if the key is absent.
     pub fn word(&mut self, node: &Node, key: &str, default: &str, allowed: &[&str]) -> String {
         let Some(value) = node.get(key) else {
             return default.to_owned();
@@ -159,7 +170,7 @@ impl Notes {
         }
     }
 
-    /// A list of strings, or one string.
+    /// The strings in `value`, which is one string or a list of strings.
     pub fn texts(&mut self, value: &Node, key: &str) -> Vec<String> {
         match &value.value {
             Value::Str(text) => vec![text.to_string()],
@@ -172,7 +183,7 @@ impl Notes {
                             let found = item.type_name();
                             self.wrong(
                                 item.span,
-                                format!("`{key}` is a list of strings, but this is {found}"),
+                                format!("`{key}` must contain only strings, found {found}"),
                             );
                         }
                     }
@@ -189,17 +200,19 @@ impl Notes {
         }
     }
 
+    /// The strings of an optional key, which is one string or a list of strings.
     pub fn list(&mut self, node: &Node, key: &str) -> Vec<String> {
         let value = node.get(key);
         value.map_or_else(Vec::new, |value| self.texts(value, key))
     }
 
-    /// The items of a list that may be absent.
+    /// The items of an optional list.
     pub fn items<'a>(&mut self, node: &'a Node, key: &str) -> &'a [Node] {
         let list = self.typed(node, key, "a list", |n| n.is_seq().then_some(n));
         list.map_or(&[], Node::items)
     }
 
+    /// The entries of an optional mapping of strings.
     pub fn pairs(&mut self, node: &Node, key: &str) -> Vec<(String, String)> {
         let map = self.typed(node, key, "a mapping of strings", |n| {
             n.is_map().then_some(n)
@@ -217,6 +230,7 @@ impl Notes {
         pairs
     }
 
+    /// An optional value of any type, as JSON.
     pub fn json(&mut self, node: &Node, key: &str) -> Option<Json> {
         node.get(key).map(to_json)
     }

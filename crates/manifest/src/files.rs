@@ -1,54 +1,70 @@
-//! Where manifests are read from: the disk, or texts laid over it.
+//! Sources of manifests: the disk, or texts that replace files on it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A manifest is a page or two; what is larger than this is something else.
+/// Maximum size of a manifest in bytes. Real manifests are one or two pages long.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Kind of an existing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathKind {
-    File { executable: bool },
+    /// Anything but a directory.
+    File {
+        /// Whether an executable bit is set.
+        executable: bool,
+    },
+    /// A directory.
     Directory,
 }
 
+/// Why a manifest cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
+    /// The path does not exist.
     #[error("the file does not exist")]
     NotFound,
-    #[error("it is a directory, not a file")]
+    /// The path is a directory.
+    #[error("expected a file, found a directory")]
     IsDirectory,
-    #[error("it is neither a file nor a directory")]
+    /// The path is a pipe, a socket or a device.
+    #[error("expected a file, found neither a file nor a directory")]
     Special,
-    #[error("it has {0} bytes; manifests may have at most {MAX_FILE_BYTES}")]
+    /// The file has this many bytes, more than `MAX_FILE_BYTES`.
+    #[error("the file has {0} bytes, but a manifest may have at most {MAX_FILE_BYTES}")]
     TooLarge(u64),
-    #[error("it cannot be read: {0}")]
+    /// The operating system reported an error.
+    #[error("the file cannot be read: {0}")]
     Io(String),
 }
 
+/// A source of files.
 pub trait FileSource: Sync {
+    /// Contents of a file.
     fn read(&self, path: &Path) -> Result<Vec<u8>, ReadError>;
+    /// Kind of a path, or `None` if it does not exist.
     fn kind(&self, path: &Path) -> Option<PathKind>;
-    /// Names in a directory, sorted; empty where it cannot be listed.
+    /// Names in a directory, sorted. Empty if the directory cannot be listed.
     fn list(&self, dir: &Path) -> Vec<String>;
-    /// Where a path that is a symbolic link leads; `None` for anything else.
+    /// Target of a symbolic link, or `None` if the path is not one.
     fn link_target(&self, _path: &Path) -> Option<PathBuf> {
         None
     }
 }
 
-/// Files that the run has found already, so that nobody has to ask the disk again.
+/// Files that the run has already found, so that the disk need not be asked again.
 pub trait KnownFiles: Sync {
-    /// Whether a path is one of them; it was named or walked, and is trusted.
+    /// Whether a path is one of them. Such a path was named or walked, and is trusted.
     fn contains(&self, path: &Path) -> bool;
-    /// Names of the Markdown files in a directory, and of the directories that hold some;
-    /// `None` where the directory was not walked.
+    /// Names of the Markdown files in a directory and of the directories that contain some, or
+    /// `None` if the directory was not walked.
     fn list(&self, dir: &Path) -> Option<Vec<String>>;
 }
 
+/// The file system.
 pub struct Disk;
 
-/// Opens without waiting: a pipe under a manifest's name must not hold the run up.
+/// Opens a file without blocking, because a pipe with a manifest's name must not stop the run.
 #[cfg(unix)]
 fn open(path: &Path) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -124,19 +140,22 @@ impl FileSource for Disk {
 
     fn link_target(&self, path: &Path) -> Option<PathBuf> {
         let is_link = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
-        // A link to nowhere leads nowhere; reading it will tell.
+        // A dangling link has no target. Reading it reports the error.
         is_link.then(|| std::fs::canonicalize(path).ok()).flatten()
     }
 }
 
-/// Texts that stand in for, or beside, what a lower source has (stdin, staged contents,
-/// a fix on trial). `None` hides a file.
+/// Texts that replace or extend the files of another source, such as stdin, staged contents, or
+/// a fix that is being checked.
 pub struct Overlay<'a> {
+    /// Source of all other files.
     pub below: &'a dyn FileSource,
+    /// Replaced files. `None` hides a file.
     pub texts: BTreeMap<PathBuf, Option<String>>,
 }
 
 impl<'a> Overlay<'a> {
+    /// An overlay without texts.
     pub fn new(below: &'a dyn FileSource) -> Self {
         Overlay {
             below,

@@ -1,23 +1,23 @@
-//! Finding the `---` fences.
+//! Splits a file at its `---` fences.
 
 use crate::document::{Problem, ProblemKind};
 use crate::tree::Span;
 
-/// Where the parts of a manifest lie.
+/// Spans of the parts of a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frontmatter {
     /// The opening `---`, without its line break.
     pub open: Span,
-    /// Between the fences.
+    /// The YAML between the fences.
     pub yaml: Span,
-    /// The closing `---`; empty at the end of the YAML where it is missing.
+    /// The closing `---`. If it is missing, an empty span at the end of the file.
     pub close: Span,
-    /// Everything behind the closing fence's line.
+    /// Everything after the line of the closing fence.
     pub body: Span,
 }
 
-/// Splits a file. A missing closing fence still gives a frontmatter (all the rest), so that
-/// the fields can be judged beside the complaint about the fence.
+/// Splits a file into frontmatter and body. If the closing fence is missing, the rest of the file
+/// is the frontmatter, so that its fields can still be checked.
 pub fn split(text: &str) -> Result<(Frontmatter, Option<Problem>), Problem> {
     let bom = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let mut problem = None;
@@ -98,7 +98,7 @@ fn is_fence(line: &str) -> bool {
         .is_some_and(|rest| rest.bytes().all(|b| b == b' ' || b == b'\t'))
 }
 
-/// A fence that only blank lines or an HTML comment line keep from being the first line.
+/// Byte offset of a fence that follows only blank lines and one-line HTML comments.
 fn leading_fence(text: &str, start: usize) -> Option<usize> {
     let mut at = start;
     for _ in 0..16 {
@@ -109,7 +109,7 @@ fn leading_fence(text: &str, start: usize) -> Option<usize> {
         let trimmed = line.text.trim();
         let skippable =
             trimmed.is_empty() || (trimmed.starts_with("<!--") && trimmed.ends_with("-->"));
-        // An indented fence is one that lost its place, too.
+        // An indented fence is not accepted as an opening fence.
         if is_fence(line.text.trim_start()) && !trimmed.is_empty() {
             return None;
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn half_frontmatter_is_named() {
+    fn missing_and_misplaced_fences_are_reported() {
         let (front, problem) = split("---\na: 1\n").unwrap();
         assert_eq!(problem.unwrap().kind, ProblemKind::FenceUnclosed);
         assert_eq!(front.yaml, Span::new(4, 9));

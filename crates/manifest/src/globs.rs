@@ -1,24 +1,25 @@
 //! Path globs as sandbox lists use them: `*`, `**`, `?`, `[a-z]`, `{a,b}`.
 //!
-//! `*` and `?` stay inside one path segment; `**` as a whole segment stands for any number
-//! of segments, also none, so `~/.config/x/**` takes in the directory itself. Names that
-//! begin with a dot are not special. `$HOME` and `${HOME}` in front are the same as `~`.
+//! `*` and `?` match within one path segment. `**` as a whole segment matches zero or more
+//! segments, so `~/.config/x/**` also matches the directory itself. Names that begin with a dot
+//! are not special. A leading `$HOME` or `${HOME}` is the same as `~`.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// Longer globs, or globs with more alternatives, count as malformed: no path is that long.
+/// Maximum length of a glob in bytes. Longer globs are invalid, because no path is that long.
 const LONGEST: usize = 1024;
+/// Maximum number of alternatives after brace expansion. A glob with more is invalid.
 const MOST_ALTERNATIVES: usize = 64;
-/// Bound on the comparisons of one question; beyond it the answer is no.
+/// Maximum number of token comparisons per query. Beyond it the answer is no.
 const MOST_WORK: usize = 1 << 22;
 
-/// Whether a glob is well formed: brackets and braces close, ranges ascend.
+/// Whether a glob is valid: brackets and braces are closed, and ranges ascend.
 pub fn is_valid(glob: &str) -> bool {
     parse(glob).is_some()
 }
 
-/// Whether a glob matches a path. A malformed glob matches nothing.
+/// Whether a glob matches a path. An invalid glob matches nothing.
 pub fn matches(glob: &str, path: &str) -> bool {
     let (glob, path) = (home(glob), home(path));
     if let Some(answer) = quick(&glob, &path) {
@@ -30,7 +31,7 @@ pub fn matches(glob: &str, path: &str) -> bool {
     parse(&glob).is_some_and(|alternatives| alternatives.contain(&[segments]))
 }
 
-/// Whether a glob matches every path that `other` matches. Errs on the side of no.
+/// Whether a glob matches every path that `other` matches. If unsure, the answer is no.
 pub fn covers(glob: &str, other: &str) -> bool {
     let (glob, other) = (home(glob), home(other));
     if !has_wildcard(&other)
@@ -44,17 +45,17 @@ pub fn covers(glob: &str, other: &str) -> bool {
     }
 }
 
-/// Whether a text holds a character that is special in a glob.
+/// Whether a text contains a character that is special in a glob.
 pub fn has_wildcard(glob: &str) -> bool {
     glob.contains(['*', '?', '[', ']', '{', '}', '\\'])
 }
 
-/// Whether a pattern whose only special character is `*` takes in all that another such
-/// pattern takes in. Letter case does not matter to host names.
+/// Whether a pattern matches everything that `other` matches. `*` is the only special character
+/// in both. Case is ignored, because the patterns are host names.
 pub fn wildcard_covers(pattern: &str, other: &str) -> bool {
     let (pattern, other) = (pattern.as_bytes(), other.as_bytes());
     let (mut p, mut o) = (0, 0);
-    // Where to go on when the last star has to swallow one byte more.
+    // Where to continue if the last star has to match one more byte.
     let mut retry: Option<(usize, usize)> = None;
     while let Some(byte) = other.get(o) {
         match pattern.get(p) {
@@ -81,7 +82,7 @@ pub fn wildcard_covers(pattern: &str, other: &str) -> bool {
         .is_some_and(|rest| rest.iter().all(|b| *b == b'*'))
 }
 
-/// One name for the home directory.
+/// Replaces a leading `$HOME` or `${HOME}` by `~`.
 fn home(path: &str) -> Cow<'_, str> {
     for name in ["${HOME}", "$HOME"] {
         if let Some(rest) = path.strip_prefix(name)
@@ -93,8 +94,8 @@ fn home(path: &str) -> Cow<'_, str> {
     Cow::Borrowed(path)
 }
 
-/// The two common forms, a plain path and a plain directory with all below it, without
-/// taking anything apart.
+/// Fast path for the two common forms, a plain path and `directory/**`. It does not parse the
+/// glob. `None` if the glob has another form.
 fn quick(glob: &str, path: &str) -> Option<bool> {
     let odd = |text: &str| {
         let bytes = text.as_bytes();
@@ -115,7 +116,7 @@ fn quick(glob: &str, path: &str) -> Option<bool> {
     match path.strip_prefix(stem) {
         Some("") if !stem.is_empty() => Some(true),
         Some(rest) if deep && !stem.is_empty() && rest.starts_with('/') => Some(true),
-        // `a/./b` and `a//b` are other spellings of `a/b`; let the slow way judge.
+        // `a/./b` and `a//b` are other spellings of `a/b`, which only the slow path handles.
         _ if odd(stem) || odd(path) || stem.starts_with("./") || path.starts_with("./") => None,
         _ => Some(false),
     }
@@ -141,7 +142,7 @@ enum Segment {
     Tokens(Vec<Token>),
 }
 
-/// A glob with its braces written out.
+/// A glob after brace expansion.
 struct Alternatives(Vec<Vec<Segment>>);
 
 fn parse(glob: &str) -> Option<Alternatives> {
@@ -154,7 +155,7 @@ fn parse(glob: &str) -> Option<Alternatives> {
     parsed.map(Alternatives)
 }
 
-/// Segments of a path; a leading slash is a segment of its own, empty ones and `.` are none.
+/// Segments of a path. A leading slash is a separate segment. Empty segments and `.` are skipped.
 fn split(path: &str) -> impl Iterator<Item = &str> {
     path.split('/')
         .enumerate()
@@ -183,7 +184,7 @@ fn tokens(segment: &str) -> Option<Vec<Token>> {
             ']' => return None,
             _ => Token::Char(c),
         };
-        // A run of stars says no more than one.
+        // Several stars in a row match the same as one.
         if token != Token::Any || out.last() != Some(&Token::Any) {
             out.push(token);
         }
@@ -196,7 +197,7 @@ fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Token> 
     let mut ranges = Vec::new();
     loop {
         let first = match chars.next()? {
-            // A bracket right at the start is a member, as in every shell.
+            // A `]` directly after the `[` is a member of the class, as in every shell.
             ']' if !ranges.is_empty() => break,
             '\\' => chars.next()?,
             c => c,
@@ -220,7 +221,7 @@ fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Token> 
     Some(Token::Class { negated, ranges })
 }
 
-/// Writes braces out: `a{b,c}` → `ab`, `ac`. `None` where they do not close.
+/// Expands braces: `a{b,c}` → `ab`, `ac`. `None` if a brace is not closed.
 fn expand(glob: &str) -> Option<Vec<String>> {
     let mut waiting = VecDeque::from([glob.to_owned()]);
     let mut done = Vec::new();
@@ -249,7 +250,8 @@ struct Group {
     commas: Vec<usize>,
 }
 
-/// The first outermost `{…}`; `None` outside where brackets or braces do not pair.
+/// The first outermost `{…}`, if there is one. The outer `None` means that brackets or braces do
+/// not match.
 fn first_group(text: &str) -> Option<Option<Group>> {
     let mut depth = 0usize;
     let mut open = 0;
@@ -292,7 +294,7 @@ fn first_group(text: &str) -> Option<Option<Group>> {
 }
 
 impl Alternatives {
-    /// Whether each of the others is contained in one of these.
+    /// Whether each of `others` is contained in one of these alternatives.
     fn contain(&self, others: &[Vec<Segment>]) -> bool {
         if weight(&self.0) * weight(others) > MOST_WORK {
             return false;
@@ -323,9 +325,9 @@ fn weight(alternatives: &[Vec<Segment>]) -> usize {
     alternatives.iter().flatten().map(of).sum()
 }
 
-/// Containment of one sequence in another, the same for segments and for characters:
-/// `is_any` tells the element that takes in any number of elements, `takes` compares two
-/// others. An any-element of `other` is taken in by an any-element only.
+/// Whether `own` matches everything that `other` matches, for sequences of segments or of
+/// characters. `is_any` identifies the element that matches any number of elements, and `takes`
+/// compares two other elements. Only such an any-element contains an any-element of `other`.
 fn contains<T>(
     own: &[T],
     other: &[T],
@@ -349,7 +351,7 @@ fn contains<T>(
     row.last().copied().unwrap_or(false)
 }
 
-/// Whether one single-character token matches all that another matches.
+/// Whether a single-character token matches everything that another one matches.
 fn takes(own: &Token, other: &Token) -> bool {
     match (own, other) {
         (Token::One, _) => true,
@@ -373,35 +375,37 @@ fn takes(own: &Token, other: &Token) -> bool {
     }
 }
 
-/// What a glob is relative to.
+/// The directory that a glob is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
+    /// `/`.
     Root,
+    /// The home directory.
     Home,
     /// The working directory.
     Here,
 }
 
-/// One alternative of a glob, segment by segment below its anchor. Unlike `matches` it can
-/// be asked while a directory is walked, and so spares walking where nothing can match.
+/// One alternative of a glob, as segments below its anchor. Unlike `matches`, it works while a
+/// directory is walked, so that directories in which nothing can match are skipped.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     segments: Vec<Segment>,
 }
 
-/// How far a pattern has come on the way down a path: positions in its segments.
+/// State of a pattern after some segments of a path: the possible positions in its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress(Vec<usize>);
 
 impl Progress {
-    /// Nothing below can match any more.
+    /// Whether nothing below the current path can match.
     pub fn is_over(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Pattern {
-    /// The alternatives of a glob; `None` where it is malformed.
+    /// The alternatives of a glob, or `None` if it is invalid.
     pub fn alternatives(glob: &str) -> Option<Vec<(Anchor, Pattern)>> {
         if glob.is_empty() || glob.len() > LONGEST || glob.contains('\0') {
             return None;
@@ -422,19 +426,19 @@ impl Pattern {
         expand(glob)?.iter().map(read).collect()
     }
 
-    /// Takes the leading segments that are plain names off the pattern.
+    /// Splits off the leading segments that are plain names.
     pub fn split_literal(mut self) -> (Vec<String>, Pattern) {
         let names: Vec<String> = self.segments.iter().map_while(literal).collect();
         self.segments.drain(..names.len());
         (names, self)
     }
 
-    /// Nothing is left: the pattern was a plain path.
+    /// Whether no segments are left, because the pattern was a plain path.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// `**`, `**/*`: whatever lies below.
+    /// Whether the pattern is `**` or `**/*`, which match everything below.
     pub fn is_everything(&self) -> bool {
         let any = [Token::Any];
         let deep = |s: &Segment| *s == Segment::Deep;
@@ -454,11 +458,12 @@ impl Pattern {
             .any(|s| literal(s).is_some_and(|name| name == ".."))
     }
 
+    /// State before the first segment.
     pub fn start(&self) -> Progress {
         self.closed(vec![0])
     }
 
-    /// One path segment further down.
+    /// State after one more path segment.
     pub fn step(&self, from: &Progress, name: &str) -> Progress {
         let name: Vec<Token> = name.chars().map(Token::Char).collect();
         let mut next = Vec::new();
@@ -474,7 +479,7 @@ impl Pattern {
         self.closed(next)
     }
 
-    /// Whether all below the path walked so far matches, whatever it is called.
+    /// Whether everything below the path walked so far matches, regardless of its name.
     pub fn takes_all_below(&self, progress: &Progress) -> bool {
         let last = self.segments.len().saturating_sub(1);
         self.segments.last() == Some(&Segment::Deep) && progress.0.contains(&last)
@@ -485,7 +490,7 @@ impl Pattern {
         progress.0.contains(&self.segments.len())
     }
 
-    /// `**` also stands for no segment at all.
+    /// Adds the positions after each `**`, because `**` also matches zero segments.
     fn closed(&self, mut states: Vec<usize>) -> Progress {
         let mut i = 0;
         while let Some(at) = states.get(i).copied() {
@@ -500,7 +505,7 @@ impl Pattern {
     }
 }
 
-/// The name that a segment is, where nothing in it is special.
+/// The name of a segment without special characters, or `None` if it has some.
 fn literal(segment: &Segment) -> Option<String> {
     let Segment::Tokens(tokens) = segment else {
         return None;
@@ -519,7 +524,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn well_formed_or_not() {
+    fn valid_and_invalid_globs() {
         for glob in [
             "a",
             "/",
@@ -630,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_globs_end_soon() {
+    fn hostile_globs_finish_quickly() {
         let stars = "*a".repeat(500);
         let path = "a".repeat(1000) + "b";
         assert!(!matches(&stars, &path));
@@ -640,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_say_what_matches_says() {
+    fn patterns_agree_with_matches() {
         for (glob, path) in [
             ("/a/**/z", "/a/b/c/z"),
             ("/a/**/z", "/a/z"),

@@ -1,10 +1,11 @@
-//! Projection of the tree to JSON, for consumers that want values without places.
+//! Converts a tree to JSON, for consumers that need values without places.
 
 use serde_json::{Map, Number, Value as Json};
 
 use crate::tree::{Node, Value};
 
-/// A float that JSON cannot hold (`.nan`, `.inf`) becomes null, as JSON libraries do.
+/// The node as JSON. A float that JSON cannot represent (`.nan`, `.inf`) becomes null, as in
+/// other JSON libraries.
 pub fn to_json(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,

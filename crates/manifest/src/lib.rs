@@ -1,9 +1,10 @@
-//! Text → spanned tree → document → workspace.
+//! Parses agent manifests: text → spanned tree → document → workspace.
 //!
-//! This room knows what a manifest *says* and where; it never judges. Invariants:
-//! - a document is parsed once, and its text is never changed;
-//! - every span is a byte range of the file on a character boundary;
-//! - nothing here panics, recurses without bound or reads outside the workspace.
+//! This crate knows what a manifest *contains* and where. It does not check whether the contents
+//! are right. Invariants:
+//! - A document is parsed once, and its text is never changed.
+//! - Every span is a byte range of the file on character boundaries.
+//! - Nothing here panics, recurses without bound or reads outside the workspace.
 
 pub mod comments;
 mod doctype;

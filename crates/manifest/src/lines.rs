@@ -1,26 +1,30 @@
-//! Byte offset → line and column.
+//! Converts byte offsets to lines and columns.
 
-/// Line and column from 1; columns count characters, `byte` is the offset in the file.
+/// A place in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
+    /// Line, starting at 1.
     pub line: u32,
+    /// Column in characters, starting at 1.
     pub column: u32,
+    /// Byte offset in the file.
     pub byte: u32,
 }
 
-/// Bytes between two marks of a text with long lines.
+/// Distance in bytes between two marks in a text with long lines.
 const STRIDE: usize = 1024;
 
-/// Start of each line. Built only when a place has to be shown.
+/// Start of each line. Built only when a position is needed.
 #[derive(Debug)]
 pub struct LineIndex {
     starts: Vec<u32>,
-    /// Characters before each multiple of `STRIDE`, where a line is longer than that: a
-    /// whole manifest on one line must not be counted through for each place on it.
+    /// Number of characters before each multiple of `STRIDE`. Empty if every line is shorter than
+    /// that. The marks avoid counting a long line from its start for each position on it.
     marks: Vec<u32>,
 }
 
 impl LineIndex {
+    /// Builds the index of a text.
     pub fn new(text: &str) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
         let starts: Vec<u32> = std::iter::once(0)
@@ -41,6 +45,7 @@ impl LineIndex {
         LineIndex { starts, marks }
     }
 
+    /// Line and column of a byte offset. `text` must be the text of the index.
     pub fn position(&self, text: &str, byte: u32) -> Position {
         let byte = byte.min(text.len() as u32);
         let line = self
@@ -67,17 +72,18 @@ impl LineIndex {
         characters(text, start, end)
     }
 
-    /// Byte offset at which a line (from 1) starts.
+    /// Byte offset of the start of a line. Lines start at 1.
     pub fn line_start(&self, line: u32) -> Option<u32> {
         self.starts.get(line.checked_sub(1)? as usize).copied()
     }
 
+    /// Number of lines.
     pub fn line_count(&self) -> usize {
         self.starts.len()
     }
 }
 
-/// Characters that start in a range of bytes; byte order marks take no column.
+/// Number of characters that start in a range of bytes. Byte order marks are not counted.
 fn characters(text: &str, from: usize, to: usize) -> u32 {
     let bytes = text.as_bytes();
     let range = from..to.min(bytes.len());

@@ -1,4 +1,4 @@
-//! Finding the way from the root of a tree to one of its nodes, by identity.
+//! Finds the path from the root of a tree to one of its nodes. Nodes are compared by address.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::tree::{Node, Value};
 
-/// So many searches cost less than a table of all nodes.
+/// Number of tree searches before a table of all nodes is built.
 const SEARCHES: usize = 16;
 
-/// The way to each node. A file with few findings is searched for each of them; one with
-/// many gets a table of all its nodes, so that their number and its size do not multiply.
+/// Finds paths to nodes. The first lookups search the tree. After that a table of all nodes is
+/// built, so that many findings in a large file do not take quadratic time.
 #[derive(Debug, Default)]
 pub struct Places {
     searches: AtomicUsize,
@@ -23,13 +23,14 @@ struct Step {
     index: usize,
 }
 
-/// Nodes below the root lie on the heap and stay where they are while the document lives.
+/// Address of a node. Nodes below the root are on the heap and do not move while the document
+/// exists.
 fn address(node: &Node) -> usize {
     std::ptr::from_ref(node).addr()
 }
 
 impl Places {
-    /// Positions of the children on the way from the root to a node.
+    /// Path from the root to a node, as the index of each child.
     pub fn way(&self, root: &Node, target: &Node) -> Option<Vec<usize>> {
         if std::ptr::eq(root, target) {
             return Some(Vec::new());
@@ -40,7 +41,8 @@ impl Places {
         }
         let table = self.table.get_or_init(|| {
             let mut table = HashMap::new();
-            // The root itself may move with its document: its children have no parent here.
+            // The root itself moves with its document, so its address is not stored: 0 marks
+            // its children.
             note(root, 0, &mut table);
             table
         });
@@ -65,7 +67,7 @@ fn children(node: &Node) -> impl Iterator<Item = &Node> {
     items.iter().chain(entries.iter().map(|e| &e.value))
 }
 
-/// Depth is bounded by the parser, so recursion is.
+/// Depth-first search. The parser limits the depth, so the recursion is bounded.
 fn search(node: &Node, target: &Node, way: &mut Vec<usize>) -> bool {
     for (i, child) in children(node).enumerate() {
         way.push(i);
@@ -91,7 +93,7 @@ mod tests {
     use crate::Document;
 
     #[test]
-    fn the_table_says_what_the_search_says() {
+    fn the_table_and_the_search_agree() {
         let text = "---\na: [1, {b: 2}]\n~/x: {c: [[3]]}\n---\n";
         let doc = Document::parse("x.md", text.to_owned());
         let root = doc.root.as_ref().expect("a mapping");
@@ -102,7 +104,7 @@ mod tests {
                 assert_eq!(doc.pointer_of(node).as_deref(), Some(pointer));
             }
         }
-        // A document may move; its nodes do not.
+        // A document may move, but its nodes do not.
         let boxed = Box::new(doc.path_of(root));
         assert_eq!(*boxed, Some(Vec::new()));
         let stranger = root.clone();

@@ -1,17 +1,18 @@
-//! Version ranges as npm reads them (`version_check.range`).
+//! Version ranges with npm's syntax (`version_check.range`).
 //!
-//! Written here because the parser on crates.io takes `>2 <1` for "either", lets `1 || foo`
-//! pass and panics on `~x`. A range is a list of alternatives, each a list of comparators
-//! that must all hold.
+//! The parser on crates.io is not used: it reads `>2 <1` as "either", accepts `1 || foo` and
+//! panics on `~x`. A range is a list of alternatives, and each alternative is a list of
+//! comparators that must all match.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// npm's largest number in a version: beyond it JavaScript loses digits.
+/// Largest number that npm allows in a version. Beyond it JavaScript loses digits.
 const MOST: u64 = 9_007_199_254_740_991;
-/// Longer ranges are only read, not reasoned about.
+/// Maximum length in bytes of a range that is analyzed. Longer ranges are only parsed.
 const LONGEST_ANALYSED: usize = 1024;
 
+/// A version: three numbers and an optional pre-release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     major: u64,
@@ -22,7 +23,7 @@ pub struct Version {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
-    // Numbers sort before words, as declared.
+    // The order of the variants matters: numbers sort before words.
     Number(u64),
     Word(String),
 }
@@ -42,6 +43,7 @@ struct Comparator {
     version: Version,
 }
 
+/// A version range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     alternatives: Vec<Vec<Comparator>>,
@@ -51,17 +53,22 @@ pub struct Range {
 /// Why a text is not a range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    #[error("`{0}` is not a version, as in `1.2.3`, `1.2` or `1.x`")]
+    /// A part of the range is not a version.
+    #[error("`{0}` is not a version such as `1.2.3`, `1.2` or `1.x`")]
     NotAVersion(String),
-    #[error("`{0}` has a number with a leading zero")]
+    /// A number has a leading zero.
+    #[error("`{0}` contains a number with a leading zero")]
     LeadingZero(String),
-    #[error("`{0}` has a number that is too large")]
+    /// A number is larger than npm allows.
+    #[error("`{0}` contains a number that is too large")]
     TooLarge(String),
-    #[error("an operator is followed by no version")]
+    /// An operator such as `>=` has no operand.
+    #[error("expected a version after the operator")]
     NoVersion,
 }
 
 impl Version {
+    /// A version without a pre-release.
     pub fn new(major: u64, minor: u64, patch: u64) -> Self {
         Version {
             major,
@@ -71,7 +78,7 @@ impl Version {
         }
     }
 
-    /// A full version; a leading `v` or `=` is passed over, build metadata is forgotten.
+    /// Parses a full version. A leading `v` or `=` and build metadata are ignored.
     pub fn parse(text: &str) -> Option<Version> {
         let partial = Partial::parse(skip_prefix(text.trim())).ok()?;
         match partial.numbers {
@@ -85,7 +92,7 @@ impl Version {
         }
     }
 
-    /// The version before all others with these numbers.
+    /// The lowest version with these numbers, which is the pre-release `-0`.
     fn floor(major: u64, minor: u64, patch: u64) -> Self {
         Version {
             pre: vec![Identifier::Number(0)],
@@ -131,6 +138,7 @@ impl fmt::Display for Version {
 }
 
 impl Range {
+    /// Parses a range.
     pub fn parse(text: &str) -> Result<Range, RangeError> {
         let alternatives: Result<Vec<_>, _> = text.split("||").map(alternative).collect();
         Ok(Range {
@@ -139,28 +147,29 @@ impl Range {
         })
     }
 
-    /// A pre-release fits only where the range names a pre-release of the same numbers.
+    /// Whether a version is in the range. A pre-release is in the range only if a comparator names
+    /// a pre-release of the same numbers.
     pub fn satisfies(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|set| fits(set, version))
     }
 
-    /// No version at all fits.
+    /// Whether no version is in the range.
     pub fn is_empty(&self) -> bool {
         self.analysed && self.alternatives.iter().all(|set| !is_satisfiable(set))
     }
 
-    /// The major version after the highest one that is named.
+    /// The major version after the highest one that the range names.
     pub fn next_major(&self) -> Option<u64> {
         let named = self.alternatives.iter().flatten().map(|c| c.version.major);
         named.max()?.checked_add(1)
     }
 
-    /// The lowest major version of which this range admits a version and `other` does not.
+    /// The lowest major version that has a version in this range but none in `other`.
     pub fn first_major_beyond(&self, other: &Range) -> Option<u64> {
         if !self.analysed || !other.analysed {
             return None;
         }
-        // What a range admits begins at 0, at a major that it names, or at the one after.
+        // The first such major version is 0, one that a range names, or the one after that.
         let named = self
             .alternatives
             .iter()
@@ -193,7 +202,7 @@ impl Range {
             .any(|set| is_satisfiable(&[set.as_slice(), &within].concat()))
     }
 
-    /// Any later version fits, whatever it breaks.
+    /// Whether the range has no upper bound, so that every later version is in it.
     pub fn is_unbounded(&self) -> bool {
         self.alternatives.iter().any(|set| {
             set.iter()
@@ -220,8 +229,8 @@ fn fits(set: &[Comparator], version: &Version) -> bool {
                 .any(|c| !c.version.pre.is_empty() && c.version.numbers() == version.numbers()))
 }
 
-/// The least version of a set, if there is one, is 0.0.0, a version that the set names, or
-/// the next one after it; so it is enough to try these.
+/// Whether any version matches all comparators. The lowest such version is 0.0.0, a version that
+/// the set names, or the next one after it, so only these are tried.
 fn is_satisfiable(set: &[Comparator]) -> bool {
     let named = set.iter().flat_map(|c| {
         let v = &c.version;
@@ -269,7 +278,7 @@ fn alternative(text: &str) -> Result<Vec<Comparator>, RangeError> {
     Ok(set)
 }
 
-/// `a - b`, and nothing else.
+/// Splits a hyphen range `a - b`.
 fn hyphen(text: &str) -> Option<(&str, &str)> {
     let (from, to) = text.split_once(" - ")?;
     let (from, to) = (from.trim(), to.trim());
@@ -303,12 +312,12 @@ fn operator(text: &str) -> (Prefix, &str) {
     (Prefix::None, text)
 }
 
-/// npm allows any of these before a version.
+/// Removes the characters that npm allows before a version.
 fn skip_prefix(text: &str) -> &str {
     text.trim_start_matches(|c: char| c == 'v' || c == '=' || c.is_whitespace())
 }
 
-/// A version of which parts may be missing or `x`.
+/// A version in which numbers may be missing or `x`.
 struct Partial {
     numbers: [Option<u64>; 3],
     pre: Vec<Identifier>,
@@ -328,7 +337,7 @@ impl Partial {
             *slot = number(part, text)?;
             count += 1;
         }
-        // After an `x` the rest says nothing.
+        // Numbers after an `x` are ignored.
         if numbers[0].is_none() {
             numbers[1] = None;
         }
@@ -430,7 +439,7 @@ impl Partial {
         }
     }
 
-    /// `>` and `<`. Of `x` they leave nothing.
+    /// `>` and `<`. `>x` and `<x` match nothing.
     fn strictly(self, op: Op, set: &mut Vec<Comparator>) {
         let comparator = match (self.numbers, op) {
             ([Some(major), Some(minor), Some(patch)], _) => Comparator {
@@ -460,7 +469,7 @@ impl Partial {
         set.push(comparator);
     }
 
-    /// The first numbers after all that a partial version stands for.
+    /// The first numbers after all versions that a partial version matches.
     fn after(&self) -> Option<(u64, u64, u64)> {
         match self.numbers {
             [Some(major), Some(minor), _] => Some((major, minor + 1, 0)),
@@ -525,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_npm_reads() {
+    fn ranges_that_npm_accepts() {
         for (text, inside, outside) in [
             (">=0.13.0 <1.0.0", "0.99.1", "1.0.0"),
             (">=2.40 <3", "2.40.0", "3.0.0"),
@@ -572,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn what_npm_refuses() {
+    fn ranges_that_npm_rejects() {
         for text in list(
             "foo; latest; 01.2.3; 1.02; 1.2.3.4; >=1, <2; >=1 && <2; 1 || foo; >; >= ; \
              1..2; 1.2.3-; 1.2.3-01; 1.2.3-a..b; 1.2-alpha; 1.2.3+; 99999999999999999; \
@@ -604,7 +613,7 @@ mod tests {
         }
     }
 
-    /// Answers of npm's own parser, recorded.
+    /// Recorded results of npm's own parser.
     #[test]
     fn agrees_with_npm() {
         let versions = [

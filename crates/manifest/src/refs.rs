@@ -1,27 +1,38 @@
-//! Which fields of a manifest point at other files, and at what.
+//! Finds the fields of a manifest that refer to other files.
 
 use crate::doctype::Doctype;
 use crate::document::Document;
 use crate::tree::{Node, Value};
 
-/// What a reference is expected to name.
+/// The kind of file that a reference must name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefRole {
+    /// ACP.md.
     Acp,
+    /// SANDBOX.md.
     Sandbox,
+    /// SECRETS.md.
     Secrets,
+    /// RUNNER.md.
     Runner,
+    /// TOOL.md.
     Tool,
+    /// CLI.md.
     Cli,
+    /// AGENT-CLI.md.
     AgentCli,
+    /// OPERATOR.md.
     Operator,
+    /// GOVERNANCE.md, which is not checked.
     Governance,
+    /// An MCP server file, which is not checked.
     Mcp,
+    /// INTENT.md, which is not checked.
     Intent,
 }
 
 impl RefRole {
-    /// The doctype that the target must have; `None` where this tool does not judge the target.
+    /// The doctype that the target must have, or `None` if the target is not checked.
     pub fn doctype(self) -> Option<Doctype> {
         Some(match self {
             RefRole::Acp => Doctype::Acp,
@@ -36,7 +47,7 @@ impl RefRole {
         })
     }
 
-    /// The file name that authors know.
+    /// Name of the file for messages, such as `ACP.md`.
     pub fn file_name(self) -> &'static str {
         match self {
             RefRole::Governance => "GOVERNANCE.md",
@@ -47,15 +58,18 @@ impl RefRole {
     }
 }
 
-/// One reference in a document.
+/// A reference in a document.
 #[derive(Clone, Copy, Debug)]
 pub struct RefSite<'d> {
+    /// Kind of file that it must name.
     pub role: RefRole,
+    /// The node that contains it.
     pub node: &'d Node,
+    /// The reference as written.
     pub text: &'d str,
 }
 
-/// All references of a document, in reading order of their roles.
+/// All references in a document, in a fixed order of their fields.
 pub fn ref_sites(doc: &Document) -> Vec<RefSite<'_>> {
     let (Some(root), Some(doctype)) = (&doc.root, doc.doctype) else {
         return Vec::new();

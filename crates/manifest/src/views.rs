@@ -1,7 +1,7 @@
-//! Typed views: the fields of each doctype by name and type, over the same tree.
+//! Typed views of the tree: the fields of each doctype by name and type.
 //!
-//! A view borrows; nothing is copied or repaired. A field that is absent or has another type
-//! is `None` (or an empty list): what a manifest *should* hold is the linter's business.
+//! A view borrows the tree. It does not copy or repair anything. A field that is absent or has
+//! another type is `None` or an empty list. The linter checks what a manifest *should* contain.
 
 use crate::doctype::Doctype;
 use crate::document::Document;
@@ -56,7 +56,7 @@ macro_rules! view {
         impl<'d> $name<'d> {
             $(field!($kind $field $key);)*
 
-            /// The mapping itself, for spans and for fields that the view does not name.
+            /// The mapping itself, for spans and for fields that the view does not have.
             pub fn node(self) -> &'d Node {
                 self.0
             }
@@ -119,7 +119,7 @@ view! {
 }
 
 view! {
-    /// One way to install (AIP-29).
+    /// An install method (AIP-29).
     InstallMethod {
         method: text = "method",
         package: text = "package",
@@ -163,7 +163,7 @@ view! {
 }
 
 view! {
-    /// A command and the exit code that means yes (`skip_if`, `completes_when`).
+    /// A command and the exit code that means success (`skip_if`, `completes_when`).
     CommandCheck {
         cmd: text = "cmd",
         exit_code: integer = "exit_code",
@@ -219,7 +219,7 @@ view! {
 }
 
 view! {
-    /// The AIP-29 sandbox block.
+    /// The `sandbox` block of AIP-29.
     CliSandbox {
         network: (one Network) = "network",
         fs: (one FileAccess) = "fs",
@@ -252,7 +252,7 @@ view! {
 }
 
 view! {
-    /// `env` of both sandbox shapes: `pass`/`set` are AIP-29's, the others AIP-36's.
+    /// `env` of both sandbox formats. `pass` and `set` belong to AIP-29, the others to AIP-36.
     SandboxEnv {
         pass: texts = "pass",
         set: node = "set",
@@ -366,7 +366,7 @@ view! {
 }
 
 view! {
-    /// SANDBOX.md and the inline AIP-36 block.
+    /// SANDBOX.md, and the inline block of AIP-36.
     Sandbox {
         id: text = "id",
         version: text = "version",
@@ -382,7 +382,7 @@ view! {
 }
 
 view! {
-    /// Resource caps (AIP-36 and AIP-17).
+    /// Resource limits (AIP-36 and AIP-17).
     Limits {
         timeout_ms: integer = "timeout_ms",
         memory_mb: integer = "memory_mb",
@@ -411,7 +411,7 @@ view! {
 }
 
 impl<'d> Acp<'d> {
-    /// `metadata.aip44`, where this profile keeps its own fields.
+    /// `metadata.aip44`, which contains the fields of the AIP-44 profile.
     pub fn profile(self) -> Option<AcpProfile<'d>> {
         self.0
             .at(&["metadata", "aip44"])
@@ -433,7 +433,7 @@ view! {
 }
 
 impl<'d> AcpProfile<'d> {
-    /// A flag of the agent's capability map, by its path (`["promptCapabilities", "image"]`).
+    /// A flag of the agent's capabilities at a path such as `["promptCapabilities", "image"]`.
     pub fn agent_capability(self, path: &[&str]) -> Option<bool> {
         self.0.at(&["capabilities", "agent"])?.at(path)?.as_bool()
     }
@@ -469,7 +469,7 @@ view! {
 }
 
 view! {
-    /// TOOL.md (AIP-14), with what AIP-29 adds inside a CLI bundle.
+    /// TOOL.md (AIP-14), with the fields that AIP-29 adds inside a CLI bundle.
     Tool {
         name: text = "name",
         id: text = "id",
@@ -515,7 +515,7 @@ view! {
     }
 }
 
-/// A document by its doctype.
+/// The typed view of a document.
 #[derive(Clone, Copy, Debug)]
 pub enum View<'d> {
     Cli(Cli<'d>),
@@ -529,7 +529,7 @@ pub enum View<'d> {
 }
 
 impl Document {
-    /// The typed view of the frontmatter; `None` where there is none, or no doctype.
+    /// The typed view of the frontmatter, or `None` without a frontmatter or a doctype.
     pub fn view(&self) -> Option<View<'_>> {
         let root = self.root.as_ref()?;
         Some(match self.doctype? {
@@ -538,7 +538,7 @@ impl Document {
             Doctype::Acp => View::Acp(Acp(root)),
             Doctype::Sandbox => View::Sandbox(Sandbox(root)),
             Doctype::Secrets => View::Secrets(Secrets(root)),
-            // The block itself, or wrapped in its key.
+            // The file contains the block itself, or the block under the key `runner`.
             Doctype::Runner => View::Runner(Runner(root.get("runner").unwrap_or(root))),
             Doctype::Tool => View::Tool(Tool(root)),
             Doctype::Operator => View::Operator(Operator(root)),

@@ -12,26 +12,30 @@ use crate::document::Document;
 use crate::files::{FileSource, KnownFiles, ReadError};
 use crate::refs::RefRole;
 
-/// Documents kept for the references of their neighbours. Bundles are read one after the
-/// other, so a small memory serves nearly every reference and a large run stays small.
-/// The oldest goes first, so that its memory is used again while it is warm.
+/// Maximum number of cached documents. Bundles are read one after the other, so a small cache
+/// serves nearly every reference and keeps memory low. The oldest document is evicted first, so
+/// that its memory is reused while it is still in the CPU cache.
 const CACHE_LIMIT: usize = 20;
 
-/// What a reference leads to.
+/// The target of a reference.
 #[derive(Clone, Debug)]
 pub enum Resolution {
+    /// A file that was read.
     Document(Arc<Document>),
+    /// A file that does not exist.
     Missing(PathBuf),
+    /// A path that cannot be read.
     Unreadable(PathBuf, ReadError),
-    /// `/etc/x`, `~/x`, `C:\x`: not relative to the workspace. Never read.
+    /// An absolute path such as `/etc/x`, `~/x` or `C:\x`. Never read.
     Absolute,
-    /// Leads out of the workspace. Never read.
+    /// A path outside the workspace. Never read.
     Escapes(PathBuf),
-    /// A registry slug, a package export or a URL: nothing that a file can answer.
+    /// A registry slug, a package export or a URL, which is not a file.
     External,
 }
 
 impl Resolution {
+    /// The document, if the reference led to one.
     pub fn document(&self) -> Option<&Arc<Document>> {
         match self {
             Resolution::Document(doc) => Some(doc),
@@ -40,21 +44,22 @@ impl Resolution {
     }
 }
 
-/// One reader of manifests. Not shared between threads; each has its own.
+/// Reads manifests and resolves references between them. Each thread has its own workspace.
 pub struct Workspace<'f> {
+    /// Source of the files.
     pub files: &'f dyn FileSource,
     known: Option<&'f dyn KnownFiles>,
     root: PathBuf,
-    /// What relative paths are relative to, where the root is absolute.
+    /// Working directory if the root is absolute, else empty.
     here: PathBuf,
     here_inside: bool,
-    /// By the path's bytes: hashing paths component by component is slow.
+    /// Keys are the bytes of the paths, because hashing a `Path` by component is slow.
     cache: RefCell<FxHashMap<OsString, Result<Arc<Document>, ReadError>>>,
     order: RefCell<VecDeque<OsString>>,
 }
 
 impl<'f> Workspace<'f> {
-    /// `root` is the directory that references may not leave.
+    /// A workspace with an empty cache. References must not leave the directory `root`.
     pub fn new(files: &'f dyn FileSource, root: impl Into<PathBuf>) -> Self {
         let root = normalize(&root.into());
         let here = if root.is_absolute() {
@@ -73,24 +78,26 @@ impl<'f> Workspace<'f> {
         }
     }
 
-    /// Spares the disk questions about files that are known already.
+    /// Uses a list of known files instead of asking the disk about them.
     pub fn knowing(mut self, known: &'f dyn KnownFiles) -> Self {
         self.known = Some(known);
         self
     }
 
-    /// Names of the Markdown files in a directory and of its directories; others may be
-    /// among them.
+    /// Names of the Markdown files and subdirectories in a directory. The list may contain other
+    /// files.
     pub fn manifests_in(&self, dir: &Path) -> Vec<String> {
         self.known
             .and_then(|known| known.list(dir))
             .unwrap_or_else(|| self.files.list(dir))
     }
 
+    /// Directory that references must not leave.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
+    /// Reads and parses a file, or returns it from the cache.
     pub fn load(&self, path: &Path) -> Result<Arc<Document>, ReadError> {
         if let Some(known) = self.cache.borrow().get(path.as_os_str()) {
             return known.clone();
@@ -111,7 +118,7 @@ impl<'f> Workspace<'f> {
         loaded
     }
 
-    /// Follows a reference as written in `from`.
+    /// Resolves a reference as written in `from`.
     pub fn resolve(&self, from: &Document, role: RefRole, reference: &str) -> Resolution {
         if is_external(role, reference) {
             return Resolution::External;
@@ -131,8 +138,8 @@ impl<'f> Workspace<'f> {
         }
     }
 
-    /// Whether a link on the way from a directory to the target leads out of the workspace.
-    /// What both have in common was walked or named, and is trusted.
+    /// Whether a symbolic link on the path from a directory to the target leads out of the
+    /// workspace. Directories that both paths share were walked or named, and are trusted.
     fn leaves_by_link(&self, from: &Path, target: &Path) -> bool {
         let from = normalize(from);
         let out = |path: &Path| {
@@ -147,7 +154,7 @@ impl<'f> Workspace<'f> {
             .any(out)
     }
 
-    /// Whether a normalised path lies inside the workspace.
+    /// Whether a normalized path is inside the workspace.
     pub fn contains(&self, path: &Path) -> bool {
         if self.root.as_os_str().is_empty() {
             return !path.is_absolute() && !path.starts_with("..");
@@ -155,7 +162,7 @@ impl<'f> Workspace<'f> {
         if path.is_absolute() || self.here.as_os_str().is_empty() {
             return path.starts_with(&self.root);
         }
-        // A path that never goes up stays below where we are.
+        // A path without a leading `..` stays below the working directory.
         if self.here_inside && !path.starts_with("..") {
             return true;
         }
@@ -163,8 +170,9 @@ impl<'f> Workspace<'f> {
     }
 }
 
-/// What a file cannot answer: `https://…`, for sandboxes and operators a registry id
-/// (`@owner/slug`), for agent CLIs also a package export (`pkg#export`) or a bare slug (C22).
+/// Whether a reference is not a file. Every role accepts `https://…`. Sandboxes, operators and MCP
+/// servers also accept a registry id (`@owner/slug`). Agent CLIs also accept a package export
+/// (`pkg#export`) or a bare slug (C22 in docs/rules.md).
 fn is_external(role: RefRole, reference: &str) -> bool {
     let registry_id = reference.starts_with('@');
     reference.contains("://")
@@ -186,8 +194,8 @@ fn is_absolute(reference: &str) -> bool {
             && bytes[2] == b'\\')
 }
 
-/// A reference joined to the directory it is relative to, without `.` and `..`. Both are
-/// already normal in nearly every manifest but for one leading `./`.
+/// Joins a reference to a directory and normalizes the result. In nearly every manifest only a
+/// leading `./` has to be removed, which is the fast path.
 fn beside(dir: &Path, reference: &str) -> PathBuf {
     let rest = reference.strip_prefix("./").unwrap_or(reference);
     let plain = !rest.starts_with(['.', '/'])
@@ -207,7 +215,7 @@ fn is_normal(dir: &Path) -> bool {
         && memchr::memmem::find(bytes, b"//").is_none()
 }
 
-/// Resolves `.` and `..` by the text alone; a leading `..` stays.
+/// Removes `.` and `..` from a path without asking the file system. A leading `..` stays.
 pub fn normalize(path: &Path) -> PathBuf {
     match path.to_str() {
         Some(text) if !cfg!(windows) => normalize_text(text).into(),
@@ -215,16 +223,16 @@ pub fn normalize(path: &Path) -> PathBuf {
     }
 }
 
-/// `normalize_parts` for the paths that are text: several for each file of a run.
+/// A faster `normalize_parts` for UTF-8 paths. It runs several times per file.
 fn normalize_text(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     if path.starts_with('/') {
         out.push('/');
     }
     let root = out.len();
-    // Names in `out` that a `..` may take back.
+    // Number of names in `out` that a `..` can remove.
     let mut names = 0;
-    // Parts are short: a search that looks at each byte in turn beats one that is set up.
+    // Parts are short, so a search byte by byte is faster than memchr.
     let mut rest = path;
     while !rest.is_empty() {
         let end = rest.bytes().position(|b| b == b'/').unwrap_or(rest.len());
@@ -267,8 +275,8 @@ fn normalize_parts(path: &Path) -> PathBuf {
     out
 }
 
-/// Whether two paths name one file, by their texts. `TOOL.md` seen from its own folder and
-/// `../../tools/x/TOOL.md` seen through a file above it may be the same.
+/// Whether two paths name the same file, without asking the file system. For example, `TOOL.md`
+/// and `../../tools/x/TOOL.md` can be the same file.
 pub fn same_path(a: &Path, b: &Path) -> bool {
     let (a, b) = (normalize(a), normalize(b));
     let anchor = |path: &Path| (path.is_absolute(), path.starts_with(".."));
@@ -286,7 +294,7 @@ mod tests {
     use crate::{Disk, Overlay};
 
     #[test]
-    fn paths_are_normalised_by_text() {
+    fn paths_are_normalized_by_text() {
         let n = |s: &str| normalize(Path::new(s)).to_string_lossy().into_owned();
         assert_eq!(n("a/./b/../c"), "a/c");
         assert_eq!(n("../a"), "../a");
@@ -296,14 +304,14 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn both_ways_to_normalise_agree(path in "(/|\\./|\\.\\./|a/|bb|\\.c|//){0,9}") {
+        fn both_ways_to_normalize_agree(path in "(/|\\./|\\.\\./|a/|bb|\\.c|//){0,9}") {
             let slow = normalize_parts(Path::new(&path));
             proptest::prop_assert_eq!(normalize_text(&path), slow.to_string_lossy());
         }
     }
 
     #[test]
-    fn one_file_has_many_paths() {
+    fn several_paths_can_name_one_file() {
         let same = |a: &str, b: &str| same_path(Path::new(a), Path::new(b));
         assert!(same("a/b.md", "./a/../a/b.md"));
         assert!(!same("a/b.md", "a/c.md"));
@@ -315,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn references_stay_inside() {
+    fn references_must_stay_inside_the_workspace() {
         let mut files = Overlay::new(&Disk);
         files
             .texts

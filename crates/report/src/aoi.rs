@@ -9,10 +9,14 @@ use crate::TOOL;
 use crate::event::Event;
 use agentproto_text as text;
 
+/// Version of AOI-CLI in `aoi:meta`.
 pub const AOI_VERSION: &str = "0.2";
+/// Name of the event schema in `aoi:meta`.
 pub const SCHEMA_NAME: &str = "dev.agentproto.events";
+/// Version of the event schema in `aoi:meta`.
 pub const SCHEMA_VERSION: &str = "1.0.0";
 
+/// Members of an event.
 pub type Fields = Map<String, Value>;
 
 /// The portable error categories (AOI-CLI §9.1).
@@ -35,6 +39,7 @@ pub enum Category {
 }
 
 impl Category {
+    /// Name in an event.
     pub fn as_str(self) -> &'static str {
         match self {
             Category::Usage => "usage",
@@ -56,7 +61,7 @@ impl Category {
 }
 
 impl Category {
-    /// Where the text leaves it open, the answer is no.
+    /// Whether a retry can succeed. False for categories that AOI-CLI leaves open.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -65,14 +70,18 @@ impl Category {
     }
 }
 
-/// A failure, of one item or of the whole run.
+/// An error of one item or of the whole run.
 #[derive(Clone, Debug)]
 pub struct Failure<'a> {
-    /// Stable; upper snake case on the wire, whatever the case here.
+    /// Stable error code, in any case. Events contain it in upper snake case.
     pub code: &'a str,
+    /// Portable category.
     pub category: Category,
+    /// What went wrong.
     pub message: &'a str,
+    /// Whether a retry can succeed.
     pub retryable: bool,
+    /// What to do about it.
     pub hint: Option<&'a str>,
 }
 
@@ -91,7 +100,7 @@ impl Failure<'_> {
     }
 }
 
-/// The line of an `aoi:error`, without its line break.
+/// An `aoi:error` line, without its line break.
 pub fn aoi_error(
     code: &str,
     category: Category,
@@ -109,7 +118,7 @@ pub fn aoi_error(
     line(Event::Error, &failure.fields())
 }
 
-/// The last line of a run that one error ended, without its line break.
+/// The `aoi:summary` line of a run that one error stopped, without its line break.
 pub fn aoi_summary_failed(elapsed: Duration) -> io::Result<String> {
     let fields = object(json!({
         "ok": false,
@@ -123,8 +132,8 @@ pub fn aoi_summary_failed(elapsed: Duration) -> io::Result<String> {
     line(Event::Summary, &fields)
 }
 
-/// Writes events, one flushed line each. Once the reader has closed its end, everything
-/// further is dropped without an error: the caller may look at `is_closed` and stop early.
+/// Writes events and flushes after each line. After the reader closes the pipe, further events
+/// are dropped without an error. The caller can check `is_closed` and stop early.
 pub struct Emitter<'w> {
     out: &'w mut dyn Write,
     version: &'w str,
@@ -135,6 +144,7 @@ pub struct Emitter<'w> {
 }
 
 impl<'w> Emitter<'w> {
+    /// An emitter for the given version of the tool.
     pub fn new(out: &'w mut dyn Write, version: &'w str) -> Self {
         Emitter {
             out,
@@ -146,10 +156,12 @@ impl<'w> Emitter<'w> {
         }
     }
 
+    /// Whether the reader has closed the pipe.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
+    /// Writes `aoi:meta`, the first line.
     pub fn meta(&mut self, command: &str) -> io::Result<()> {
         let fields = object(json!({
             "tool": TOOL,
@@ -162,11 +174,13 @@ impl<'w> Emitter<'w> {
         self.write(Event::Meta, &fields)
     }
 
+    /// Writes an event.
     pub fn event(&mut self, kind: Event, fields: &Fields) -> io::Result<()> {
         self.events += usize::from(kind.is_result());
         self.write(kind, fields)
     }
 
+    /// Writes `aoi:warning`.
     pub fn warning(&mut self, code: &str, message: &str, hint: Option<&str>) -> io::Result<()> {
         self.warnings += 1;
         let mut fields = object(json!({
@@ -179,13 +193,14 @@ impl<'w> Emitter<'w> {
         self.write(Event::Warning, &fields)
     }
 
+    /// Writes `aoi:error`.
     pub fn error(&mut self, failure: &Failure<'_>) -> io::Result<()> {
         self.errors += 1;
         self.write(Event::Error, &failure.fields())
     }
 
-    /// The last line. Counts are those of the events written so far; `fields` may put
-    /// better ones in their place, or add others.
+    /// Writes `aoi:summary`, the last line. It counts the events written so far. `fields` can
+    /// override these counts or add other members.
     pub fn summary(mut self, ok: bool, elapsed: Duration, fields: Fields) -> io::Result<()> {
         let mut all = object(json!({
             "ok": ok,
@@ -200,7 +215,7 @@ impl<'w> Emitter<'w> {
         self.write(Event::Summary, &all)
     }
 
-    /// A whole stream: `aoi:meta`, some events, `aoi:summary`.
+    /// Writes a whole stream: `aoi:meta`, the events, `aoi:summary`.
     pub fn stream(
         mut self,
         command: &str,
@@ -235,7 +250,7 @@ impl<'w> Emitter<'w> {
     }
 }
 
-/// Pages of documentation as events of `explain`, each under its name.
+/// Writes documentation pages as events of `explain`, each with its name.
 pub fn pages_jsonl<'p>(
     pages: impl Iterator<Item = (&'p str, String)>,
     out: &mut dyn Write,
@@ -320,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_ends_the_stream_quietly() {
+    fn a_closed_pipe_stops_the_stream_without_an_error() {
         struct Closed(usize);
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -333,16 +348,16 @@ mod tests {
         }
         let mut out = Closed(0);
         let mut emitter = Emitter::new(&mut out, "1.2.3");
-        emitter.meta("lint").expect("swallowed");
+        emitter.meta("lint").expect("ignored");
         assert!(emitter.is_closed());
         emitter
             .summary(true, Duration::ZERO, Fields::new())
-            .expect("swallowed");
+            .expect("ignored");
         assert_eq!(out.0, 1);
     }
 
     #[test]
-    fn failures_stand_alone() {
+    fn error_lines_are_complete_events() {
         let error = aoi_error(
             "no_input",
             Category::NotFound,

@@ -1,4 +1,4 @@
-//! A badge for a README: flat SVG, and the JSON that shields.io endpoint badges take.
+//! Badges for a README: flat SVG, and JSON for the endpoint badges of shields.io.
 
 use std::io::{self, Write};
 
@@ -16,18 +16,23 @@ const VERDANA: [u16; 95] = [
     274, 973, 633, 607, 623, 623, 427, 521, 394, 633, 592, 818, 592, 592, 525, 635, 454, 635, 818,
 ];
 const FONT_SIZE: f64 = 11.0;
-/// Space on each side of a text.
+/// Space on each side of a text, in pixels.
 const PADDING: f64 = 6.0;
+/// Maximum length of a text.
 const MOST_CHARACTERS: usize = 40;
 
-/// What a badge says.
+/// The contents of a badge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Badge {
+    /// Text on the left.
     pub label: String,
+    /// Text on the right.
     pub message: String,
+    /// Color of the right side.
     pub color: Color,
 }
 
+/// Color of a badge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
     Green,
@@ -57,13 +62,13 @@ impl Color {
 }
 
 impl Badge {
-    /// As a sentence.
+    /// Label and message as one text.
     pub fn words(&self) -> String {
         format!("{}: {}", self.label, self.message)
     }
 }
 
-/// Draws a badge; `about` is what a reader of its source and a screen reader learn besides.
+/// Writes a badge as SVG. `about` becomes its description, for screen readers.
 pub fn svg(badge: &Badge, about: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     let shown = |text: &str| clip(&text::plain(text), MOST_CHARACTERS).into_owned();
     let (label, message) = (shown(&badge.label), shown(&badge.message));
@@ -99,7 +104,7 @@ pub fn svg(badge: &Badge, about: Option<&str>, out: &mut dyn Write) -> io::Resul
     )
 }
 
-/// What shields' endpoint badges take.
+/// Writes a badge as JSON for the endpoint badges of shields.io.
 pub fn endpoint(badge: &Badge, out: &mut dyn Write) -> io::Result<()> {
     let badge = json!({
         "schemaVersion": 1,
@@ -111,14 +116,14 @@ pub fn endpoint(badge: &Badge, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", text::pretty(&badge)?)
 }
 
-/// Pixels that a text takes in the badge's font.
+/// Width of a text in the badge's font, in pixels.
 fn width(text: &str) -> f64 {
     let em: f64 = text
         .chars()
         .map(|c| {
             let ascii = u32::from(c).checked_sub(0x20);
             let known = ascii.and_then(|i| VERDANA.get(usize::try_from(i).ok()?));
-            // Beyond ASCII a full em is enough for nearly everything.
+            // Outside ASCII, a full em is wide enough for nearly every character.
             f64::from(known.copied().unwrap_or(1000)) / 1000.0
         })
         .sum();
@@ -130,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_those_of_the_font() {
+    fn widths_match_the_font() {
         assert_eq!(width(""), 0.0);
         assert!(width("WWW") > 2.0 * width("iii"));
         assert_eq!(width("~"), 9.0);

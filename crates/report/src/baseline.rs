@@ -1,20 +1,23 @@
-//! An older report as the measure of a new one: what was as bad then is known, the rest is new.
-//! The linter's baseline is another thing: a file that people keep and edit, not a report.
+//! Compares a report with an earlier one (the baseline). A row that was at least as bad in the
+//! baseline is known, and all others are new. The linter's baseline is different: a file that
+//! people edit, not a report.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{Row, Verdict};
 
-/// A row that was bad in the baseline and holds now.
+/// A row that was bad in the baseline and passes now.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fixed {
+    /// Id of the row.
     pub id: String,
+    /// Place of the row.
     pub place: String,
 }
 
-/// Says of each row whether the baseline knows it: it was as bad there. `badness` is 0 for what is
-/// not bad at all. Returns what was bad there and passes here; what was not judged this time is
-/// not called fixed.
+/// Calls `know` for each row with whether the baseline knows it, which means that it was at least
+/// as bad there. `badness` is 0 for a verdict that is not bad. Returns the rows that were bad in
+/// the baseline and pass now. A row without a verdict this time is not fixed.
 pub fn apply<R: Row>(
     rows: &mut [R],
     baseline: &[R],
@@ -40,7 +43,7 @@ pub fn apply<R: Row>(
         .collect()
 }
 
-/// What a row is, whatever came of it.
+/// Identity of a row, independent of its verdict.
 fn identity<R: Row>(row: &R) -> Fixed {
     Fixed {
         id: row.id().to_owned(),

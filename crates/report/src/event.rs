@@ -1,18 +1,19 @@
-//! Every event that machine mode knows: what is not in this list cannot be emitted. Its shape is
-//! in `$defs` of `schemas/events.schema.json`.
+//! All events of machine mode. Only events in this list can be emitted. Their schemas are in
+//! `$defs` of `schemas/events.schema.json`.
 
 macro_rules! events {
     ($($name:ident = $text:literal,)*) => {
-        /// The type of an event. The frame of a stream is the emitter's own.
+        /// The type of an event. The emitter writes `aoi:meta` and `aoi:summary` itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Event {
             $($name,)*
         }
 
         impl Event {
+            /// Every event type.
             pub const ALL: &[Event] = &[$(Event::$name,)*];
 
-            /// As it stands in a line.
+            /// Value of `type` in a line.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Event::$name => $text,)*
@@ -70,7 +71,7 @@ events! {
 }
 
 impl Event {
-    /// Counted as a result: what is the command's own, and a check.
+    /// Whether the event counts as a result: the command's own events, and checks.
     pub fn is_result(self) -> bool {
         self == Event::Check || !self.as_str().starts_with("aoi:")
     }
@@ -82,9 +83,9 @@ mod tests {
 
     use super::*;
 
-    /// Every event has a shape, and every shape that the schema selects by a type is one.
+    /// Every event has a schema, and every type that the schema selects is an event.
     #[test]
-    fn the_schema_knows_every_event_and_no_other() {
+    fn the_schema_has_exactly_the_known_events() {
         let text = agentproto_schemas::EVENTS;
         let schema: serde_json::Value = serde_json::from_str(text).expect("JSON");
         let selected = schema["allOf"].as_array().expect("cases").iter();
@@ -93,7 +94,7 @@ mod tests {
                 let kind = case["if"]["properties"]["type"]["const"].as_str();
                 let kind = kind.expect("a type");
                 assert_eq!(case["then"]["$ref"], format!("#/$defs/{kind}"));
-                assert!(schema["$defs"][kind].is_object(), "{kind} has no shape");
+                assert!(schema["$defs"][kind].is_object(), "{kind} has no schema");
                 kind
             })
             .collect();

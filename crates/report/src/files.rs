@@ -1,5 +1,4 @@
-//! Reports as files: every form of one in a directory, a saved one read again, and the errors of
-//! both ways.
+//! Writes all formats of a report to a directory, and loads a saved report.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,35 +8,53 @@ use agentproto_text::{plain, replace_file};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// No report is as large; whoever names a disk by mistake gets an error, not a full memory.
+/// Maximum size of a report in bytes. If a user names a device by mistake, the limit prevents
+/// memory exhaustion.
 const MOST_BYTES: u64 = 512 << 20;
 
+/// A report file cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("`{}` cannot be written: {error}", plain(&.path.to_string_lossy()))]
 pub struct WriteError {
+    /// The file or directory.
     pub path: PathBuf,
+    /// Error of the operating system.
     pub error: io::Error,
 }
 
+/// A saved report cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The file cannot be read.
     #[error("`{}` cannot be read: {error}", plain(&.path.to_string_lossy()))]
-    Unreadable { path: PathBuf, error: io::Error },
-    #[error("`{}` is no JSON: {error}", plain(&.path.to_string_lossy()))]
-    NotJson {
+    Unreadable {
+        /// The file.
         path: PathBuf,
+        /// Error of the operating system.
+        error: io::Error,
+    },
+    /// The file is not valid JSON.
+    #[error("`{}` is not valid JSON: {error}", plain(&.path.to_string_lossy()))]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Error of the parser.
         error: serde_json::Error,
     },
-    #[error("`{}` is no {what}: {why}", plain(&.path.to_string_lossy()))]
+    /// The file is JSON, but not a report of the expected kind.
+    #[error("`{}` is not a valid {what}: {why}", plain(&.path.to_string_lossy()))]
     NotAReport {
+        /// The file.
         path: PathBuf,
+        /// Expected kind of report.
         what: &'static str,
+        /// What is wrong.
         why: String,
     },
 }
 
-/// Writes the named forms of a report into a directory, which is made if it is not there. Each file
-/// is replaced in one step. A form that `render` has nothing for is taken away.
+/// Writes the given formats of a report to a directory and creates it if necessary. Each file is
+/// replaced atomically. If `render` returns `None`, the file of that format is removed.
 pub fn write_all<F: Copy>(
     dir: &Path,
     files: &[(&str, F)],
@@ -62,7 +79,7 @@ pub fn write_all<F: Copy>(
     Ok(())
 }
 
-/// Reads a report of any of our kinds; its `schema` must be the one expected.
+/// Loads a report of any kind. Its `schema` must be the expected one.
 pub fn load<T: DeserializeOwned>(
     path: &Path,
     schema: &str,
@@ -78,7 +95,9 @@ pub fn load<T: DeserializeOwned>(
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if u64::try_from(bytes.len()).is_ok_and(|n| n > MOST_BYTES) {
-        return Err(unreadable(io::Error::other("it is larger than 512 MiB")));
+        return Err(unreadable(io::Error::other(
+            "the file is larger than 512 MiB",
+        )));
     }
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| LoadError::NotJson {
         path: path.to_owned(),
@@ -93,11 +112,11 @@ pub fn load<T: DeserializeOwned>(
         Some(own) if own == schema => {}
         Some(other) => {
             return Err(not(format!(
-                "its schema is `{}`, not `{schema}`",
+                "`schema` must be `{schema}`, found `{}`",
                 plain(other)
             )));
         }
-        None => return Err(not(format!("it has no `schema`; one has `{schema}`"))),
+        None => return Err(not(format!("`schema` is missing, expected `{schema}`"))),
     }
     serde_json::from_value(value).map_err(|error| not(plain(&error.to_string()).into_owned()))
 }

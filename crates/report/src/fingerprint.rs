@@ -1,23 +1,23 @@
-//! Stable names for findings: SHA-256 over their parts.
+//! Stable fingerprints of findings: SHA-256 over their parts.
 
 pub use agentproto_text::hex;
 use sha2::{Digest, Sha256};
 
-/// The name of a thing by its parts.
+/// Fingerprint of the parts, as hexadecimal digits.
 pub fn of(parts: &[&[u8]]) -> String {
     hex(&digest(parts))
 }
 
-/// SHA-256 of some bytes, as `sha256sum` prints it.
+/// SHA-256 of the bytes, as `sha256sum` prints it.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&<[u8; 32]>::from(Sha256::digest(bytes)))
 }
 
-/// SHA-256 over parts.
+/// SHA-256 over the parts and their lengths.
 pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
-        // Lengths keep ("a", "bc") and ("ab", "c") apart.
+        // Without the lengths, ("a", "bc") and ("ab", "c") would have the same hash.
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }

@@ -1,12 +1,12 @@
-//! Names of formats, and how any of them is rendered.
+//! Names of output formats, and rendering helpers.
 
 use std::io::{self, Write};
 
 use agentproto_text::plain;
 
-/// A name that is not one of a format.
+/// An unknown format name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} format `{}`; there are {}", plain(.name), .names.join(", "))]
+#[error("unknown {what} format `{}`; expected one of {}", plain(.name), .names.join(", "))]
 pub struct UnknownFormat {
     what: &'static str,
     name: String,
@@ -14,7 +14,7 @@ pub struct UnknownFormat {
 }
 
 impl UnknownFormat {
-    /// `what` is said before "format".
+    /// An error for `name`. The message puts `what` before "format".
     pub fn new<F>(what: &'static str, name: &str, formats: &[F]) -> Self
     where
         F: Copy + Into<&'static str>,
@@ -27,7 +27,7 @@ impl UnknownFormat {
     }
 }
 
-/// Ends a rendering. A reader that closes its end has seen enough: that is not an error.
+/// Finishes a rendering. A closed pipe is not an error, because the reader has seen enough.
 pub fn end(rendered: io::Result<()>, out: &mut dyn Write) -> io::Result<()> {
     match rendered.and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -35,7 +35,7 @@ pub fn end(rendered: io::Result<()>, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// A report as one JSON document.
+/// Writes a report as one JSON document.
 pub fn json(report: &impl serde::Serialize, out: &mut dyn Write) -> io::Result<()> {
     let text = agentproto_text::pretty(&serde_json::to_value(report)?)?;
     writeln!(out, "{text}")

@@ -1,4 +1,4 @@
-//! JUnit XML: a suite per group of rows, a case per row.
+//! JUnit XML with one suite per group of rows and one case per row.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,37 +9,43 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use crate::words::word;
 use crate::{Report, Row, Verdict};
 
-/// Rows under one title.
+/// A group of rows.
 pub struct Suite<'r, R> {
+    /// Name of the group.
     pub title: String,
+    /// Rows of the group.
     pub rows: Vec<&'r R>,
-    /// A case that passes says that nothing was found.
+    /// Whether to add a passing case "no findings".
     pub is_clean: bool,
 }
 
-/// What JUnit asks of a report.
+/// The data of a report that JUnit needs.
 pub trait Tests: Report {
+    /// Name of the whole run.
     fn name(&self) -> String;
+    /// Duration of the whole run.
     fn elapsed(&self) -> Duration;
+    /// All groups of rows.
     fn suites(&self) -> Vec<Suite<'_, Self::Row>>;
-    /// The name of a row's case.
+    /// Name of a row's case.
     fn case(&self, row: &Self::Row) -> String;
-    /// All that is known of a row, line by line.
+    /// All details of a row, one per line.
     fn detail(&self, row: &Self::Row) -> String;
+    /// Duration of a row, if known.
     fn duration(&self, _: &Self::Row) -> Option<Duration> {
         None
     }
-    /// What the build shall think of a row: it stays green where the run does.
+    /// Verdict of a row for the build. It must not fail if the run does not fail.
     fn verdict(&self, row: &Self::Row) -> Verdict {
         row.verdict()
     }
-    /// Why a row counts neither for nor against the build.
+    /// Why a row is reported as skipped, or `None` if it counts.
     fn skipped(&self, row: &Self::Row) -> Option<String> {
         let message = plain(row.message());
         match row.verdict() {
             Verdict::Fail | Verdict::Error => row
                 .suppressed()
-                .map(|_| format!("known from the baseline: {message}")),
+                .map(|_| format!("already in the baseline: {message}")),
             Verdict::Pass | Verdict::Warn => None,
             Verdict::Skip | Verdict::NotApplicable | Verdict::NotVerified => {
                 Some(format!("{}: {message}", word(row.verdict())))
@@ -48,6 +54,7 @@ pub trait Tests: Report {
     }
 }
 
+/// Writes a report as JUnit XML.
 pub fn write<T: Tests>(tests: &T, out: &mut dyn Write) -> io::Result<()> {
     let mut document = quick_junit::Report::new(tests.name());
     document.set_time(tests.elapsed());
@@ -69,7 +76,7 @@ pub fn write<T: Tests>(tests: &T, out: &mut dyn Write) -> io::Result<()> {
         }
         document.add_test_suite(suite);
     }
-    // One write: the serializer's own are many and small.
+    // Write once, because the serializer makes many small writes.
     let xml = document.to_string().map_err(io::Error::other)?;
     writeln!(out, "{}", without_skipped_total(xml).trim_end())
 }
@@ -101,7 +108,7 @@ fn case<T: Tests>(tests: &T, row: &T::Row) -> TestCase {
     case
 }
 
-/// The schema by which Jenkins checks a file knows `skipped` on suites, not on their list.
+/// Removes `skipped` from `<testsuites>`. The Jenkins schema allows it only on `<testsuite>`.
 fn without_skipped_total(mut xml: String) -> String {
     let root = xml.find("<testsuites ").and_then(|start| {
         let end = start + xml.get(start..)?.find('>')?;

@@ -1,6 +1,6 @@
-//! What the judges report, in every output format. Verdicts, the one model of rows that all three
-//! judges have in common (`row`), machine mode (AOI-CLI), and each format that several of them
-//! write. Renderers only read: they never judge, sort or drop a row.
+//! Reports of `lint`, `certify` and `aoi-lint`: verdicts, the row model that all three share
+//! (`row`), machine mode (AOI-CLI), and the output formats that several of them write. Renderers
+//! only read a report. They never change a verdict or drop a row.
 
 pub mod aoi;
 pub mod badge;
@@ -22,5 +22,5 @@ pub use format::UnknownFormat;
 pub use row::{Report, Row};
 pub use verdict::Verdict;
 
-/// The name that every machine format gives the tool.
+/// Name of the tool in every machine format.
 pub const TOOL: &str = "agentproto";

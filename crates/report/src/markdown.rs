@@ -1,10 +1,11 @@
-//! Text of others inside Markdown and the HTML in it: never markup, links or mentions.
+//! Escapes untrusted text for Markdown and the HTML in it, so that it contains no markup, links
+//! or mentions.
 
 use agentproto_text::plain;
 
 use crate::words::escape;
 
-/// Text of others in a paragraph: no markup, no links, no mentions.
+/// Escapes untrusted text for a paragraph.
 pub fn inline(text: &str) -> String {
     guarded(text, |c, out| {
         match c {
@@ -16,7 +17,7 @@ pub fn inline(text: &str) -> String {
     })
 }
 
-/// Text of others inside an HTML block, where a backslash is a backslash.
+/// Escapes untrusted text for an HTML block, where a backslash does not escape.
 pub fn in_html(text: &str) -> String {
     guarded(text, |c, out| match c {
         c if is_markup(c) => out.push_str(&format!("&#{};", u32::from(c))),
@@ -28,8 +29,8 @@ fn is_markup(c: char) -> bool {
     "\\`*_[]|~$".contains(c)
 }
 
-/// Hosts make links of addresses, names and numbers in finished text; a comment between two
-/// characters keeps them from seeing one.
+/// An empty HTML comment. Code hosts turn addresses, names and numbers in rendered text into
+/// links, and a comment between two characters prevents that.
 const SPLIT: &str = "<!-- -->";
 
 fn guarded(text: &str, put: impl Fn(char, &mut String)) -> String {
@@ -55,19 +56,20 @@ fn guarded(text: &str, put: impl Fn(char, &mut String)) -> String {
     out
 }
 
-/// A code span, with a fence longer than any in the text.
+/// Formats text as a code span, with more backticks than any run in the text.
 pub fn code(text: &str) -> String {
     let text = plain(text);
     let text = match text.trim() {
-        "" => "an agent without a name",
+        "" => "unnamed agent",
         text => text,
     };
     let ticks = "`".repeat(longest_run(text) + 1);
-    // Inside a table or not, a code span has no other way out than its ticks.
+    // Nothing but its backticks ends a code span, even inside a table.
     format!("{ticks} {text} {ticks}")
 }
 
-/// A block of code. Its fence has one backtick more than the longest run inside, three at least.
+/// Formats text as a code block. Its fence has one backtick more than the longest run in the
+/// text, and at least three.
 pub fn block(language: &str, text: &str) -> String {
     let fence = "`".repeat((longest_run(text) + 1).max(3));
     format!("{fence}{language}\n{text}\n{fence}")
@@ -78,7 +80,7 @@ fn longest_run(text: &str) -> usize {
     runs.max().unwrap_or(0)
 }
 
-/// An address that cannot leave its brackets.
+/// Removes all characters from an address that could end the brackets around it.
 pub fn address_of(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#@!$&*+,;=%".contains(c);
     text.chars().filter(|c| safe(*c)).collect()
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_others_stays_text() {
+    fn untrusted_text_stays_text() {
         assert_eq!(inline("a*b_[x](y)"), r"a\*b\_\[x\](y)");
         assert_eq!(inline("@me #12"), "@<!-- -->me #<!-- -->12");
         assert_eq!(inline("https://x.y"), "https:<!-- -->//x.y");
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_are_longer_than_what_they_hold() {
+    fn fences_are_longer_than_the_backticks_inside() {
         assert_eq!(code("a ``` b"), "```` a ``` b ````");
         assert_eq!(block("yaml", "a `b` c"), "```yaml\na `b` c\n```");
         assert_eq!(block("", "x\n````"), "`````\nx\n````\n`````");

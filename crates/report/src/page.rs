@@ -1,4 +1,4 @@
-//! A report as Markdown, for a README or a comment on a pull request: what every one has.
+//! Markdown reports for a README or a comment on a pull request: the parts that all reports share.
 
 use std::io::{self, Write};
 
@@ -10,27 +10,32 @@ use crate::row::{ATTENTION, new_first};
 use crate::words::date;
 use crate::{Report, Row};
 
-/// Comments of the large hosts end at 65,536 characters.
+/// Size in bytes after which no more rows are written. The large code hosts limit comments to
+/// 65,536 characters.
 const MOST_BYTES: usize = 50_000;
-/// Of a line that others wrote.
+/// Maximum length of a line of untrusted text.
 pub const MOST_CHARACTERS: usize = 400;
+/// Maximum number of reasons that are listed.
 const MOST_REASONS: usize = 20;
 
-/// The parts that differ.
+/// The parts of a page that differ between reports.
 pub struct Page<R> {
+    /// Markdown before the rows.
     pub head: Vec<u8>,
-    /// One row, folded.
+    /// Writes one row, folded.
     pub finding: fn(&R, &mut Vec<u8>) -> io::Result<()>,
-    /// Where rows are that found no room: "the JSON report".
+    /// Where to find the rows that are not shown, such as "the JSON report".
     pub elsewhere: &'static str,
-    /// What was not judged.
+    /// Markdown about rows without a verdict.
     pub unjudged: Vec<u8>,
-    /// Seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub started: u64,
+    /// Duration of the run, as text.
     pub timing: String,
 }
 
 impl<R: Row> Page<R> {
+    /// Writes the page.
     pub fn write(self, report: &impl Report<Row = R>, out: &mut dyn Write) -> io::Result<()> {
         let mut page = self.head;
         let mut left_out = 0;
@@ -49,11 +54,7 @@ impl<R: Row> Page<R> {
         }
         if left_out > 0 {
             let rows = text::count(left_out, "row", "rows");
-            writeln!(
-                page,
-                "And {rows} more, which stand in {}.\n",
-                self.elsewhere
-            )?;
+            writeln!(page, "{rows} not shown here. See {}.\n", self.elsewhere)?;
         }
         page.extend(self.unjudged);
         let (name, version) = report.tool();
@@ -69,13 +70,13 @@ impl<R: Row> Page<R> {
     }
 }
 
-/// The badge as a picture, and what it says for those who see none.
+/// Writes the badge as an image with an alternative text.
 pub fn picture(badge: &Badge, address: &str, out: &mut Vec<u8>) -> io::Result<()> {
     let words = inline(&badge.words());
     writeln!(out, "![{words}]({})\n", address_of(address))
 }
 
-/// A folded row: a line that is always there, facts, and what proves them.
+/// Writes a folded row: a summary line that is always visible, facts, and evidence.
 pub fn details(
     summary: &str,
     facts: &[(&str, Option<&str>)],
@@ -94,7 +95,8 @@ pub fn details(
     writeln!(out, "\n</details>\n")
 }
 
-/// Why rows were not judged, folded: each reason with its rows, and what else there is to say.
+/// Writes a folded list of the reasons why rows have no verdict, each with its rows. `more` is
+/// added at the end.
 pub fn unjudged<'m>(
     summary: &str,
     reasons: impl Iterator<Item = (&'m str, String)>,

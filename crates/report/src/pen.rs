@@ -1,4 +1,4 @@
-//! How a report is drawn on a terminal: colors, marks, wrapped text.
+//! Terminal output: colors, symbols, wrapped text.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -7,17 +7,21 @@ use agentproto_text::{clip, plain};
 
 use crate::Verdict;
 
-/// Narrower terminals are treated as this wide.
+/// Minimum width in columns. A narrower terminal is treated as this wide.
 pub const MIN_WIDTH: usize = 40;
 
-/// How things are drawn.
+/// Terminal settings.
 pub struct Pen {
+    /// Whether to use colors.
     pub color: bool,
+    /// Whether to use symbols outside ASCII.
     pub unicode: bool,
+    /// Width in columns.
     pub width: usize,
 }
 
 impl Pen {
+    /// Settings with at least the minimum width.
     pub fn new(color: bool, unicode: bool, width: usize) -> Self {
         Pen {
             color,
@@ -26,6 +30,7 @@ impl Pen {
         }
     }
 
+    /// Colors text with an SGR code, if colors are on.
     pub fn paint(&self, code: &str, text: &str) -> String {
         match self.color {
             true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
@@ -45,6 +50,7 @@ impl Pen {
         self.paint("2", text)
     }
 
+    /// Text in the color of a verdict.
     pub fn tone(&self, verdict: Verdict, text: &str) -> String {
         match verdict {
             Verdict::Pass => self.paint("32", text),
@@ -55,6 +61,7 @@ impl Pen {
         }
     }
 
+    /// Symbol of a verdict, in its color.
     pub fn mark(&self, verdict: Verdict) -> String {
         let (fancy, plain) = match verdict {
             Verdict::Pass => ("✓", "+"),
@@ -66,12 +73,13 @@ impl Pen {
         self.tone(verdict, if self.unicode { fancy } else { plain })
     }
 
+    /// Text clipped to the rest of a line of which `used` columns are taken.
     pub fn one_line(&self, text: &str, used: usize) -> String {
         let room = self.width.saturating_sub(used).max(20);
         clip(&plain(text), room).into_owned()
     }
 
-    /// A labelled text below a row; nothing where there is no text.
+    /// Writes a labeled paragraph below a row, or nothing if the text is empty.
     pub fn paragraph(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
         match text.trim() {
             "" => Ok(()),
@@ -79,7 +87,7 @@ impl Pen {
         }
     }
 
-    /// Text that hangs beside its label, broken at spaces.
+    /// Writes text with a hanging indent after its label, wrapped at spaces.
     pub fn wrapped(&self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let indent = 2 + label.chars().count();
         let room = self.width.saturating_sub(indent).max(20);
@@ -91,7 +99,8 @@ impl Pen {
         Ok(())
     }
 
-    /// A piece of a text that begins at `from`, with what is marked in it.
+    /// Highlights the marked range in a piece of text. `from` is the offset of the piece in the
+    /// whole text, in characters.
     pub fn marked(&self, piece: &str, from: usize, mark: Option<&Range<usize>>) -> String {
         let Some(mark) = mark.filter(|_| self.color) else {
             return piece.to_owned();
@@ -109,7 +118,7 @@ impl Pen {
     }
 }
 
-/// Lines of at most `room` characters, broken at spaces where there are any.
+/// Wraps text at spaces into lines of about `room` characters.
 fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -136,7 +145,7 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
         .collect()
 }
 
-/// Pieces of `room` characters each; at least one piece.
+/// Splits text into pieces of `room` characters, at least one piece.
 pub fn chunks(text: &str, room: usize) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     match chars.is_empty() {
@@ -160,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_are_cut_in_the_end() {
+    fn very_long_words_are_split() {
         assert_eq!(chunks("abcde", 2), ["ab", "cd", "e"]);
         assert!(wrap(&"x".repeat(100), 10).len() > 1);
     }

@@ -1,5 +1,5 @@
-//! What the shared formats ask of a row and of a report, whoever judged: the linter, the harness
-//! or the AOI engine. What one format asks besides is a trait beside that format.
+//! The row and report model of the shared formats, for `lint`, `certify` and `aoi-lint`. If a
+//! format needs more, it defines its own trait.
 
 use std::borrow::Cow;
 
@@ -8,37 +8,41 @@ use serde_json::Value;
 
 use crate::Verdict;
 
-/// One finding, or what came of one requirement.
+/// A finding, or the result for a requirement.
 pub trait Row {
-    /// Stable: the slug of a rule, the id of a requirement.
+    /// Stable id: the slug of a rule or the id of a requirement.
     fn id(&self) -> &str;
-    /// What it is about: a file, the command of a tool, a suite and its case.
+    /// Subject of the row: a file, the command of a tool, or a suite and its case.
     fn place(&self) -> Cow<'_, str>;
+    /// Verdict of the row.
     fn verdict(&self) -> Verdict;
+    /// What was found.
     fn message(&self) -> &str;
-    /// Why it does not count: `baseline`, or the reason that an ignore gives.
+    /// Why the row does not count: `baseline`, or the reason in an ignore comment.
     fn suppressed(&self) -> Option<&str>;
 }
 
-/// A report as the shared formats see it.
+/// A report, as the shared formats read it.
 pub trait Report {
+    /// Type of the rows.
     type Row: Row;
-    /// Name and version of the tool that judged.
+    /// Name and version of the tool that produced the report.
     fn tool(&self) -> (&str, &str);
+    /// All rows.
     fn rows(&self) -> &[Self::Row];
 }
 
-/// Why the rows that a baseline knows do not count.
+/// Value of `Row::suppressed` for rows that are in the baseline.
 pub const BASELINE: &str = "baseline";
 
-/// Verdicts that a reader has to look at, worst first, and what their rows are called.
+/// Verdicts that need attention, worst first, each with the heading for its rows.
 pub const ATTENTION: [(Verdict, &str); 3] = [
     (Verdict::Fail, "Failures"),
-    (Verdict::Error, "Not judged"),
+    (Verdict::Error, "Errors"),
     (Verdict::Warn, "Warnings"),
 ];
 
-/// The rows of a verdict; what the baseline knows comes after what is new.
+/// The rows with a verdict, new ones before those in the baseline.
 pub fn new_first<R: Row>(rows: &[R], verdict: Verdict) -> Vec<&R> {
     let these = rows.iter().filter(|row| row.verdict() == verdict);
     let mut these: Vec<&R> = these.collect();
@@ -46,9 +50,11 @@ pub fn new_first<R: Row>(rows: &[R], verdict: Verdict) -> Vec<&R> {
     these
 }
 
-/// Rows that share a reason.
+/// Rows with the same message.
 pub struct Reason<'r, R> {
+    /// The message.
     pub message: &'r str,
+    /// The rows.
     pub rows: Vec<&'r R>,
 }
 
@@ -58,7 +64,7 @@ pub fn reasons<'r, R: Row>(rows: impl IntoIterator<Item = &'r R>) -> Vec<Reason<
     let mut places = std::collections::HashMap::new();
     for row in rows {
         let message = match row.message().trim() {
-            "" => "no reason was given",
+            "" => "no reason given",
             message => message,
         };
         let at = *places.entry(message).or_insert(reasons.len());
@@ -73,14 +79,14 @@ pub fn reasons<'r, R: Row>(rows: impl IntoIterator<Item = &'r R>) -> Vec<Reason<
     reasons
 }
 
-/// How many rows have each verdict, of a summary that says more than that.
+/// Number of rows per verdict, taken from a summary that has other members as well.
 pub fn counts(summary: &impl Serialize) -> serde_json::Result<Value> {
     let all = serde_json::to_value(summary)?;
     let count = |verdict: Verdict| (verdict.as_str().to_owned(), all[verdict.as_str()].clone());
     Ok(Value::Object(Verdict::ALL.map(count).into_iter().collect()))
 }
 
-/// The first few of a list, and how many more there are.
+/// The first `most` items of a list, and the number of the others.
 pub fn first<S: AsRef<str>>(items: &[S], most: usize, show: impl Fn(&str) -> String) -> String {
     let some = items.iter().take(most).map(|item| show(item.as_ref()));
     let some = some.collect::<Vec<_>>().join(", ");

@@ -10,6 +10,7 @@ use crate::row::BASELINE;
 use crate::{Report, Row, Verdict};
 use agentproto_text as text;
 
+/// Level of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -18,32 +19,37 @@ pub enum Level {
     Note,
 }
 
-/// What SARIF asks of a report.
+/// The data of a report that SARIF needs.
 pub trait Log: Report {
-    /// The name of its fingerprints.
+    /// Name of the fingerprints.
     const FINGERPRINT: &'static str;
-    /// What could not be judged is a notification about the tool, and only failures and warnings
-    /// are results. Otherwise every row is a result.
+    /// If true, only failures and warnings are results, and rows with the verdict `error` are
+    /// notifications about the tool. If false, every row is a result.
     const NOTIFIES: bool = true;
-    /// Notifications name the place of their rule in the list, beside its id.
+    /// Whether notifications contain the index of their rule besides its id.
     const NUMBERS: bool = true;
 
-    /// Whether the results are all there are; findings are not a failure of the run.
+    /// Whether the run produced all results. Findings do not make a run incomplete.
     fn is_complete(&self) -> bool;
+    /// Properties of the run.
     fn properties(&self) -> Value;
-    /// The rule behind a row.
+    /// Rule of a row.
     fn rule(&self, row: &Self::Row) -> Rule;
+    /// Level of a row.
     fn level(&self, row: &Self::Row) -> Level;
+    /// Message of a row.
     fn text(&self, row: &Self::Row) -> String;
+    /// Location of a row.
     fn location(&self, row: &Self::Row) -> Value;
-    /// A name for each row that survives another message.
+    /// Fingerprint of each row, which stays the same if the message changes.
     fn fingerprints(&self) -> Vec<String>;
+    /// Optional members of a row's result.
     fn more(&self, _: &Self::Row) -> More {
         More::default()
     }
 }
 
-/// What a result has besides, each where there is something.
+/// Optional members of a result. Empty ones are left out.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct More {
@@ -55,6 +61,7 @@ pub struct More {
     pub fixes: Vec<Value>,
 }
 
+/// A SARIF message, as plain text and optionally as Markdown.
 #[derive(Debug, Default, Serialize)]
 pub struct Text {
     pub text: String,
@@ -71,11 +78,13 @@ impl<T: Into<String>> From<T> for Text {
     }
 }
 
+/// Default configuration of a rule.
 #[derive(Debug, Serialize)]
 pub struct Configuration {
     pub level: Level,
 }
 
+/// Description of a rule.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
@@ -105,13 +114,15 @@ struct Finding<'r> {
     partial_fingerprints: HashMap<&'static str, String>,
     #[serde(flatten)]
     more: More,
-    /// The same, behind properties: where the rows have some it has always been there.
+    /// The rule index for rows with properties, which is written after them to keep the member
+    /// order of earlier versions.
     #[serde(rename = "ruleIndex", skip_serializing_if = "Option::is_none")]
     rule_index_last: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suppressions: Vec<Value>,
 }
 
+/// Writes a report as SARIF.
 pub fn write<L: Log>(log: &L, out: &mut dyn Write) -> io::Result<()> {
     let (rules, index) = rules(log);
     let (name, version) = log.tool();
@@ -142,7 +153,7 @@ pub fn write<L: Log>(log: &L, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", text::pretty(&document)?)
 }
 
-/// Rules in the order of their first row, and where each is.
+/// Rules in the order of their first row, and the index of each.
 fn rules<L: Log>(log: &L) -> (Vec<Rule>, HashMap<&str, usize>) {
     let mut rules = Vec::new();
     let mut index = HashMap::new();
@@ -196,13 +207,13 @@ fn notification<L: Log>(log: &L, row: &L::Row, index: Option<usize>) -> Value {
     })
 }
 
-/// Lines as one message; what others wrote in it stays text.
+/// Joins lines to one message. Untrusted text in it stays text.
 pub fn lines(lines: &[String]) -> String {
-    // Viewers would make a link of `[text](address)`.
+    // Viewers would turn `[text](address)` into a link.
     text::plain_lines(&lines.join("\n")).replace("](", "] (")
 }
 
-/// All but unreserved characters and the slash, as RFC 3986 has it.
+/// Percent-encodes all characters except the slash and the unreserved characters of RFC 3986.
 pub fn percent_encode(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,26 +1,30 @@
-//! What the harness and the AOI engine say of a requirement. Success without proof is none.
+//! Verdicts of `certify` and `aoi-lint` on a requirement. A pass needs evidence.
 
 use serde::{Deserialize, Serialize};
 
+/// Result of checking a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
+    /// The requirement is met, with evidence.
     Pass,
+    /// The requirement is violated.
     Fail,
-    /// Something that SHOULD not be, or that a note says one had better not do.
+    /// A SHOULD requirement or a recommendation is violated.
     Warn,
-    /// The caller did not give what it takes: no prompt that leads there.
+    /// The user did not provide what the check needs, such as a prompt.
     Skip,
-    /// The agent does not claim what this is about.
+    /// The agent does not declare the feature.
     #[serde(rename = "n_a")]
     NotApplicable,
-    /// It ran, and nothing happened that could have been wrong.
+    /// The check ran, but nothing happened that could have violated the requirement.
     NotVerified,
-    /// The harness could not judge.
+    /// The check could not be completed.
     Error,
 }
 
 impl Verdict {
+    /// Every verdict.
     pub const ALL: [Verdict; 7] = [
         Verdict::Pass,
         Verdict::Fail,
@@ -31,6 +35,7 @@ impl Verdict {
         Verdict::Error,
     ];
 
+    /// Name in machine formats.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Pass => "pass",

@@ -1,4 +1,4 @@
-//! Words that several formats use: verdicts, times, dates, markup.
+//! Text helpers that several formats share: verdicts, times, dates, escaping.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ pub use agentproto_text::time::minute as date;
 
 use crate::Verdict;
 
-/// Worst first: the order in which people want to read.
+/// All verdicts in the order of a report, worst first.
 pub const BY_WEIGHT: [Verdict; 7] = [
     Verdict::Fail,
     Verdict::Error,
@@ -18,11 +18,12 @@ pub const BY_WEIGHT: [Verdict; 7] = [
     Verdict::NotApplicable,
 ];
 
-/// 0 is the worst.
+/// Position of a verdict in `BY_WEIGHT`. 0 is the worst.
 pub fn weight(verdict: Verdict) -> usize {
     BY_WEIGHT.iter().position(|v| *v == verdict).unwrap_or(0)
 }
 
+/// Name of a verdict for people.
 pub fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
@@ -35,17 +36,17 @@ pub fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Verdicts that a reader has to look at.
+/// Whether a verdict needs attention.
 pub fn needs_attention(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Fail | Verdict::Error | Verdict::Warn)
 }
 
-/// Text of others inside HTML, SVG or an attribute of them.
+/// Escapes untrusted text for HTML and SVG, including attributes.
 pub fn markup(text: &str) -> String {
     escape(&plain(text))
 }
 
-/// As `markup`, for text whose hidden characters are shown already.
+/// Like `markup`, for text whose hidden characters are already escaped.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
@@ -61,11 +62,12 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// Milliseconds as a duration. Values that are out of range become zero.
 pub fn millis(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default()
 }
 
-/// `820 ms`, `4.2 s`, `3 min 5 s`.
+/// Formats milliseconds, such as `820 ms`, `4.2 s` or `3 min 5 s`.
 pub fn time(ms: f64) -> String {
     let ms = if ms.is_finite() { ms.max(0.0) } else { 0.0 };
     if ms < 1000.0 {

@@ -1,5 +1,5 @@
-//! The frame of every trial of a judge: mutants that it must catch, variants that it must leave
-//! alone, and the tally of both.
+//! The common part of all self-tests: runs mutants and conforming variants, and counts the
+//! results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,35 +9,42 @@ use tokio::sync::Semaphore;
 
 use agentproto_harness::run::Progress;
 
-/// What a judge made of a mutant.
+/// Result for a mutant.
 pub trait Caught: Serialize + Send + 'static {
+    /// Name of the mutant.
     fn name(&self) -> &str;
-    /// What is wrong with it.
+    /// Its defect.
     fn wrong(&self) -> &str;
-    /// Something was blamed that is not blamed on the correct one.
+    /// Whether anything was found that is not found on the correct mock.
     fn is_killed(&self) -> bool;
-    /// For the right reason.
+    /// Whether the broken requirement was found.
     fn is_attributed(&self) -> bool;
-    /// Where it was not caught as it should be: its name, and how.
+    /// If the mutant was not caught as expected, its name and what was found instead.
     fn missed(&self) -> Option<String>;
 }
 
-/// What a judge made of a variant.
+/// Result for a conforming variant.
 pub trait Spared: Serialize + Send + 'static {
+    /// Name of the variant.
     fn name(&self) -> &str;
-    /// What was proven, so that nothing is proven by nothing.
+    /// Number of requirements that passed. Zero means that the variant was not really tested.
     fn proven(&self) -> usize;
+    /// Findings, which are all false positives.
     fn blamed(&self) -> &[String];
-    /// What is wrong about that, a line each.
+    /// What is wrong with the result, one line each.
     fn complaints(&self) -> Vec<String>;
 }
 
+/// Results of a self-test.
 #[derive(Clone, Debug)]
 pub struct Outcome<M, V> {
+    /// Results for mutants.
     pub mutants: Vec<M>,
+    /// Results for conforming variants.
     pub variants: Vec<V>,
+    /// Duration in milliseconds.
     pub wall_ms: f64,
-    /// Stopped before its end.
+    /// Whether the run was stopped before its end.
     pub partial: bool,
 }
 
@@ -53,51 +60,59 @@ impl<M, V> Default for Outcome<M, V> {
 }
 
 impl<M: Caught, V: Spared> Outcome<M, V> {
+    /// Adds the results of another run.
     pub fn add(&mut self, other: Outcome<M, V>) {
         self.mutants.extend(other.mutants);
         self.variants.extend(other.variants);
     }
 
-    /// Nothing was tried.
+    /// Whether nothing was tested.
     pub fn is_empty(&self) -> bool {
         self.mutants.is_empty() && self.variants.is_empty()
     }
 
+    /// Number of killed mutants.
     pub fn killed(&self) -> usize {
         self.mutants.iter().filter(|m| m.is_killed()).count()
     }
 
+    /// Number of mutants that were caught with the right requirement.
     pub fn attributed(&self) -> usize {
         self.mutants.iter().filter(|m| m.is_attributed()).count()
     }
 
-    /// What conforming ones were blamed for.
+    /// Number of false positives on conforming variants.
     pub fn false_blames(&self) -> usize {
         self.variants.iter().map(|v| v.blamed().len()).sum()
     }
 
-    /// Every variant was proven, and none was blamed.
+    /// Whether every variant was tested and none has a finding.
     pub fn spares_all(&self) -> bool {
         let mut variants = self.variants.iter();
         variants.all(|v| v.blamed().is_empty() && v.proven() > 0)
     }
 }
 
-/// What is tried: mutants and variants of one kind, each found by its place.
+/// Mutants and variants of one kind, addressed by index.
 pub trait Subject: Send + Sync + 'static {
+    /// Result for a mutant.
     type Mutant: Caught;
+    /// Result for a variant.
     type Variant: Spared;
-    /// Trials side by side.
+    /// Maximum number of concurrent runs.
     const AT_ONCE: usize;
 
+    /// Number of mutants.
     fn mutants(&self) -> usize;
+    /// Number of variants.
     fn variants(&self) -> usize;
-    /// Nothing where it was not heard to its end.
+    /// Runs one mutant. `None` if the run was stopped.
     fn mutant(&self, at: usize) -> impl Future<Output = Option<Self::Mutant>> + Send;
+    /// Runs one variant. `None` if the run was stopped.
     fn variant(&self, at: usize) -> impl Future<Output = Option<Self::Variant>> + Send;
 }
 
-/// All variants, then all mutants: the plain variants are what mutants are compared with.
+/// Runs all variants, then all mutants. Mutants are compared with the plain variants.
 pub async fn run<S: Subject>(subject: &Arc<S>, heard: &Count) -> Outcome<S::Mutant, S::Variant> {
     let (mutants, variants) = (subject.mutants(), subject.variants());
     heard.expect(mutants + variants);
@@ -143,7 +158,7 @@ async fn each<S: Subject, T: Send + 'static, F: Future<Output = Option<T>> + Sen
     rows
 }
 
-/// How far all of them together have come.
+/// Progress over all subjects.
 pub struct Count {
     done: AtomicUsize,
     all: AtomicUsize,

@@ -1,5 +1,6 @@
-//! Tests of the judges: agents, hosts and tools with one known defect each, which a judge must
-//! catch by the right id, and conforming variants, which it must leave alone.
+//! Self-tests of `certify` and `aoi-lint`. They run the checks against mutants, which are agents,
+//! hosts and tools with one known defect each, and against conforming variants. A mutant must be
+//! caught with the right requirement id, and a variant must not get any finding.
 
 pub mod aoi;
 pub mod certify;

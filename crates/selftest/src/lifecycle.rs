@@ -1,5 +1,5 @@
-//! Bundles that are wrong in exactly one way, and bundles that are right in odd ways: the judge
-//! is judged by them. Each is one of the mock bundles with a few words changed.
+//! Self-test of the lifecycle suite: bundles with one defect each, and conforming bundles with
+//! unusual features. Each is one of the mock bundles with a few words changed.
 
 mod made;
 mod promises;
@@ -12,10 +12,12 @@ pub use variants::variants;
 
 use agentproto_mock::model;
 
+/// A bundle with one defect.
 pub type Mutant = model::Mutant<Made>;
-/// A bundle that conforms, and does not look like the others.
+/// A conforming bundle that differs from the others.
 pub type Variant = model::Variant<Made>;
 
+/// All mutants.
 pub fn mutants() -> Vec<Mutant> {
     let mut all = start::mutants();
     all.extend(promises::mutants());
@@ -27,7 +29,7 @@ fn wrong(id: &'static str, requirement: &'static str, wrong: &'static str, bundl
     Mutant::new(id, requirement, bundle).says(wrong)
 }
 
-/// Something that had better not be.
+/// A mutant that violates a recommendation and gets a warning.
 fn advice(id: &'static str, requirement: &'static str, what: &'static str, bundle: Made) -> Mutant {
     wrong(id, requirement, what, bundle).warns()
 }

@@ -1,13 +1,13 @@
-//! What looks like a credential. Rules ask here before they print a value, and where a
-//! manifest must hold none. Nothing here ever returns the text itself.
+//! Detects values that look like credentials. Rules use it before they print a value, and for
+//! fields that must not contain a credential. No function here returns the text itself.
 
 use crate::redact::is_known_token;
 pub use crate::redact::is_secret_name;
 
-/// Whether a text is, or holds, a token of a well-known service, a private key, a password
-/// in a URL or a signed link.
+/// Whether a text is or contains a token of a well-known service, a private key, a password in a
+/// URL, or a signed link.
 pub fn is_token(text: &str) -> bool {
-    // Tokens have no spaces, but may follow `NAME=` or `Bearer `.
+    // A token has no spaces, but may follow `NAME=` or `Bearer `.
     let bare = text.rsplit_once('=').map_or(text, |(_, after)| after);
     starts_like_token(text)
         || (bare.len() < text.len() && starts_like_token(bare))
@@ -26,7 +26,7 @@ fn starts_like_token(text: &str) -> bool {
     is_known_token(text) || bearer(text)
 }
 
-/// A JSON web token: three parts, the first of which begins with `{"` in Base64.
+/// Whether a text is a JSON web token: three parts, the first of which is Base64 of `{"…`.
 fn is_web_token(text: &str) -> bool {
     text.len() >= 30
         && text.starts_with("eyJ")
@@ -34,7 +34,7 @@ fn is_web_token(text: &str) -> bool {
         && !text.contains(char::is_whitespace)
 }
 
-/// `https://user:password@host`.
+/// Whether a text is a URL with a password: `https://user:password@host`.
 fn has_password(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else {
         return false;
@@ -47,7 +47,7 @@ fn has_password(text: &str) -> bool {
         .is_some_and(|(_, password)| !password.is_empty() && !is_placeholder(password))
 }
 
-/// `${X}`, `$X`, `{{x}}`, `<your key>`: a place for a value, not a value.
+/// Whether a text is a placeholder, not a value: `${X}`, `$X`, `{{x}}`, `<your key>`, or empty.
 pub fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     text.is_empty() || text.starts_with(['$', '<']) || text.starts_with("{{")
@@ -58,8 +58,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_known_by_their_start() {
-        // Put together here so that no scanner takes this file for a leak.
+    fn tokens_are_recognized_by_their_prefix() {
+        // Built at run time, so that no secret scanner reports this file.
         let long = "a1b2c3d4".repeat(6);
         for start in ["sk-", "ghp_", "xoxb-", "e2b_", "Bearer "] {
             assert!(is_token(&format!("{start}{long}")), "{start}");

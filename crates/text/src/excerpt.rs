@@ -1,9 +1,10 @@
-//! A long line in short: its beginning, its end, and what matters in between.
+//! Shortens a long line to its start, its end, and a marked part in between.
 
 use std::ops::Range;
 
-/// At most about `most` characters of a text. What is marked stays in sight, as far as there is
-/// room; what is left out is counted. Gives where the mark is now; all in characters.
+/// Shortens a text to about `most` characters. The marked range stays visible as far as it fits.
+/// Each gap shows how many characters were left out. Returns the text and the new range of the
+/// mark. Ranges count characters.
 pub fn shorten(
     text: &str,
     mark: Option<Range<usize>>,
@@ -36,7 +37,7 @@ pub fn shorten(
     (short, moved)
 }
 
-/// A gap that is no shorter than what it says of itself is none.
+/// Minimum size of a gap in characters. A smaller gap would be shorter than its own label.
 const LEAST_GAP: usize = 24;
 
 fn kept(length: usize, mark: Option<&Range<usize>>, most: usize) -> Vec<Range<usize>> {
@@ -44,7 +45,7 @@ fn kept(length: usize, mark: Option<&Range<usize>>, most: usize) -> Vec<Range<us
         let head = most * 2 / 3;
         return vec![0..head, length - (most - head)..length];
     };
-    // A third for how it begins, half for what matters, the rest for how it ends.
+    // Use a third of the space for the start, half for the mark, and the rest for the end.
     let (head, window) = (most / 3, most / 2);
     let tail = most - head - window;
     let around = window.saturating_sub(mark.len()) / 2;
@@ -70,20 +71,20 @@ mod tests {
 
     fn marked(text: &str, mark: Range<usize>, most: usize) -> (String, String) {
         let (short, mark) = shorten(text, Some(mark), most);
-        let mark = mark.expect("still in sight");
+        let mark = mark.expect("the mark is still visible");
         let seen = short.chars().skip(mark.start).take(mark.len()).collect();
         (short, seen)
     }
 
     #[test]
-    fn short_texts_stay_as_they_are() {
+    fn short_texts_are_unchanged() {
         assert_eq!(shorten("ab", Some(1..2), 2), ("ab".into(), Some(1..2)));
         assert_eq!(shorten("", None, 0), (String::new(), None));
         assert_eq!(shorten("ab", Some(1..9), 5), ("ab".into(), None));
     }
 
     #[test]
-    fn the_middle_goes_first() {
+    fn without_a_mark_the_middle_is_left_out() {
         let text = format!("{}{}{}", "a".repeat(60), "b".repeat(500), "c".repeat(30));
         let (short, _) = shorten(&text, None, 90);
         assert_eq!(
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_marked_stays_wherever_it_stands() {
+    fn the_marked_range_stays_visible() {
         let text: String = ('a'..='z').cycle().take(1000).collect();
         for start in [0, 1, 50, 300, 500, 900, 990] {
             let wanted: String = text.chars().skip(start).take(10).collect();
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_mark_its_beginning_is_seen() {
+    fn a_long_mark_shows_its_start() {
         let text = format!("{}{}", "é".repeat(500), "x".repeat(500));
         let (short, seen) = marked(&text, 500..1000, 100);
         assert!(seen.starts_with("xxxx"), "{short}");

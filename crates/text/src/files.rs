@@ -1,15 +1,15 @@
-//! Files replaced in one step.
+//! Atomic replacement of files.
 
 use std::path::{Path, PathBuf};
 
-/// Replaces a file's contents in one step: whoever reads it sees the old bytes or the new
-/// ones. A link keeps pointing where it does; permissions stay.
+/// Replaces a file's contents atomically, so that a reader sees either the old bytes or the new
+/// ones. The target of a symbolic link is replaced, not the link. Permissions are kept.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let name = target
         .file_name()
-        .ok_or_else(|| std::io::Error::other("the path names no file"))?;
+        .ok_or_else(|| std::io::Error::other("the path has no file name"))?;
     let permissions = std::fs::metadata(&target).ok().map(|m| m.permissions());
     let (temporary, mut file) = temporary_beside(&target, &name.to_string_lossy())?;
     let written = file
@@ -24,7 +24,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
             std::fs::rename(&temporary, &target)
         });
     if written.is_err() {
-        // The first error is the one to tell.
+        // Report the first error, not one of the cleanup.
         let _ = std::fs::remove_file(&temporary);
     }
     written

@@ -1,5 +1,5 @@
-//! Wording helpers, closest match, safe printing, excerpts, strict JSON, secret names, times, and
-//! files replaced in one step: what every other crate needs, once.
+//! Helpers that every other crate needs: wording, closest match, safe printing, excerpts, strict
+//! JSON, redaction, times, and atomic replacement of files.
 
 pub mod credentials;
 pub mod excerpt;

@@ -1,9 +1,9 @@
-//! Text of others on its way to a terminal, a log or a model.
+//! Makes untrusted text safe for a terminal, a log or a model.
 
 use std::borrow::Cow;
 
-/// Characters that a reader would not see, or that a terminal would obey: controls,
-/// direction marks, zero-width and tag characters, noncharacters.
+/// Whether a character is invisible or controls a terminal: control characters, direction marks,
+/// zero-width and tag characters, noncharacters.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -13,17 +13,17 @@ pub fn is_hidden(c: char) -> bool {
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// How a hidden character is shown: `\n`, `\t`, `\u{1b}`.
+/// Escape for a hidden character: `\n`, `\t`, `\u{1b}`.
 pub fn shown(c: char) -> std::char::EscapeDefault {
     c.escape_default()
 }
 
-/// One line that is safe to print: hidden characters are shown as escapes.
+/// Converts text to one line that is safe to print. Hidden characters become escapes.
 pub fn plain(text: &str) -> Cow<'_, str> {
     escape(text, is_hidden)
 }
 
-/// As `plain`, but line breaks stay.
+/// Like `plain`, but keeps line breaks.
 pub fn plain_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && is_hidden(c))
 }
@@ -43,16 +43,16 @@ fn escape(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What an agent says, as a terminal may show it: lines and tabs stay, and the joiners within
-/// emoji; nothing that a terminal would obey.
+/// Converts an agent's output for a terminal. Line breaks, tabs and the joiners in emoji stay.
+/// Other hidden characters become escapes.
 pub fn speech(text: &str) -> Cow<'_, str> {
     escape(text, |c| {
         is_hidden(c) && !matches!(c, '\n' | '\t' | '\u{200d}' | '\u{fe0f}')
     })
 }
 
-/// JSON in which hidden characters are `\u` escapes. Outside of strings JSON has none but
-/// the line breaks and spaces of its layout, so the finished text can be gone over.
+/// Replaces hidden characters in JSON text by `\u` escapes. Outside strings, JSON has no hidden
+/// characters except line breaks, so the serialized text can be processed as a whole.
 pub fn json_plain(json: &str) -> Cow<'_, str> {
     let hidden = |c: char| c != '\n' && is_hidden(c);
     if !json.contains(hidden) {
@@ -71,18 +71,18 @@ pub fn json_plain(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A JSON value on several lines.
+/// Formats a JSON value on several lines, with hidden characters as escapes.
 pub fn pretty(value: &serde_json::Value) -> std::io::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     Ok(json_plain(&text).into_owned())
 }
 
-/// "1 file", "2 files".
+/// A number with its noun, such as "1 file" or "2 files".
 pub fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// At most `max` characters, with a mark where something was cut.
+/// Shortens text to at most `max` characters, with `...` at the end if something was cut off.
 pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max) {
         None => Cow::Borrowed(text),
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn json_stays_the_same_value() {
         let value = serde_json::json!({"a": "x\u{7f}\u{9b}\u{202e}\u{e0041}\u{1b}"});
-        let text = pretty(&value).expect("serialises");
+        let text = pretty(&value).expect("serializes");
         assert!(!text.contains(|c| c != '\n' && is_hidden(c)), "{text}");
         assert_eq!(
             serde_json::from_str::<serde_json::Value>(&text).expect("parses"),

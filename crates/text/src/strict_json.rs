@@ -1,7 +1,7 @@
-//! JSON read to the letter. Most readers repair in silence what RFC 8259 leaves open: of two
-//! members with one name they keep the last, half a surrogate pair they refuse or replace, deep
-//! nesting breaks them, and large integers lose their end. Here the value comes with a list of
-//! all that.
+//! A strict JSON parser. RFC 8259 leaves some cases open, and most parsers handle them silently:
+//! they keep the last of two members with the same name, reject or replace a lone surrogate, fail
+//! on deep nesting, and round large integers. This parser returns the value and a list of all
+//! such cases.
 
 mod repair;
 #[cfg(test)]
@@ -13,25 +13,26 @@ pub use repair::{read_repaired, replace_lone_surrogates};
 
 use serde_json::{Map, Value};
 
-/// Levels that every reader can be expected to follow; what is nested deeper is read as null.
+/// Maximum nesting depth that every parser can be expected to support. Deeper values become null.
 pub const DEEPEST: usize = 128;
-/// The largest integer that a number of 64 bits floating point still tells from its neighbours.
+/// Up to this value, a 64-bit float represents every integer exactly.
 const SAFE: u64 = (1 << 53) - 1;
-/// A hostile line has as many oddities as it has room for.
+/// Maximum number of recorded oddities, because a hostile line can contain very many.
 const KEPT: usize = 32;
-/// What stands for half a surrogate pair.
+/// Replacement for a lone surrogate.
 const REPLACEMENT: char = '\u{fffd}';
 
-/// What a caller refuses, and what it only wants to know of.
+/// What the parser rejects and what it only reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The largest integer that is not noted as a [`Odd::BigInteger`].
+    /// Largest integer that is not reported as [`Odd::BigInteger`].
     pub largest_integer: u64,
-    /// Bytes that are not UTF-8 are read as replacement characters in a text or a name.
+    /// Whether bytes that are not UTF-8 become replacement characters in strings and names.
+    /// Otherwise they are an error.
     pub allows_any_bytes: bool,
-    /// A number that no 64 bits floating point holds is read as null.
+    /// Whether a number that does not fit a 64-bit float becomes null. Otherwise it is an error.
     pub allows_any_number: bool,
-    /// A value within more than 128 levels is refused.
+    /// Whether more than 128 levels of nesting are an error.
     pub refuses_deep: bool,
 }
 
@@ -46,13 +47,14 @@ impl Default for Options {
     }
 }
 
-/// A value, and what another reader might see otherwise.
+/// A parsed value, and everything in it that another parser might read differently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strict {
+    /// The value.
     pub value: Value,
-    /// The first 32, and the first of each kind.
+    /// The first 32 oddities, and at least the first of each kind.
     pub oddities: Vec<Oddity>,
-    /// A text or a name has a code for a terminal, written as `\u001b[`.
+    /// Whether a string or a name contains a terminal escape sequence, written as `\u001b[`.
     pub has_terminal_code: bool,
 }
 
@@ -63,24 +65,27 @@ impl Strict {
     }
 }
 
+/// Valid JSON that other parsers may read differently, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oddity {
-    /// Where it stands, as a JSON Pointer.
+    /// Place, as a JSON Pointer.
     pub pointer: String,
+    /// Kind of oddity.
     pub kind: Odd,
-    /// The name that is there twice, or the digits of the integer.
+    /// The duplicate name, or the digits of the integer. Empty for other kinds.
     pub text: String,
 }
 
+/// Kind of an oddity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Odd {
-    /// A second member of the same name; the last one counts here (RFC 8259, section 4).
+    /// A duplicate name in an object. The last member is kept (RFC 8259, section 4).
     DuplicateKey,
-    /// `\ud800` without its other half, in a text or a name (section 8.2).
+    /// A lone surrogate such as `\ud800` in a string or a name (section 8.2).
     LoneSurrogate,
-    /// More than 128 levels (section 9).
+    /// More than 128 levels of nesting (section 9).
     TooDeep,
-    /// An integer that many readers cannot tell from its neighbours (section 6).
+    /// An integer that many parsers round (section 6).
     BigInteger,
 }
 
@@ -88,64 +93,86 @@ pub enum Odd {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
 pub struct NoJson {
-    /// Where the escape, the number or whatever is wrong begins.
+    /// Offset of the start of the invalid escape, number or other token.
     pub from: usize,
-    /// The byte that shows it.
+    /// Offset of the byte where the error was detected.
     pub at: usize,
+    /// What is wrong.
     pub what: Problem,
 }
 
+/// What is wrong with a text that is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("no UTF-8")]
+    /// The bytes are not UTF-8.
+    #[error("invalid UTF-8")]
     NotUtf8,
-    #[error("the end where a value should be")]
+    /// The text ends where a value is required.
+    #[error("unexpected end of input, expected a value")]
     EndBeforeValue,
-    #[error("no value")]
+    /// The text is not a value.
+    #[error("expected a value")]
     NoValue,
     /// `NaN` or `Infinity`.
-    #[error("no value")]
+    #[error("expected a value")]
     NotFinite,
     /// `-Infinity`.
-    #[error("no digit")]
+    #[error("expected a digit")]
     MinusInfinity,
-    #[error("more after the value")]
+    /// Text follows the value.
+    #[error("unexpected text after the value")]
     MoreAfterValue,
+    /// The nesting is deeper than `DEEPEST`.
     #[error("nested more than {DEEPEST} levels deep")]
     TooDeep,
-    #[error("neither a comma nor the end of the list")]
+    /// A `,` or the end of the array or object is missing.
+    #[error("expected a comma or the end of the array or object")]
     NoComma(Within),
-    #[error("the end within a list or an object")]
+    /// The text ends in an array or object.
+    #[error("unexpected end of input in an array or object")]
     EndWithin(Within),
-    #[error("no name of a member")]
+    /// The name of a member is missing.
+    #[error("expected a member name in double quotes")]
     NoName,
-    #[error("no colon behind a name")]
+    /// The `:` after a name is missing.
+    #[error("expected a colon after the member name")]
     NoColon,
-    #[error("no digit")]
+    /// A digit is missing in a number.
+    #[error("expected a digit")]
     NoDigit,
-    #[error("a number with a zero in front")]
+    /// A number has a leading zero.
+    #[error("number with a leading zero")]
     LeadingZero,
-    #[error("a number that is too large")]
+    /// A number does not fit a 64-bit float.
+    #[error("number out of range")]
     NumberTooLarge,
-    #[error("the end within a text")]
+    /// The text ends in a string.
+    #[error("unexpected end of input in a string")]
     EndWithinText,
-    #[error("a control character in a text")]
+    /// A string contains an unescaped control character.
+    #[error("unescaped control character in a string")]
     ControlCharacter,
-    #[error("no escape sequence")]
+    /// The escape sequence is unknown.
+    #[error("invalid escape sequence")]
     NoEscape,
-    #[error("no escape sequence")]
+    /// The text ends in an escape sequence.
+    #[error("incomplete escape sequence")]
     EndWithinEscape,
-    #[error("no four digits of a character")]
+    /// `\u` is not followed by four hexadecimal digits.
+    #[error("expected four hexadecimal digits after `\\u`")]
     NoFourDigits,
 }
 
+/// The kind of collection that contains an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
+    /// An array.
     List,
+    /// An object.
     Object,
 }
 
-/// What kind of value it is, with its article.
+/// Name of a value's type, with its article.
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -157,11 +184,12 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Reads exactly one JSON value, white space around it allowed.
+/// Parses exactly one JSON value with the default options. White space around it is allowed.
 pub fn read(bytes: &[u8]) -> Result<Strict, NoJson> {
     read_with(bytes, Options::default())
 }
 
+/// Parses exactly one JSON value. White space around it is allowed.
 pub fn read_with(bytes: &[u8], options: Options) -> Result<Strict, NoJson> {
     if !options.allows_any_bytes
         && let Err(error) = std::str::from_utf8(bytes)
@@ -190,19 +218,19 @@ pub fn read_with(bytes: &[u8], options: Options) -> Result<Strict, NoJson> {
     })
 }
 
-/// A list or an object that is not ended yet.
+/// An array or object that is not complete yet.
 enum Open {
     List(Vec<Value>),
     Object(Map<String, Value>, String),
 }
 
-/// Works without recursion: how deep a line goes is the sender's choice.
+/// The parser state. It does not recurse, because untrusted input decides the nesting depth.
 struct Reader<'a> {
     bytes: &'a [u8],
     options: Options,
     at: usize,
     open: Vec<Open>,
-    /// What is too deep to be kept.
+    /// Open arrays and objects that are nested too deep to be kept.
     deep: Vec<Within>,
     oddities: Vec<Oddity>,
     has_terminal_code: bool,
@@ -232,7 +260,7 @@ impl<'a> Reader<'a> {
                 Some(_) => self.word()?,
                 None => return Err(self.wrong(Problem::EndBeforeValue)),
             };
-            // A value may end the list or object that it stands in, which is a value again.
+            // A value may complete the array or object around it, which is then a value itself.
             loop {
                 self.skip_blanks();
                 let Some(within) = self.within() else {
@@ -274,7 +302,7 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// What was read since an offset.
+    /// The text between an offset and the current position.
     fn since(&self, start: usize) -> Cow<'a, str> {
         let read = self.bytes.get(start..self.at).unwrap_or_default();
         String::from_utf8_lossy(read)
@@ -294,9 +322,9 @@ impl<'a> Reader<'a> {
         self.at += self.rest().iter().take_while(is_blank).count();
     }
 
-    // --- lists and objects -------------------------------------------------------------------
+    // --- arrays and objects ------------------------------------------------------------------
 
-    /// Goes into a list or an object; true where it is empty, and passed already.
+    /// Enters an array or object. Returns true if it is empty, and then moves past its end.
     fn enters(&mut self, what: Open) -> bool {
         self.at += 1;
         let (within, end) = match what {
@@ -317,7 +345,7 @@ impl<'a> Reader<'a> {
         is_empty
     }
 
-    /// What the innermost open one is.
+    /// Kind of the innermost open array or object.
     fn within(&self) -> Option<Within> {
         match (self.deep.last(), self.open.last()) {
             (Some(within), _) => Some(*within),
@@ -349,7 +377,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A name and its colon.
+    /// Parses a member name and its colon.
     fn key(&mut self) -> Result<(), NoJson> {
         if self.peek() != Some(b'"') {
             return Err(self.wrong(Problem::NoName));
@@ -383,7 +411,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where we are.
+    /// JSON Pointer of the current position.
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for open in &self.open {
@@ -398,7 +426,7 @@ impl<'a> Reader<'a> {
         pointer
     }
 
-    // --- the rest ----------------------------------------------------------------------------
+    // --- scalars -----------------------------------------------------------------------------
 
     fn word(&mut self) -> Result<Value, NoJson> {
         let words = [
@@ -448,7 +476,7 @@ impl<'a> Reader<'a> {
                 self.odd(Odd::BigInteger, || token.clone().into_owned());
             }
         }
-        // So that it is the same number as everywhere else here.
+        // Convert with serde_json, so that the number is the same as everywhere else.
         match serde_json::from_str(&token) {
             Err(_) if !self.options.allows_any_number => {
                 Err(self.wrong_since(start, Problem::NumberTooLarge))
@@ -495,7 +523,7 @@ impl<'a> Reader<'a> {
         Ok(out)
     }
 
-    /// What a backslash begins; `None` is half a pair.
+    /// Parses an escape sequence. `None` is a lone surrogate.
     fn escaped(&mut self) -> Result<Option<char>, NoJson> {
         let start = self.at;
         self.at += 1;
@@ -517,7 +545,7 @@ impl<'a> Reader<'a> {
         Ok(Some(character))
     }
 
-    /// `\uXXXX`, and another one where it is the first half of a pair.
+    /// Parses `\uXXXX`, and the next one if both are a surrogate pair.
     fn unit(&mut self) -> Result<Option<char>, NoJson> {
         let first = self.four_digits()?;
         if (0xd800..0xdc00).contains(&first) && self.rest().starts_with(b"\\u") {
@@ -527,7 +555,7 @@ impl<'a> Reader<'a> {
                 let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
                 return Ok(char::from_u32(code));
             }
-            // It is a character of its own, or half of one.
+            // The second escape does not complete the pair. Parse it again on its own.
             self.at = start;
         }
         self.has_terminal_code |= first == 0x1b && matches!(self.peek(), Some(b'[' | b']'));

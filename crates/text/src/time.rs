@@ -1,26 +1,26 @@
-//! Times and durations as RFC 3339 and ISO 8601 write them.
+//! Times and durations in the formats of RFC 3339 and ISO 8601.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
-/// The last second that is written with four digits for the year.
+/// The last second whose year has four digits, in seconds since 1970.
 const END_OF_9999: u64 = 253_402_300_799;
 const DAY: f64 = 86_400.0;
 
-/// Now, as `rfc3339` writes it.
+/// The current time, as formatted by `rfc3339`.
 pub fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     rfc3339(since.unwrap_or_default())
 }
 
-/// A time since 1970 as RFC 3339 in UTC, with milliseconds.
+/// Formats a time since 1970 as RFC 3339 in UTC, with milliseconds.
 pub fn rfc3339(since: Duration) -> String {
     let at = utc(since);
     format!("{:04}-{}", at.year(), at.format("%m-%dT%H:%M:%S%.3fZ"))
 }
 
-/// Seconds since 1970 for people: `2026-11-16 13:05 UTC`.
+/// Formats seconds since 1970 for people, such as `2026-11-16 13:05 UTC`.
 pub fn minute(seconds: u64) -> String {
     let at = utc(Duration::from_secs(seconds.min(END_OF_9999)));
     at.format("%Y-%m-%d %H:%M UTC").to_string()
@@ -31,8 +31,8 @@ fn utc(since: Duration) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, since.subsec_nanos()).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-/// Seconds since 1970 of an ISO-8601 date and time of day, with or without marks between; without
-/// a zone it counts as UTC.
+/// Parses an ISO 8601 date and time, with or without separators. Returns seconds since 1970.
+/// Without a time zone it is UTC.
 pub fn seconds(text: &str) -> Option<f64> {
     let (date, time) = text.split_once(['T', 't'])?;
     let (year, month, day) = three(date, '-', 4)?;
@@ -58,7 +58,7 @@ pub fn seconds(text: &str) -> Option<f64> {
     if !is_there {
         return None;
     }
-    // A day that the month does not have is one of the next month.
+    // A day after the end of the month counts into the next month.
     let first = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, 1)?;
     let days = (first - NaiveDate::default()).num_days() + i64::from(day - 1);
     let of_day = f64::from(hour * 3600 + minute * 60 + second) + fraction;
@@ -80,7 +80,7 @@ fn offset(zone: &str) -> Option<f64> {
     (hour <= 23 && minute <= 59).then(|| sign * f64::from(hour * 3600 + minute * 60))
 }
 
-/// `2026-05-10` or `20260510`, `15:31:56` or `153156`.
+/// Splits `2026-05-10` or `20260510`, `15:31:56` or `153156` into its three numbers.
 fn three(text: &str, mark: char, first: usize) -> Option<(u32, u32, u32)> {
     let parts: Vec<&str> = text.split(mark).collect();
     let parts = match parts.as_slice() {
@@ -114,42 +114,44 @@ fn number(text: &str) -> Option<u32> {
     is_digits(text).then(|| text.parse().ok()).flatten()
 }
 
-/// An ISO-8601 duration, `P1W`, `PT24H` or `P1Y2M3DT4H5M6.5S`; a month counts 30 days, a year 365.
-/// `None` also where it is longer than a `Duration` holds.
+/// Parses an ISO 8601 duration such as `P1W`, `PT24H` or `P1Y2M3DT4H5M6.5S`. A month has 30 days,
+/// a year 365. `None` if the text is invalid or the value does not fit a `Duration`.
 pub fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(duration_seconds(text).ok()?).ok()
 }
 
-/// What keeps a text from being an ISO-8601 duration, as the end of a sentence.
+/// Why a text is not an ISO 8601 duration, as the end of a sentence. `None` if it is one.
 pub fn duration_fault(text: &str) -> Option<&'static str> {
     duration_seconds(text).err()
 }
 
 fn duration_seconds(text: &str) -> Result<f64, &'static str> {
-    let body = text.strip_prefix('P').ok_or("it does not begin with `P`")?;
+    let body = text.strip_prefix('P').ok_or("it must start with `P`")?;
     if let Some(weeks) = body.strip_suffix('W') {
-        let weeks = count(weeks, true).ok_or("`W` stands alone, after a number")?;
+        let weeks = count(weeks, true)
+            .ok_or("`W` needs a number before it and cannot be combined with other units")?;
         return Ok(weeks * 7.0 * DAY);
     }
     let (date, time) = match body.split_once('T') {
-        Some((_, "")) => return Err("nothing follows the `T`"),
+        Some((_, "")) => return Err("nothing follows `T`"),
         Some((date, time)) => (date, time),
-        None if body.is_empty() => return Err("nothing follows the `P`"),
+        None if body.is_empty() => return Err("nothing follows `P`"),
         None => (body, ""),
     };
     let date_units = [('Y', 365.0 * DAY), ('M', 30.0 * DAY), ('D', DAY)];
     let time_units = [('H', 3600.0), ('M', 60.0), ('S', 1.0)];
     let of_date = sum(date, &date_units, time.is_empty()).map_err(|fault| {
         match time.is_empty() && date.ends_with(['H', 'S']) {
-            // `P24H`: by far the most usual slip.
-            true => "hours, minutes and seconds stand after a `T`",
+            // `P24H` is by far the most common mistake.
+            true => "hours, minutes and seconds must follow a `T`",
             false => fault,
         }
     })?;
     Ok(of_date + sum(time, &time_units, true)?)
 }
 
-/// Numbers, each with a unit, the larger before the smaller; a fraction in the last one only.
+/// Sums up numbers with units, in order from the largest unit to the smallest. Only the last
+/// number may have a fraction.
 fn sum(text: &str, units: &[(char, f64)], may_end_in_fraction: bool) -> Result<f64, &'static str> {
     let mut units = units.iter();
     let mut rest = text;
@@ -163,9 +165,9 @@ fn sum(text: &str, units: &[(char, f64)], may_end_in_fraction: bool) -> Result<f
         rest = tail.as_str();
         let (_, size) = units
             .find(|(name, _)| *name == unit)
-            .ok_or("a unit is unknown, repeated or out of order")?;
+            .ok_or("a unit is unknown, duplicate or out of order")?;
         let number = count(number, may_end_in_fraction && rest.is_empty())
-            .ok_or("a unit has no whole number before it")?;
+            .ok_or("a unit needs a whole number before it")?;
         total += number * size;
     }
     Ok(total)
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written() {
+    fn times_are_formatted() {
         let at = |millis| rfc3339(Duration::from_millis(millis));
         assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_782_400_007), "2000-02-29T00:00:00.007Z");
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_are_written() {
+    fn minutes_are_formatted() {
         assert_eq!(minute(0), "1970-01-01 00:00 UTC");
         assert_eq!(minute(951_782_400), "2000-02-29 00:00 UTC");
         assert_eq!(minute(1_794_833_100), "2026-11-16 12:45 UTC");
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read() {
+    fn times_are_parsed() {
         for (text, wanted) in [
             ("1970-01-01T00:00:00Z", 0.0),
             ("0000-03-01T00:00:00Z", -62_162_035_200.0),
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         for (text, seconds) in [
             ("PT24H", 86_400.0),
             ("P1W", 604_800.0),
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_duration() {
+    fn invalid_durations_are_rejected() {
         for text in [
             "",
             "P",
@@ -311,14 +313,14 @@ mod tests {
             assert!(duration_fault(text).is_some(), "{text}");
             assert_eq!(duration(text), None, "{text}");
         }
-        let usual = "hours, minutes and seconds stand after a `T`";
+        let usual = "hours, minutes and seconds must follow a `T`";
         assert_eq!(duration_fault("P24H"), Some(usual));
-        assert_eq!(duration_fault("P1DT"), Some("nothing follows the `T`"));
+        assert_eq!(duration_fault("P1DT"), Some("nothing follows `T`"));
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text(text in "P?[0-9YMWDTHS.,é]{0,12}") {
+        fn any_text_is_handled(text in "P?[0-9YMWDTHS.,é]{0,12}") {
             let _ = duration(&text);
             let _ = seconds(&text);
         }

@@ -1,12 +1,12 @@
-//! Wording helpers: closest match, lists in a sentence, short forms.
+//! Wording helpers: closest match, lists in a sentence, shortened text.
 
-/// Longer texts are no words that one mistypes, and comparing two takes the product of their
-/// lengths.
+/// Maximum length in bytes of words that are compared, because the time of a comparison is the
+/// product of both lengths.
 const LONGEST_WORD: usize = 100;
-/// More candidates than a reader could know.
+/// Maximum number of candidates that are compared.
 const MOST_CANDIDATES: usize = 500;
 
-/// The candidate that a mistyped word was probably meant to be.
+/// The candidate that a mistyped word most probably means.
 pub fn closest_of<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -22,7 +22,7 @@ pub fn closest_of<'a>(
         .filter(|candidate| candidate.len() <= LONGEST_WORD)
         .filter_map(|candidate| {
             let other = candidate.chars().count();
-            // A third of the letters may be wrong, but never all of a short word.
+            // A third of the letters may differ, and at least one.
             let most = length.max(other).max(3) / 3;
             if length.abs_diff(other) > most {
                 return None;
@@ -34,7 +34,7 @@ pub fn closest_of<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// "`a`", "`a` or `b`", "`a`, `b` or `c`".
+/// Joins words to "`a`", "`a` or `b`", "`a`, `b` or `c`".
 pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
     let quoted: Vec<String> = words.iter().map(|w| format!("`{}`", w.as_ref())).collect();
     match quoted.split_last() {
@@ -44,18 +44,18 @@ pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
-/// The name of a program, without the quotes and directories that it may be written with.
+/// File name of a program, without quotes and directories.
 pub fn base_name(program: &str) -> &str {
     let program = program.trim_matches(['"', '\'']);
     program.rsplit(['/', '\\']).next().unwrap_or(program)
 }
 
-/// Bytes as hexadecimal digits.
+/// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Shortens text for a message; never cuts inside a character.
+/// Shortens text to at most `most` characters, with `…` at the end if something was cut off.
 pub fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typos_find_their_word() {
+    fn typos_are_matched_to_the_closest_word() {
         let words = ["darwin", "linux", "windows"];
         assert_eq!(closest_of("linus", words), Some("linux"));
         assert_eq!(closest_of("Darwin", words), Some("darwin"));

@@ -1,57 +1,70 @@
-//! What a line is in terms of JSON-RPC 2.0, told from the raw JSON.
+//! Classifies raw JSON as a JSON-RPC 2.0 message.
 
 pub use agentproto_text::strict_json::type_name;
 use serde_json::{Map, Value};
 
-/// A JSON object, sorted by what it can only be meant as.
+/// Kind of a message, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
+    /// Kind of the message, guessed if it is not valid.
     pub kind: Kind,
+    /// Violations of JSON-RPC 2.0.
     pub flaws: Vec<Flaw>,
 }
 
+/// Kind of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
+    /// A request.
     Request {
+        /// Id of the request.
         id: Value,
+        /// Name of the method.
         method: String,
     },
+    /// A notification.
     Notification {
+        /// Name of the method.
         method: String,
     },
+    /// A response.
     Response {
+        /// Id of the request, null if it is missing.
         id: Value,
+        /// Whether it contains an error.
         is_error: bool,
     },
-    /// Nothing of the three.
+    /// Anything else.
     Other,
 }
 
-/// What is wrong with an envelope; JSON-RPC 2.0 names the section.
+/// A violation of JSON-RPC 2.0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// The line is a JSON value, but no object.
+    /// The message is not an object, but a value of this type.
     NotAnObject(&'static str),
-    /// `jsonrpc` is absent or not "2.0".
+    /// `jsonrpc` is missing or not "2.0".
     Version(String),
-    /// `method` is there, but no string.
+    /// `method` is not a string, but a value of this type.
     Method(&'static str),
-    /// An id that is no string, number or null.
+    /// The id is not a string, number or null, but a value of this type.
     Id(&'static str),
-    /// A response with both or none of `result` and `error`.
+    /// A response has both `result` and `error`.
     ResultAndError,
+    /// A response has neither `result` nor `error`.
     NeitherResultNorError,
-    /// A response without an id.
+    /// A response has no id.
     NoId,
-    /// `error` is no object, or lacks an integer `code` or a string `message`.
+    /// `error` is not an object, or has no integer `code` or no string `message`.
     Error(&'static str),
-    /// `params` is neither object nor array.
+    /// `params` is not an object or array, but a value of this type.
     Params(&'static str),
-    /// A member that JSON-RPC does not know.
+    /// A member that JSON-RPC does not define.
     Member(String),
 }
 
 impl Envelope {
+    /// Classifies a JSON value.
     pub fn of(value: &Value) -> Envelope {
         let Value::Object(object) = value else {
             return Envelope {
@@ -63,7 +76,7 @@ impl Envelope {
         match object.get("jsonrpc") {
             Some(Value::String(version)) if version == "2.0" => {}
             Some(other) => flaws.push(Flaw::Version(other.to_string())),
-            None => flaws.push(Flaw::Version("nothing".to_owned())),
+            None => flaws.push(Flaw::Version("missing".to_owned())),
         }
         let kind = kind(object, &mut flaws);
         for name in object.keys() {
@@ -127,18 +140,18 @@ fn kind(object: &Map<String, Value>, flaws: &mut Vec<Flaw>) -> Kind {
 
 fn judge_error(error: &Value, beside_result: bool, flaws: &mut Vec<Flaw>) {
     match error {
-        // Told already: a result and an error.
+        // Already reported as a response with both `result` and `error`.
         Value::Null if beside_result => {}
         Value::Object(error) => {
             let code = error.get("code");
             if !code.is_some_and(|c| c.is_i64() || c.is_u64()) {
-                flaws.push(Flaw::Error("`code` is no integer"));
+                flaws.push(Flaw::Error("`code` is not an integer"));
             }
             if !error.get("message").is_some_and(Value::is_string) {
-                flaws.push(Flaw::Error("`message` is no string"));
+                flaws.push(Flaw::Error("`message` is not a string"));
             }
         }
-        _ => flaws.push(Flaw::Error("it is no object")),
+        _ => flaws.push(Flaw::Error("it is not an object")),
     }
 }
 
@@ -148,7 +161,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn messages_are_classified() {
         let kind = |value: Value| Envelope::of(&value).kind;
         let request = json!({"jsonrpc": "2.0", "id": 0, "method": "a"});
         assert!(matches!(kind(request), Kind::Request { .. }));
@@ -166,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn flaws_are_told_and_sound_envelopes_have_none() {
+    fn flaws_are_reported_and_valid_messages_have_none() {
         let flaws = |value: Value| Envelope::of(&value).flaws;
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1, "result": {}})),
@@ -175,7 +188,7 @@ mod tests {
         assert_eq!(flaws(json!([])), vec![Flaw::NotAnObject("a list")]);
         assert_eq!(
             flaws(json!({"id": 1, "result": {}})),
-            vec![Flaw::Version("nothing".into())]
+            vec![Flaw::Version("missing".into())]
         );
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1, "result": {}, "error": null})),
@@ -187,7 +200,7 @@ mod tests {
         );
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1, "error": {"code": "x", "message": "m"}})),
-            vec![Flaw::Error("`code` is no integer")]
+            vec![Flaw::Error("`code` is not an integer")]
         );
         assert_eq!(
             flaws(json!({"jsonrpc": "2.0", "id": 1, "result": 1, "x": 2})),

@@ -1,4 +1,5 @@
-//! Transcripts as files: JSON lines, a head first. What is no UTF-8 stands there as base64.
+//! Transcript files: JSON lines, starting with a header. Bytes that are not UTF-8 are stored as
+//! base64.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -9,26 +10,29 @@ use serde_json::{Value, json};
 
 use crate::transcript::{Direction, Line, Transcript};
 
-/// What the head says, so that another file is not taken for a transcript.
+/// Value of `schema` in the header, which identifies a transcript.
 pub const FORMAT: &str = "agentproto.transcript/v1";
 
-/// Lines longer than this in a file are not read: nothing of ours writes them.
+/// Maximum length in bytes of a line in a file. This tool never writes longer lines.
 pub(super) const LONGEST: u64 = 64 << 20;
 
+/// Why a transcript file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// Error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The line of the file, from 1, and what is wrong with it.
+    /// Number of the invalid line, starting at 1, and what is wrong with it.
     #[error("line {0}: {1}")]
     Line(usize, String),
 }
 
-/// The first line of a file.
+/// The header, which is the first line of a file.
 pub fn head(target: &str) -> Value {
     json!({"schema": FORMAT, "target": target})
 }
 
+/// A line of a transcript as JSON.
 pub fn line_value(line: &Line) -> Value {
     let mut value = json!({
         "line": line.number,
@@ -51,6 +55,7 @@ pub fn line_value(line: &Line) -> Value {
     value
 }
 
+/// Writes a transcript.
 pub fn write(transcript: &Transcript, target: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", head(target))?;
     for line in transcript.lines() {
@@ -59,7 +64,7 @@ pub fn write(transcript: &Transcript, target: &str, out: &mut dyn Write) -> io::
     out.flush()
 }
 
-/// Reads a file; gives the transcript and its head.
+/// Reads a file. Returns the transcript and its header.
 pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), ReadError> {
     let mut transcript = Transcript::new();
     let mut head = None;
@@ -74,11 +79,11 @@ pub fn read(mut input: impl BufRead) -> Result<(Transcript, Value), ReadError> {
         number += 1;
         let wrong = |what: &str| ReadError::Line(number, what.to_owned());
         let value: Value = serde_json::from_slice(&text)
-            .map_err(|error| ReadError::Line(number, format!("no JSON: {error}")))?;
+            .map_err(|error| ReadError::Line(number, format!("not valid JSON: {error}")))?;
         if head.is_none() {
             if value.get("schema").and_then(Value::as_str) != Some(FORMAT) {
                 return Err(wrong(
-                    "not a transcript: `schema` is missing in its first line",
+                    "not a transcript: `schema` in the first line must be `agentproto.transcript/v1`",
                 ));
             }
             head = Some(value);
@@ -112,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transcript_comes_back_from_its_file() {
+    fn a_transcript_can_be_written_and_read() {
         let mut transcript = Transcript::new();
         let at = Duration::from_micros(1500);
         transcript.push(Direction::ToAgent, at, b"{\"a\":1}", true, None);
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_transcript_is_told_with_its_line() {
+    fn invalid_transcripts_are_reported_with_their_line() {
         assert!(matches!(read(&b"{}\n"[..]), Err(ReadError::Line(1, _))));
         assert!(matches!(read(&b""[..]), Err(ReadError::Line(1, _))));
         let bad = format!("{}\n{{\"direction\":\"up\"}}\n", head("x"));

@@ -1,8 +1,8 @@
-//! Newline-delimited JSON-RPC as it really is on the wire: raw lines, envelopes judged without
-//! repairing them, and transcripts that keep every line with its direction, time and offset.
+//! Newline-delimited JSON-RPC on the wire: raw lines, envelopes that are checked but not repaired,
+//! and transcripts that keep every line with its direction, time and offset.
 //!
-//! This room depends on nothing; it does not know what the messages mean, but for the few
-//! members that name things anew in every run (`renames`, `diff`).
+//! This crate does not know what the messages mean, except for the few members whose values
+//! change in every run (`renames`, `diff`).
 
 pub mod diff;
 pub mod envelope;

@@ -1,5 +1,5 @@
-//! Writes a transcript while the conversation goes on: bytes in, whole lines out, each on disk
-//! before the next.
+//! Writes a transcript during a conversation. It collects bytes into lines and writes each line
+//! to disk before the next.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::file::line_value;
 use crate::transcript::{Direction, FIRST, Line};
 
-/// Of a longer line only the beginning is kept, so that its text fits a line of the file even
-/// where every byte of it has to be escaped.
+/// Maximum length in bytes of a recorded line. The rest is dropped, so that the line fits the
+/// limit of the file even if every byte must be escaped.
 const LONGEST: usize = 8 << 20;
 const _: () = assert!(6 * LONGEST as u64 + 4096 < crate::file::LONGEST);
 
@@ -30,6 +30,7 @@ impl Stream {
     }
 }
 
+/// Writes a transcript to `W`.
 pub struct Recorder<W> {
     out: W,
     longest: usize,
@@ -41,7 +42,7 @@ pub struct Recorder<W> {
 }
 
 impl<W: Write> Recorder<W> {
-    /// `head` is the first line of the file; see `file::head`.
+    /// Starts a recording. `head` is the first line of the file, see `file::head`.
     pub fn new(mut out: W, head: &Value) -> io::Result<Self> {
         out.write_all(format!("{head}\n").as_bytes())?;
         out.flush()?;
@@ -65,7 +66,7 @@ impl<W: Write> Recorder<W> {
         }
     }
 
-    /// The next bytes of a direction, in whatever pieces they came.
+    /// Records the next bytes of a direction, which may end in the middle of a line.
     pub fn bytes(&mut self, direction: Direction, at: Duration, bytes: &[u8]) -> io::Result<()> {
         let longest = self.longest;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -80,13 +81,13 @@ impl<W: Write> Recorder<W> {
         Ok(())
     }
 
-    /// What the process did.
+    /// Records an event of the process.
     pub fn process(&mut self, at: Duration, what: &Value) -> io::Result<()> {
         self.process.add(what.to_string().as_bytes(), self.longest);
         self.line(Direction::Process, at, true)
     }
 
-    /// Lines that nothing ended.
+    /// Records the last lines that have no line feed.
     pub fn flush(&mut self, at: Duration) -> io::Result<()> {
         for direction in [Direction::ToAgent, Direction::FromAgent, Direction::Stderr] {
             if self.stream(direction).length > 0 {
@@ -112,7 +113,7 @@ impl<W: Write> Recorder<W> {
             ended,
         };
         stream.offset += length + u64::from(ended);
-        // One write each: a reader of the growing file never sees half a line of ours.
+        // Write each line at once, so that a reader of the growing file sees only whole lines.
         self.out
             .write_all(format!("{}\n", line_value(&line)).as_bytes())?;
         self.out.flush()
@@ -126,7 +127,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn pieces_become_lines_and_come_back_byte_by_byte() {
+    fn pieces_are_recorded_as_lines_without_losing_bytes() {
         let mut written = Vec::new();
         let mut recorder = Recorder::new(&mut written, &file::head("x")).unwrap();
         let at = Duration::from_millis(1);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_costs_no_more_than_its_beginning() {
+    fn only_the_start_of_an_endless_line_is_kept() {
         let mut written = Vec::new();
         let mut recorder = Recorder::new(&mut written, &file::head("x")).unwrap();
         recorder.longest = 10;

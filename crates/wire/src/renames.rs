@@ -1,16 +1,16 @@
-//! Names that one side chose in a recording, and what they are called now.
+//! Maps generated names and directories of a recording to those of the current run.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Members whose values are made up anew in every run, and said back by the other side.
+/// Members whose values change in every run and are repeated by the other side.
 const CHOSEN: [&str; 4] = ["sessionId", "optionId", "nextCursor", "elicitationId"];
 
 #[derive(Clone, Debug, Default)]
 pub struct Renames {
     names: HashMap<String, String>,
-    /// Directories; what lies below them moves along.
+    /// Directories. Paths below them are mapped as well.
     places: Vec<(String, String)>,
 }
 
@@ -29,13 +29,13 @@ impl Renames {
         let is_known = self.places.iter().any(|(known, _)| known == old);
         if old != new && old.len() > 1 && !is_known {
             self.places.push((old.to_owned(), new.to_owned()));
-            // The longest first: one may lie in another.
+            // Longest first, because one directory may contain another.
             self.places
                 .sort_by_key(|(old, _)| std::cmp::Reverse(old.len()));
         }
     }
 
-    /// Looks at the same message of both runs for names that differ.
+    /// Adds the names that differ between the same message of both runs.
     pub fn learn(&mut self, old: &Value, new: &Value) {
         match (old, new) {
             (Value::Object(old), Value::Object(new)) => {
@@ -58,7 +58,7 @@ impl Renames {
         }
     }
 
-    /// Puts the new names in; whether anything changed.
+    /// Replaces all old names. Returns whether anything changed.
     pub fn apply(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => match self.renamed(text) {
@@ -95,7 +95,7 @@ impl Renames {
     }
 }
 
-/// A text in which one directory is another: as a path, in an address, among words.
+/// Replaces a directory in a text: in a path, in an address, or between words.
 fn moved(text: &str, old: &str, new: &str) -> Option<String> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut out = String::new();
@@ -120,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_and_places_move_and_nothing_else() {
+    fn only_names_and_directories_are_replaced() {
         let mut renames = Renames::default();
         renames.learn(
             &json!({"sessionId": "a", "modeId": "code"}),

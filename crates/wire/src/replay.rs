@@ -1,5 +1,5 @@
-//! Plays the recorded agent to a live client: what the client sends is found in the recording by
-//! method and order, and what the agent said after it is said again, under the client's own ids.
+//! Replays the recorded agent to a live client. Each message of the client is found in the
+//! recording by method and order. Then the recorded replies are sent with the client's own ids.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -12,52 +12,54 @@ use crate::renames::Renames;
 use crate::script::{Entry, process_said, with_id};
 use crate::transcript::{Direction, Transcript};
 
-/// What to do next.
+/// The next action of the replayed agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Write this; `pause` is how long the agent took before it.
+    /// Write `bytes` to stdout. The agent waited for `pause` before it.
     Say { bytes: Vec<u8>, pause: Duration },
-    /// The same, to standard error.
+    /// Write `bytes` to stderr. The agent waited for `pause` before it.
     Complain { bytes: Vec<u8>, pause: Duration },
-    /// Nothing can happen before the client sends something.
+    /// Wait until the client sends something.
     Listen,
-    /// The recording is over: the client may end.
+    /// The recording is complete, so the client may end.
     Over,
-    /// The recorded process ended by itself.
+    /// Exit with this code, because the recorded process exited by itself.
     Exit(i32),
 }
 
-/// What a line of the client came to.
+/// The result of a line from the client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heard {
-    /// To be written at once.
+    /// Response to send at once.
     pub reply: Option<Value>,
-    /// For standard error.
+    /// Message for stderr.
     pub complaint: Option<String>,
 }
 
 struct Place {
     entry: Entry,
     at: Duration,
-    /// The client has sent it, or it is no longer waited for.
+    /// Whether the client has sent it, or it is no longer expected.
     is_done: bool,
 }
 
+/// Replays an agent.
 pub struct Player<'t> {
     transcript: &'t Transcript,
     places: Vec<Place>,
     cursor: usize,
     last_at: Duration,
-    /// The client's ids of now, by the recorded ones.
+    /// The current ids of the client, by the recorded ids.
     ids: HashMap<String, Value>,
     renames: Renames,
-    /// Whether the recorded client closed the agent's input.
+    /// Whether the recorded client has closed the agent's stdin.
     input_closed: bool,
-    /// The client did not do what is recorded.
+    /// Number of times that the client did not follow the recording.
     pub deviations: u64,
 }
 
 impl<'t> Player<'t> {
+    /// Replays the given lines of a transcript.
     pub fn new(transcript: &'t Transcript, lines: RangeInclusive<u64>) -> Player<'t> {
         let lines = lines.filter_map(|number| transcript.line(number));
         let places = lines.map(|line| Place {
@@ -78,7 +80,7 @@ impl<'t> Player<'t> {
         }
     }
 
-    /// What comes next; one act at a time.
+    /// Returns the next action.
     pub fn act(&mut self) -> Act {
         loop {
             let Some(place) = self.places.get(self.cursor) else {
@@ -109,7 +111,7 @@ impl<'t> Player<'t> {
                     } else if let Some(exit) = said("exit") {
                         let code = exit.get("code").and_then(Value::as_i64);
                         let code = code.and_then(|code| i32::try_from(code).ok());
-                        // Where it was ended by the client it ends with this one too.
+                        // If the recorded client ended the agent, this client also ends it.
                         if let (Some(code), false) = (code, self.input_closed) {
                             let is_last = self.cursor >= self.places.len();
                             if code != 0 || !is_last {
@@ -131,7 +133,7 @@ impl<'t> Player<'t> {
         })
     }
 
-    /// A line of the agent as this client has to hear it.
+    /// A line of the agent with the ids and names of the current client.
     fn told(&self, entry: &Entry) -> Vec<u8> {
         let mut bytes = self.bytes(entry);
         if let Some(Kind::Response { id, .. }) = &entry.kind
@@ -149,7 +151,7 @@ impl<'t> Player<'t> {
         bytes
     }
 
-    /// Takes a line of the client.
+    /// Processes a line from the client.
     pub fn hear(&mut self, line: &[u8]) -> Heard {
         let json: Value = match serde_json::from_slice(line) {
             Ok(json) => json,
@@ -168,7 +170,7 @@ impl<'t> Player<'t> {
             Kind::Response { id, is_error } => {
                 let fits = |kind: &Kind| matches!(kind, Kind::Response { id: i, .. } if *i == id);
                 let Some(at) = self.find(fits) else {
-                    return self.strange(&format!("an answer to request {id}"));
+                    return self.strange(&format!("a response to request {id}"));
                 };
                 let recorded = self.places.get(at).and_then(|p| p.entry.kind.as_ref());
                 let same =
@@ -184,14 +186,14 @@ impl<'t> Player<'t> {
                     false => ("a result", "an error"),
                 };
                 let complaint = format!(
-                    "the client answered request {id} with {now}; the recording has {then} (line {number})"
+                    "the client responded to request {id} with {now}, but the recording has {then} (line {number})"
                 );
                 Heard {
                     complaint: Some(complaint),
                     ..heard
                 }
             }
-            Kind::Other => self.hear_raw("it is no message"),
+            Kind::Other => self.hear_raw("not a JSON-RPC message"),
         }
     }
 
@@ -201,7 +203,8 @@ impl<'t> Player<'t> {
             let strange = self.strange(&format!("the request {method}"));
             return refused(strange, id, -32601);
         };
-        // A request that the recorded client sent before it heard what led to this one.
+        // Whether the recorded agent sent anything between two entries. If so, the client must
+        // have sent the first before the second.
         let between = |from: usize, to: usize| {
             let places = self.places.get(from..to).unwrap_or_default();
             places
@@ -221,7 +224,7 @@ impl<'t> Player<'t> {
                     let strange = self.strange(&format!("the request {method}"));
                     return refused(strange, id, -32600);
                 }
-                // An answer may still come: a person decides.
+                // A response may come later, because a person decides.
                 Some(Kind::Response { .. }) => {}
                 _ => passed.push(index),
             }
@@ -232,7 +235,7 @@ impl<'t> Player<'t> {
                 place.is_done = true;
                 self.deviations += 1;
                 complaint = Some(format!(
-                    "the client sent the request {method} without {} before (line {} of the recording)",
+                    "the client sent the request {method} without sending {} first (line {} of the recording)",
                     place.entry.words(),
                     place.entry.number
                 ));
@@ -246,7 +249,7 @@ impl<'t> Player<'t> {
         }
     }
 
-    /// Ids, sessions and directories of this client in place of the recorded ones.
+    /// Maps the recorded ids, sessions and directories to those of the current client.
     fn learn(&mut self, at: usize, id: &Value, json: &Value) {
         let Some(place) = self.places.get(at) else {
             return;
@@ -278,7 +281,7 @@ impl<'t> Player<'t> {
         match at.filter(is_raw) {
             Some(at) => self.take(at),
             None => {
-                let mut heard = self.strange(&format!("a line that cannot be read ({why})"));
+                let mut heard = self.strange(&format!("an invalid line ({why})"));
                 heard.reply = Some(json!({
                     "jsonrpc": "2.0",
                     "id": null,
@@ -312,20 +315,20 @@ impl<'t> Player<'t> {
         }
     }
 
-    /// For people: what the recorded client sends next.
+    /// What the recorded client sends next, for people.
     fn awaited(&self) -> String {
         let mut rest = self.places.iter().skip(self.cursor);
         match rest.find(|p| p.entry.is_to_agent() && !p.is_done) {
             Some(place) => format!(
-                "the recording goes on with {} (line {})",
+                "the recording continues with {} (line {})",
                 place.entry.words(),
                 place.entry.number
             ),
-            None => "the recorded client sends nothing any more".to_owned(),
+            None => "the recorded client sends nothing more".to_owned(),
         }
     }
 
-    /// The client has ended; what it did not do, if anything.
+    /// Handles the end of the client. Returns a message if the recording is not complete.
     pub fn ended(&mut self) -> Option<String> {
         let rest = self.places.iter().skip(self.cursor);
         let mut left = rest.filter(|p| p.entry.is_to_agent() && !p.is_done);
@@ -334,7 +337,7 @@ impl<'t> Player<'t> {
         Some(format!("the client ended, but {}", self.awaited()))
     }
 
-    /// What the recorded process ended with.
+    /// Exit code of the recorded process.
     pub fn exit_code(&self) -> Option<i32> {
         let lines = self.places.iter().rev();
         let mut lines = lines.filter(|p| p.entry.direction == Direction::Process);

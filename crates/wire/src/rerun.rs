@@ -1,5 +1,5 @@
-//! Plays the recorded client to a live agent: what the client sent is sent again when what it
-//! had heard before has come, and the agent's questions get the recorded answers.
+//! Replays the recorded client to a live agent. Each message is sent once the messages have
+//! arrived that came before it in the recording. The agent's requests get the recorded responses.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -11,49 +11,53 @@ use crate::renames::Renames;
 use crate::script::{Entry, with_id};
 use crate::transcript::{Direction, Transcript};
 
+/// The next action of the replayed client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Todo {
-    /// Write this.
+    /// Send these bytes.
     Send(Vec<u8>),
-    /// Something has to come first; for people, what.
+    /// Wait for a message. The text says which, for people.
     Wait(String),
-    /// All is sent, and everything that was answered in the recording is answered.
+    /// Everything is sent, and all requests with a recorded response have a response.
     Done,
 }
 
-/// A question of the live agent, with the recorded one that it is taken for.
+/// A request of the live agent, matched to a recorded one.
 struct Due {
     asked: usize,
     answer: usize,
     id: Value,
 }
 
+/// Replays a client.
 pub struct Rerun<'t> {
     transcript: &'t Transcript,
     entries: Vec<Entry>,
-    /// Where each request of either side was answered.
+    /// Index of the response to each request of either side.
     answers: HashMap<usize, usize>,
-    /// The agent's questions that were not asked again yet, by method.
+    /// Recorded requests of the agent that the live agent has not sent yet, by method.
     questions: HashMap<String, VecDeque<usize>>,
-    /// The next line of the client that is no answer.
+    /// Index of the next line of the client that is not a response.
     cursor: usize,
-    /// The client's requests that are open now: where they stand, by id.
+    /// Indexes of the client's requests without a response, by id.
     open: HashMap<String, usize>,
     asked: HashSet<usize>,
     due: Vec<Due>,
-    /// Messages since the last line that was sent.
+    /// Number of messages from the agent since the last line that was sent.
     heard: usize,
     renames: Renames,
+    /// Deviations from the recording, for people.
     pub notes: Vec<String>,
 }
 
 impl<'t> Rerun<'t> {
+    /// Replays the given lines of a transcript.
     pub fn new(transcript: &'t Transcript, lines: RangeInclusive<u64>) -> Rerun<'t> {
         let lines = lines.filter_map(|number| transcript.line(number));
         let entries: Vec<Entry> = lines.map(|line| Entry::of(&line)).collect();
         let mut questions: HashMap<String, VecDeque<usize>> = HashMap::new();
         let mut answers = HashMap::new();
-        // From the end: the next answer with the id of a request is the one to it.
+        // Go backward: the next response with the id of a request belongs to it.
         let mut next: HashMap<(bool, String), usize> = HashMap::new();
         for (at, entry) in entries.iter().enumerate().rev() {
             let is_ours = entry.is_to_agent();
@@ -89,12 +93,12 @@ impl<'t> Rerun<'t> {
         rerun
     }
 
-    /// A directory of the recording that is another one now.
+    /// Maps a directory of the recording to another one.
     pub fn place(&mut self, old: &str, new: &str) {
         self.renames.place(old, new);
     }
 
-    /// Directories in which the recorded sessions were.
+    /// Working directories of the recorded sessions.
     pub fn directories(&self) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         for entry in self.entries.iter().filter(|e| e.is_to_agent()) {
@@ -124,12 +128,13 @@ impl<'t> Rerun<'t> {
         self.cursor = step.map_or(self.entries.len(), |offset| from + offset);
     }
 
+    /// Returns the next action.
     pub fn todo(&mut self) -> Todo {
         if let Some(bytes) = self.due_answer() {
             return Todo::Send(bytes);
         }
         if let Some(method) = self.owed() {
-            return Todo::Wait(format!("the answer to {method}"));
+            return Todo::Wait(format!("the response to {method}"));
         }
         let Some(entry) = self.entries.get(self.cursor) else {
             return Todo::Done;
@@ -148,7 +153,7 @@ impl<'t> Rerun<'t> {
         Todo::Send(bytes)
     }
 
-    /// A request whose answer the recorded client had before its next line.
+    /// Method of an open request whose response the recorded client received before its next line.
     fn owed(&self) -> Option<&str> {
         let mut open = self.open.values();
         let is_answered = |at: &&usize| self.answers.get(at).is_some_and(|a| *a < self.cursor);
@@ -156,7 +161,8 @@ impl<'t> Rerun<'t> {
         self.entries.get(*asked).and_then(Entry::method)
     }
 
-    /// What the client had heard before a notification, as long as more can come.
+    /// The message that the recorded client received before its next notification and that has not
+    /// arrived yet. `None` if no request is open, because then nothing more can arrive.
     fn not_yet_heard(&self) -> Option<String> {
         if self.open.is_empty() {
             return None;
@@ -169,7 +175,7 @@ impl<'t> Rerun<'t> {
         let between = before.iter().enumerate().skip(from);
         let mut said = between.filter(|(_, e)| e.direction == Direction::FromAgent);
         if self.heard == 0 && said.clone().next().is_some() {
-            return Some("anything that the agent says".to_owned());
+            return Some("a message from the agent".to_owned());
         }
         said.find_map(|(at, entry)| match &entry.kind {
             Some(Kind::Request { method, .. }) if !self.asked.contains(&at) => {
@@ -179,7 +185,7 @@ impl<'t> Rerun<'t> {
         })
     }
 
-    /// A line of the recorded client with the names of now.
+    /// A line of the recorded client with the names of the current run.
     fn line(&self, entry: &Entry) -> Vec<u8> {
         let line = self.transcript.line(entry.number);
         let (mut bytes, ended) = line.map_or((Vec::new(), true), |line| (line.bytes, line.ended));
@@ -195,7 +201,8 @@ impl<'t> Rerun<'t> {
     }
 
     fn due_answer(&mut self) -> Option<Vec<u8>> {
-        // What the client did between question and answer comes before the answer now, too.
+        // Messages that the recorded client sent between a request and its response must again be
+        // sent before the response.
         let is_free = |due: &Due| !(due.asked..due.answer).contains(&self.cursor);
         let at = self.due.iter().position(is_free)?;
         let due = self.due.remove(at);
@@ -203,7 +210,7 @@ impl<'t> Rerun<'t> {
         Some(with_id(&self.line(entry), &due.id))
     }
 
-    /// Takes a line of the agent; gives what must be answered at once.
+    /// Processes a line from the agent. Returns a response that must be sent at once.
     pub fn hear(&mut self, line: &[u8]) -> Option<Value> {
         let json: Value = serde_json::from_slice(line).ok()?;
         self.heard += 1;
@@ -226,7 +233,7 @@ impl<'t> Rerun<'t> {
         let questions = self.questions.get_mut(method);
         let Some(at) = questions.and_then(VecDeque::pop_front) else {
             self.notes.push(format!(
-                "the agent asked for {method}, which the recording does not have here"
+                "the agent sent the request {method}, which is not in the recording at this point"
             ));
             return Some(json!({
                 "jsonrpc": "2.0",
@@ -238,7 +245,7 @@ impl<'t> Rerun<'t> {
         if let Some(old) = self.entries.get(at).and_then(|entry| self.json(entry)) {
             self.renames.learn(&old, json);
         }
-        // Without an answer in the recording it stays without one.
+        // A request without a recorded response gets none.
         if let Some(answer) = self.answers.get(&at) {
             self.due.push(Due {
                 asked: at,
@@ -249,14 +256,14 @@ impl<'t> Rerun<'t> {
         None
     }
 
-    /// Nothing comes any more: goes on without it.
+    /// Stops waiting and continues without the missing message.
     pub fn pass_over(&mut self, what: &str) {
-        self.notes.push(format!("{what} did not come"));
+        self.notes.push(format!("{what} did not arrive"));
         self.open.clear();
         self.heard = self.heard.max(1);
     }
 
-    /// Messages that the recorded agent sent after the last answer.
+    /// Number of notifications that the recorded agent sent after the last other message.
     pub fn trailing(&self) -> usize {
         let rest = self.entries.iter().rev();
         let said =
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_out_when_their_time_has_come_with_the_names_of_now() {
+    fn lines_are_sent_in_recorded_order_with_current_names() {
         let recording = recording(&[
             r#">{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/old"}}"#,
             r#"<{"jsonrpc":"2.0","id":1,"result":{"sessionId":"then"}}"#,
@@ -316,7 +323,7 @@ mod tests {
         rerun.hear(
             br#"{"jsonrpc":"2.0","id":"q","method":"ask","params":{"options":[{"optionId":"b"}]}}"#,
         );
-        // The recorded client cancelled before it answered.
+        // The recorded client canceled before it sent the response.
         assert_eq!(sent(rerun.todo())["method"], "session/cancel");
         let answer = sent(rerun.todo());
         assert_eq!(answer["id"], "q");
@@ -328,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_passed_over_and_strange_questions_are_refused() {
+    fn missing_responses_are_skipped_and_unknown_requests_rejected() {
         let recording = recording(&[
             r#">{"jsonrpc":"2.0","id":1,"method":"a"}"#,
             r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#,
@@ -343,7 +350,7 @@ mod tests {
         };
         rerun.pass_over(&what);
         assert_eq!(sent(rerun.todo())["method"], "b");
-        // It had no answer in the recording.
+        // The request has no response in the recording.
         assert_eq!(rerun.todo(), Todo::Done);
         assert_eq!(rerun.notes.len(), 2);
     }

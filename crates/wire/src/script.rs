@@ -1,4 +1,4 @@
-//! A recording as a script: what each line was meant as, process by process.
+//! A recording as a script: the kind of each line, and the lines of each process.
 
 use std::ops::RangeInclusive;
 
@@ -12,13 +12,16 @@ use crate::transcript::{Direction, FIRST, Line, Transcript};
 /// A line of a recording.
 #[derive(Clone, Debug)]
 pub struct Entry {
+    /// Number of the line.
     pub number: u64,
+    /// Direction of the line.
     pub direction: Direction,
-    /// `None` where the bytes are no JSON-RPC message.
+    /// Kind of the message, or `None` if the bytes are not a JSON-RPC message.
     pub kind: Option<Kind>,
 }
 
 impl Entry {
+    /// Classifies a line.
     pub fn of(line: &Line) -> Entry {
         let json: Option<Value> = match line.direction {
             Direction::ToAgent | Direction::FromAgent => serde_json::from_slice(&line.bytes).ok(),
@@ -32,10 +35,12 @@ impl Entry {
         }
     }
 
+    /// Whether the client sent the line.
     pub fn is_to_agent(&self) -> bool {
         self.direction == Direction::ToAgent
     }
 
+    /// Method of a request or notification.
     pub fn method(&self) -> Option<&str> {
         match &self.kind {
             Some(Kind::Request { method, .. } | Kind::Notification { method }) => Some(method),
@@ -43,18 +48,18 @@ impl Entry {
         }
     }
 
-    /// For people: what is sent here.
+    /// Description of the line for people.
     pub fn words(&self) -> String {
         match &self.kind {
             Some(Kind::Request { method, .. }) => format!("the request {method}"),
             Some(Kind::Notification { method }) => format!("the notification {method}"),
-            Some(Kind::Response { id, .. }) => format!("an answer to request {id}"),
-            _ => "a line that is no message".to_owned(),
+            Some(Kind::Response { id, .. }) => format!("a response to request {id}"),
+            _ => "a line that is not a JSON-RPC message".to_owned(),
         }
     }
 }
 
-/// The lines of each process in it, by their numbers: a case may start its agent more than once.
+/// Line numbers of each process in a recording. A case can start its agent more than once.
 pub fn processes(transcript: &Transcript) -> Vec<RangeInclusive<u64>> {
     let starts = transcript.lines().filter(|line| {
         line.direction == Direction::Process && process_said(line, "started").is_some()
@@ -68,13 +73,13 @@ pub fn processes(transcript: &Transcript) -> Vec<RangeInclusive<u64>> {
     starts.iter().zip(ends).map(|(a, b)| *a..=b).collect()
 }
 
-/// A member of what a line about the process says.
+/// A member of an event of the process.
 pub fn process_said(line: &Line, member: &str) -> Option<Value> {
     let said: Value = serde_json::from_slice(&line.bytes).ok()?;
     said.get(member).cloned()
 }
 
-/// A message under another id, else byte by byte as it was.
+/// Replaces the id of a message. All other bytes stay the same.
 pub fn with_id(bytes: &[u8], id: &Value) -> Vec<u8> {
     let spliced = || {
         let text = std::str::from_utf8(bytes).ok()?;
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn every_process_has_its_lines() {
+    fn lines_are_grouped_by_process() {
         let mut transcript = Transcript::new();
         let mut push = |direction, text: &str| {
             transcript.push(direction, Duration::ZERO, text.as_bytes(), true, None);

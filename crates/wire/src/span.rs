@@ -1,10 +1,10 @@
-//! Where the value of a JSON Pointer stands in a line: for quotes that keep what matters.
+//! Finds the bytes of a JSON Pointer's value in a line, so that excerpts can keep them.
 
 use std::ops::Range;
 
-/// The bytes of the value, and whether the pointer was followed to its end; where it was not, the
-/// bytes are those of the value in which the next part is missing. `None` where the text is no
-/// JSON as far as it had to be read.
+/// Byte range of the value, and whether the whole pointer was resolved. If it was not, the range
+/// is that of the value in which the next part is missing. `None` if the text is not JSON as far
+/// as it had to be read.
 pub fn of(text: &str, pointer: &str) -> Option<(Range<usize>, bool)> {
     let mut scan = Scan {
         bytes: text.as_bytes(),
@@ -42,7 +42,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Goes behind a string.
+    /// Moves past a string.
     fn string(&mut self) -> Option<()> {
         self.at += 1;
         loop {
@@ -57,7 +57,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Goes behind a value, however deep it is; gives its bytes.
+    /// Moves past a value of any depth. Returns its byte range.
     fn value(&mut self) -> Option<Range<usize>> {
         let start = self.at;
         let mut depth = 0_usize;
@@ -75,7 +75,7 @@ impl Scan<'_> {
                 Some(b',' | b':' | b' ' | b'\t' | b'\r' | b'\n') if depth > 0 => self.at += 1,
                 Some(b'a'..=b'z' | b'0'..=b'9' | b'-' | b'+' | b'.' | b'E') => {
                     self.at += 1;
-                    // A number or word goes on until something else comes.
+                    // A number or word continues until another kind of byte.
                     if matches!(
                         self.peek(),
                         Some(b'a'..=b'z' | b'0'..=b'9' | b'-' | b'+' | b'.' | b'E')
@@ -91,7 +91,7 @@ impl Scan<'_> {
         }
     }
 
-    /// The part of a value that a piece of a pointer names; of two with one name the last.
+    /// The part of a value that one token of a pointer names. The last of duplicate names wins.
     fn part(&mut self, of: &Range<usize>, text: &str, name: &str) -> Option<Option<Range<usize>>> {
         self.at = of.start;
         let is_object = match self.peek()? {
@@ -151,19 +151,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_has_the_place_where_it_should_stand() {
+    fn a_missing_part_gives_the_value_around_it() {
         assert_eq!(
             at(r#"{"a":{"b":1}}"#, "/a/c/d"),
             Some((r#"{"b":1}"#, false))
         );
         assert_eq!(at(r#"{"a":[]}"#, "/a/0"), Some(("[]", false)));
         assert_eq!(at(r#"{"a":1}"#, "/a/0"), Some(("1", false)));
-        // A reader takes the last of two.
+        // The last of two members with the same name wins.
         assert_eq!(at(r#"{"a":1,"a":2}"#, "/a"), Some(("2", true)));
     }
 
     #[test]
-    fn what_is_no_json_is_not_searched() {
+    fn invalid_json_is_not_searched() {
         for text in ["", "{", r#"{"a"#, r#"{"a":"#, "[1,", "hello", r#"{"a":1"#] {
             assert_eq!(at(text, "/a"), None, "{text}");
         }

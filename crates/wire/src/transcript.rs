@@ -1,5 +1,5 @@
-//! Every line of a conversation, in order. Small ones stay in memory; what grows beyond goes to
-//! a file without a name, so that an agent that floods costs disk and not memory.
+//! Stores every line of a conversation, in order. Small transcripts stay in memory. Larger ones
+//! use an unnamed file, so that an agent that floods its output uses disk space and not memory.
 
 use std::fs::File;
 use std::io;
@@ -7,26 +7,33 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// So much text stays in memory, and so many lines: what is known of each takes room, too.
+/// Maximum number of bytes of text in memory.
 const IN_MEMORY: usize = 256 << 10;
+/// Maximum number of line entries in memory. An entry takes space besides its text.
 const LINES_IN_MEMORY: usize = 4 << 10;
-/// So much text is kept in all; later lines are counted only.
+/// Maximum number of bytes of text that are stored. The text of later lines is dropped.
 const MOST_BYTES: u64 = 512 << 20;
+/// Maximum number of lines that are stored. Later lines are only counted.
 const MOST_LINES: usize = 1 << 20;
-/// The number of the first line. Numbers are lines of the file that a transcript is written to,
-/// and its first line is the head: what a report names can be jumped to.
+/// Number of the first line. Numbers are lines of the file that the transcript is written to, and
+/// line 1 of the file is the header. So a line number in a report leads to that line.
 pub const FIRST: u64 = 2;
 
+/// Stream of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// Client to agent (stdin of the agent).
     ToAgent,
+    /// Agent to client (stdout of the agent).
     FromAgent,
+    /// Stderr of the agent.
     Stderr,
-    /// What the process did: started, exited.
+    /// Events of the process: started, exited.
     Process,
 }
 
 impl Direction {
+    /// Name in a transcript file.
     pub fn as_str(self) -> &'static str {
         match self {
             Direction::ToAgent => "to-agent",
@@ -43,29 +50,33 @@ impl Direction {
         Direction::Process,
     ];
 
+    /// Parses the name in a transcript file.
     pub fn named(name: &str) -> Option<Direction> {
         Self::ALL.into_iter().find(|d| d.as_str() == name)
     }
 }
 
-/// One line as it was, without its line feed.
+/// One line, without its line feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Counted from `FIRST` over all directions.
+    /// Number of the line, counted from `FIRST` over all directions.
     pub number: u64,
+    /// Stream of the line.
     pub direction: Direction,
-    /// Since the start of the transcript.
+    /// Time since the start of the transcript.
     pub at: Duration,
-    /// Where it began in the bytes of its direction.
+    /// Offset of the line in the bytes of its direction.
     pub offset: u64,
+    /// The bytes as they were.
     pub bytes: Vec<u8>,
-    /// Whether a line feed ended it.
+    /// Whether the line ended with a line feed.
     pub ended: bool,
-    /// Its true length, where only the beginning was kept.
+    /// Original length in bytes, if the line was cut off.
     pub cut: Option<u64>,
 }
 
 impl Line {
+    /// The line as text. Invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
@@ -79,7 +90,7 @@ struct Entry {
     offset: u64,
     length: u64,
     kept: u32,
-    /// In the text kept so far, memory and file together.
+    /// Offset in the stored text, counted over memory and file.
     place: u64,
 }
 
@@ -125,35 +136,39 @@ impl Entry {
     }
 }
 
+/// All lines of a conversation.
 #[derive(Default)]
 pub struct Transcript {
-    /// The first lines; the others are in `more`.
+    /// The first lines. The others are in `more`.
     entries: Vec<Entry>,
     more: Option<File>,
     count: usize,
     memory: Vec<u8>,
     file: Option<File>,
     stored: u64,
-    /// Bytes of each direction so far.
+    /// Number of bytes of each direction so far.
     offsets: [u64; 4],
-    /// Lines that were counted only.
+    /// Number of lines that were not stored.
     pub lost: u64,
 }
 
 impl Transcript {
+    /// An empty transcript.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Number of stored lines.
     pub fn len(&self) -> usize {
         self.count
     }
 
+    /// Whether no line is stored.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds a line; gives its number. `length` is its true length where `bytes` is a beginning.
+    /// Adds a line and returns its number. `length` is the original length if `bytes` was cut off.
     pub fn push(
         &mut self,
         direction: Direction,
@@ -168,7 +183,7 @@ impl Transcript {
             self.lost += 1;
             return self.last();
         }
-        // What a full disk cannot hold is told as cut.
+        // If the disk is full, the line counts as cut off.
         let kept = self.store(bytes).unwrap_or_default();
         let entry = Entry {
             direction,
@@ -244,16 +259,17 @@ impl Transcript {
         Ok(length)
     }
 
-    /// The number of the last line; one before the first where there is none.
+    /// Number of the last line. `FIRST - 1` if there is none.
     pub fn last(&self) -> u64 {
         self.count as u64 + FIRST - 1
     }
 
-    /// The numbers of all lines.
+    /// Numbers of all lines.
     pub fn numbers(&self) -> RangeInclusive<u64> {
         FIRST..=self.last()
     }
 
+    /// The line with a number.
     pub fn line(&self, number: u64) -> Option<Line> {
         let index = usize::try_from(number.checked_sub(FIRST)?).ok()?;
         let entry = self.entry(index)?;
@@ -278,12 +294,13 @@ impl Transcript {
         })
     }
 
+    /// All lines.
     pub fn lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.numbers().filter_map(|n| self.line(n))
     }
 }
 
-/// A file that nothing can open by name, and that is gone with its handle.
+/// Opens a file without a name, which is deleted when its handle is closed.
 fn unnamed() -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::OpenOptions::new();
@@ -313,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_back_as_they_were_from_memory_and_disk() {
+    fn lines_are_read_back_from_memory_and_disk() {
         let mut transcript = Transcript::new();
         let long = vec![b'x'; IN_MEMORY - 2];
         transcript.push(Direction::ToAgent, Duration::ZERO, b"{}", true, None);
@@ -333,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_lines_only_some_are_in_memory() {
+    fn only_the_first_lines_are_kept_in_memory() {
         let mut transcript = Transcript::new();
         let count = 3 * LINES_IN_MEMORY;
         for i in 0..count {

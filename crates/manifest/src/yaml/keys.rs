@@ -1,4 +1,4 @@
-//! Looking up keys of a mapping that is still being read.
+//! Key lookup in a mapping that is still being read.
 
 use std::collections::HashMap;
 
@@ -6,19 +6,19 @@ use smol_str::SmolStr;
 
 use crate::tree::Entry;
 
-/// Below this a walk over the entries is quicker than a table.
+/// Number of entries from which a table is faster than a linear search.
 const FEW: usize = 32;
 
-/// Tells where a key stands: few entries are compared one by one, many go into a table.
+/// Finds the index of a key. Few entries are searched linearly, many are put into a table.
 #[derive(Default)]
 pub(super) struct Keys {
     table: HashMap<SmolStr, usize>,
-    /// How many of the entries the table has.
+    /// Number of entries that are in the table.
     known: usize,
 }
 
 impl Keys {
-    /// The last entry with this key. `entries` only ever grows between calls.
+    /// Index of the last entry with this key. Between calls `entries` may only grow.
     pub fn find(&mut self, entries: &[Entry], key: &str) -> Option<usize> {
         if entries.len() < FEW {
             return entries.iter().rposition(|e| e.key == key);

@@ -1,4 +1,4 @@
-//! saphyr-parser's events → spanned tree, with budgets.
+//! Builds the spanned tree from saphyr-parser's events, with limits on its size.
 
 mod text;
 
@@ -33,7 +33,7 @@ pub fn parse(source: &str, base: usize, subject: &'static str) -> Parsed {
                 builder.problems.push(Problem::new(
                     ProblemKind::MultipleDocuments,
                     Span { start: at, end: at },
-                    format!("{subject} holds more than one YAML document"),
+                    format!("{subject} contains more than one YAML document"),
                 ));
                 return builder.finish(true);
             }
@@ -66,32 +66,32 @@ struct Key {
     name: SmolStr,
     span: Span,
     kind: KeyKind,
-    /// A plain `<<`.
+    /// Whether the key is a plain `<<`.
     merges: bool,
 }
 
-/// Which entries of a mapping `<<` brought in, by position.
+/// Indexes of the entries of a mapping that `<<` added.
 #[derive(Default)]
 struct Merged {
     entries: HashSet<usize>,
-    /// Those that a key of the mapping itself overrides. They leave when it is complete:
-    /// taking each out at once would shift all that follow.
+    /// Merged entries that a key of the mapping itself overrides. They are removed when the
+    /// mapping is complete, because removing each at once would shift all later entries.
     overridden: HashSet<usize>,
 }
 
 struct Builder<'s> {
     text: Text<'s>,
     base: usize,
-    /// What the problems call the text.
+    /// Subject of the error messages, such as "the frontmatter".
     subject: &'static str,
     offsets: ByteOffsets,
     stack: Vec<Collection>,
     root: Option<Node>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
-    /// Nodes kept for aliases.
+    /// Number of nodes copied for aliases.
     copied: usize,
-    /// End of the last token, relative to the source.
+    /// End of the last token, as an offset in the source.
     last_end: usize,
     problems: Vec<Problem>,
     oddities: Vec<Oddity>,
@@ -136,7 +136,7 @@ impl<'s> Builder<'s> {
         self.text.bytes().get(self.relative(at)).copied()
     }
 
-    /// A place in the file as one in the source.
+    /// Converts an offset in the file to an offset in the source.
     fn relative(&self, at: u32) -> usize {
         (at as usize).saturating_sub(self.base)
     }
@@ -148,7 +148,7 @@ impl<'s> Builder<'s> {
         )
     }
 
-    /// False: a budget is spent, stop.
+    /// Handles one event. Returns false if a limit is exceeded and parsing must stop.
     fn event(&mut self, event: Event<'s>, span: CharSpan) -> bool {
         let place = self.place(span);
         match event {
@@ -185,7 +185,7 @@ impl<'s> Builder<'s> {
                     style: Style::Plain,
                     value: Value::Null,
                 };
-                // The copy is made only where the budgets have room for it.
+                // Copy the anchored node only if the limits allow it.
                 if let Some(anchored) = self.anchors.get(&id) {
                     self.nodes += count(anchored) - 1;
                     if self.nodes >= MAX_NODES {
@@ -247,8 +247,8 @@ impl<'s> Builder<'s> {
         true
     }
 
-    /// The library places a list that is not indented under its key behind its first dash,
-    /// or behind the comment that follows it.
+    /// Start of a list that is not indented under its key. The library reports a place after the
+    /// first dash, or after the comment that follows it.
     fn first_dash(&self, start: u32) -> u32 {
         let under_key = matches!(
             self.stack.last().map(|c| &c.kind),
@@ -274,7 +274,7 @@ impl<'s> Builder<'s> {
         } else if !place.is_empty() && matches!(self.byte(place.start), Some(b']' | b'}')) {
             (Style::Flow, place.start + 1)
         } else {
-            // Behind a trailing comma the library names the place of the comma.
+            // After a trailing comma the library reports the place of the comma.
             let from = last.unwrap_or(collection.start + 1);
             let end = self.text.closing_bracket(self.relative(from));
             (Style::Flow, (self.base + end) as u32)
@@ -297,8 +297,8 @@ impl<'s> Builder<'s> {
         self.remember(collection.anchor, &node) && self.push(node)
     }
 
-    /// Keeps a copy of an anchored node for its aliases. Anchors inside each other copy the
-    /// same nodes again and again, so the copies have a budget, too.
+    /// Keeps a copy of an anchored node for its aliases. Nested anchors copy the same nodes
+    /// repeatedly, so the copies are also limited.
     fn remember(&mut self, anchor: usize, node: &Node) -> bool {
         if anchor == 0 {
             return true;
@@ -316,7 +316,7 @@ impl<'s> Builder<'s> {
         self.problems.push(Problem::new(
             ProblemKind::TooDeep,
             at,
-            format!("{subject} is nested deeper than {MAX_DEPTH} levels (aliases expanded)"),
+            format!("{subject} is nested more than {MAX_DEPTH} levels deep (aliases expanded)"),
         ));
         false
     }
@@ -378,16 +378,16 @@ impl<'s> Builder<'s> {
         Node { span, style, value }
     }
 
-    /// The library's span of a quoted scalar may run on over a comment; ours ends with the
-    /// closing quote.
+    /// Span of a quoted scalar, which ends with the closing quote. The library's span may include
+    /// a comment after it.
     fn quoted_scalar(&self, place: Span) -> Span {
         let (start, end) = (self.relative(place.start), self.relative(place.end));
         let end = self.text.quoted_end(start, end).unwrap_or(end);
         Span::new(self.base + start, self.base + end)
     }
 
-    /// The library puts a missing value before its colon, behind it, or behind the comment
-    /// that follows; ours stands directly behind the `:` or `-`.
+    /// Span of a missing value, which is directly after the `:` or `-`. The library reports a
+    /// place before the colon, after it, or after the comment that follows.
     fn missing_value(&self, place: Span) -> Span {
         let at = self.relative(place.start);
         let behind = match self.stack.last() {
@@ -411,8 +411,8 @@ impl<'s> Builder<'s> {
         Span::empty(self.base + behind)
     }
 
-    /// The library's span of a block scalar is its text with the blank lines behind it;
-    /// ours runs from the indicator to the end of the last line with text.
+    /// Span of a block scalar, from the indicator to the end of the last line with text. The
+    /// library's span is the text and the blank lines after it.
     fn block_scalar(&self, place: Span, indicator: u8) -> Span {
         let (start, end) = (self.relative(place.start), self.relative(place.end));
         let header = self.text.block_header(self.last_end, start, indicator);
@@ -422,8 +422,8 @@ impl<'s> Builder<'s> {
         Span::new(self.base + header, self.base + end)
     }
 
-    /// Whether the library gave a block scalar that ends with the file a break more than its
-    /// last line has.
+    /// Whether the library added a line break to a block scalar whose last line ends the file
+    /// without one.
     fn has_added_break(&self, value: &str, ours: Span, place: Span) -> bool {
         value.ends_with('\n')
             && self
@@ -441,7 +441,7 @@ impl<'s> Builder<'s> {
                 ProblemKind::Syntax,
                 Span::new(tab, tab + 1),
                 format!(
-                    "{} is not valid YAML: a tab in the indentation",
+                    "{} is not valid YAML: tabs are not allowed in indentation, use spaces",
                     self.subject
                 ),
             ));
@@ -491,8 +491,8 @@ impl<'s> Builder<'s> {
         true
     }
 
-    /// The tab that indents a key. The library lets some of them pass, other readers refuse
-    /// the file; between brackets a tab is a blank like any other.
+    /// Offset of a tab that indents a key. The library accepts some of them, but other parsers
+    /// reject the file. Between brackets a tab is allowed.
     fn tab_before_key(&self, place: Span) -> Option<usize> {
         let is_key = |c: &Collection| matches!(&c.kind, CollectionKind::Map { key: None, .. });
         if !self.stack.last().is_some_and(is_key) {
@@ -509,7 +509,7 @@ impl<'s> Builder<'s> {
     fn syntax_error(&mut self, error: &ScanError) {
         let at = self.base + self.offsets.byte(error.marker().index());
         let span = Span::empty(at.min(self.base + self.text.source.len()));
-        // The library reads ahead, and has a limit of its own for what it reads there.
+        // The library reads ahead and has its own depth limit.
         if error.info().contains("recursion limit") {
             self.too_deep(span);
             return;
@@ -533,9 +533,9 @@ pub(super) fn duplicate_key(name: &str, second: Span, first: Span) -> Problem {
     Problem::new(
         ProblemKind::DuplicateKey,
         second,
-        format!("the key `{name}` stands twice in one mapping"),
+        format!("duplicate key `{name}`"),
     )
-    .related(first, format!("`{name}` is first set here"))
+    .related(first, format!("`{name}` is first defined here"))
 }
 
 impl Merged {
@@ -572,7 +572,7 @@ fn as_key(node: &Node, problems: &mut Vec<Problem>) -> Key {
             problems.push(Problem::new(
                 ProblemKind::KeyNotString,
                 node.span,
-                "a mapping key is itself a collection",
+                "a mapping key must be a scalar, found a list or a mapping",
             ));
             (SmolStr::new_static("?"), KeyKind::Other)
         }
@@ -586,7 +586,7 @@ fn as_key(node: &Node, problems: &mut Vec<Problem>) -> Key {
     }
 }
 
-/// Nodes as `push` counts them: keys are nodes, too.
+/// Number of nodes in a tree, as `push` counts them. Keys are nodes.
 fn count(node: &Node) -> usize {
     1 + match &node.value {
         Value::Seq(items) => items.iter().map(count).sum(),
@@ -595,7 +595,7 @@ fn count(node: &Node) -> usize {
     }
 }
 
-/// Collections inside each other.
+/// Nesting depth of the collections in a tree.
 fn height(node: &Node) -> usize {
     match &node.value {
         Value::Seq(items) => 1 + items.iter().map(height).max().unwrap_or(0),

@@ -1,9 +1,8 @@
-//! YAML → spanned tree. The only module that knows which parser is used.
+//! Parses YAML into a spanned tree. No other module knows which parser is used.
 //!
-//! Two readers give the same tree: `library` (saphyr-parser) reads all of YAML and words
-//! every error; `quick` reads the plain style in which nearly all manifests are written,
-//! several times faster, and gives up at the first sign of anything else. A property test
-//! holds the two to the same result.
+//! Two readers produce the same tree. `library` (saphyr-parser) reads all of YAML and reports
+//! every error. `quick` reads only the plain style of nearly all manifests, several times faster,
+//! and returns `None` for anything else. A property test checks that both agree.
 
 mod keys;
 mod library;
@@ -15,44 +14,55 @@ pub use scalar::{differs_in_yaml11, resolve as resolve_plain};
 use crate::document::Problem;
 use crate::tree::{Node, Span};
 
-/// Deeper nesting is refused: no manifest needs it, and recursion must end.
+/// Maximum nesting depth. No manifest needs more, and the limit bounds recursion.
 pub const MAX_DEPTH: usize = 128;
-/// More nodes (aliases expanded) are refused: a small file must not become a large tree.
+/// Maximum number of nodes after alias expansion, so that a small file cannot become a huge tree.
 pub const MAX_NODES: usize = 200_000;
 
-/// YAML that is legal but that other readers see differently, or not at all.
+/// Kind of a valid YAML feature that other parsers read differently or do not support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OddityKind {
+    /// An anchor (`&name`).
     Anchor,
+    /// An alias (`*name`).
     Alias,
+    /// A merge key (`<<`).
     MergeKey,
+    /// A tag outside the core schema (`!name`).
     Tag,
     /// A plain scalar with another type in YAML 1.1 (`no`, `0777`, `1_000`, `12:30:00`).
     Yaml11,
 }
 
+/// A valid YAML feature that other parsers read differently, with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Oddity {
+    /// The feature.
     pub kind: OddityKind,
+    /// Byte range in the file.
     pub span: Span,
 }
 
+/// Result of parsing one YAML document.
 #[derive(Debug, Default, PartialEq)]
 pub struct Parsed {
+    /// The tree, or `None` after a syntax error or an exceeded limit.
     pub root: Option<Node>,
+    /// Errors.
     pub problems: Vec<Problem>,
+    /// Features that other parsers read differently.
     pub oddities: Vec<Oddity>,
 }
 
-/// What problems call the YAML of a manifest.
+/// Subject of the error messages about a manifest.
 const FRONTMATTER: &str = "the frontmatter";
 
-/// Parses one YAML document; `base` is its offset in the file.
+/// Parses one YAML document that starts at offset `base` of the file.
 pub fn parse(source: &str, base: usize) -> Parsed {
     parse_called(source, base, FRONTMATTER)
 }
 
-/// The same for another text, which problems call `subject`.
+/// Like `parse`, with another subject for the error messages.
 pub(crate) fn parse_called(source: &str, base: usize, subject: &'static str) -> Parsed {
     match quick::parse(source, base) {
         Some(parsed) => parsed,
@@ -60,13 +70,13 @@ pub(crate) fn parse_called(source: &str, base: usize, subject: &'static str) -> 
     }
 }
 
-/// The full parser alone, for tests that compare the two.
+/// Parses with the library only, for tests that compare the two readers.
 #[doc(hidden)]
 pub fn parse_with_library(source: &str, base: usize) -> Parsed {
     library::parse(source, base, FRONTMATTER)
 }
 
-/// The quick reader alone; `None` where it leaves the text to the library.
+/// Parses with the quick reader only. `None` if the text needs the library.
 #[doc(hidden)]
 pub fn parse_quick(source: &str, base: usize) -> Option<Parsed> {
     quick::parse(source, base)

@@ -1,10 +1,10 @@
-//! The quick reader: block mappings and sequences, one-line scalars, block scalars, flow
-//! collections, comments. Written by hand because no library gives spans at this price:
-//! reading YAML is most of what a lint run costs.
+//! The quick reader supports block mappings and sequences, one-line scalars, block scalars, flow
+//! collections and comments. It is written by hand because reading YAML takes most of the time of
+//! a lint run, and no library provides spans at this speed.
 //!
-//! It never reports an error. At anything unusual (anchors, tags, tabs, CRLF, multi-line
-//! plain or quoted scalars, empty values, duplicate keys, …) it returns `None`, and the
-//! library reads the text instead.
+//! It never reports an error. For anything unusual (anchors, tags, tabs, CRLF, multi-line plain
+//! or quoted scalars, empty values, duplicate keys, …) it returns `None`, and the library reads
+//! the text instead.
 
 mod block_scalar;
 mod flow;
@@ -34,7 +34,7 @@ pub fn parse(source: &str, base: usize) -> Option<Parsed> {
     reader.next_line_from(0)?;
     let indent = reader.indent?;
     let root = reader.block(indent)?;
-    // Something is left that does not belong to the root.
+    // Text remains that does not belong to the root.
     if reader.indent.is_some() {
         return None;
     }
@@ -45,10 +45,10 @@ pub fn parse(source: &str, base: usize) -> Option<Parsed> {
     })
 }
 
-/// Neither control characters nor the line breaks and marks that only Unicode has.
+/// Whether the text has no control characters and no line breaks or marks outside ASCII.
 fn is_plain_text(source: &str) -> bool {
     let bytes = source.as_bytes();
-    // Whole chunks without an early exit, so that the compiler can use vectors.
+    // Check whole chunks without an early exit, so that the compiler can vectorize the loop.
     let control = bytes.chunks(64).any(|chunk| {
         chunk.iter().fold(false, |any, b| {
             any | ((*b < 0x20) & (*b != b'\n')) | (*b == 0x7f)
@@ -72,11 +72,11 @@ struct Reader<'s> {
     bytes: &'s [u8],
     base: usize,
     at: usize,
-    /// Column of the content that `at` stands on, when at the start of a line's content;
-    /// `None` at the end of the text.
+    /// Column of the content at `at` if it is the first content of its line. `None` at the end of
+    /// the text.
     indent: Option<usize>,
     depth: usize,
-    /// The root, and for each collection its items, or its keys and values.
+    /// Number of nodes so far: the root, all items, and all keys and values.
     nodes: usize,
     oddities: Vec<Oddity>,
 }
@@ -104,13 +104,13 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Nodes that the collection at hand has more of; `None` where the budget is spent.
+    /// Adds nodes to the count. `None` if the limit is exceeded.
     fn count(&mut self, more: usize) -> Option<()> {
         self.nodes += more;
         (self.nodes <= MAX_NODES).then_some(())
     }
 
-    /// Moves to the next line that has content, from the start of a line.
+    /// Moves from the start of a line to the next content.
     fn next_line_from(&mut self, start: usize) -> Option<()> {
         let mut line = start;
         loop {
@@ -144,7 +144,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// From behind a value: only blanks and a comment may follow on its line.
+    /// Moves from the end of a value to the next content. Only blanks and a comment may follow on
+    /// its line.
     fn end_line(&mut self) -> Option<()> {
         let value_end = self.at;
         self.skip_spaces();
@@ -163,7 +164,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A block collection that starts where we stand.
+    /// Reads the block collection at the current position.
     fn block(&mut self, indent: usize) -> Option<Node> {
         if self.depth >= MAX_DEPTH {
             return None;
@@ -228,7 +229,7 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// Whether the plain text from here on the line is `key: …`.
+    /// Whether the rest of the line is `key: …`.
     fn is_key_line(&self) -> bool {
         let rest = self.bytes.get(self.at..).unwrap_or(&[]);
         let mut from = 0;
@@ -282,7 +283,7 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// A key and its colon; stops behind the colon.
+    /// Reads a key and its colon. Stops after the colon.
     fn key(&mut self) -> Option<(SmolStr, Span, KeyKind)> {
         let start = self.at;
         match self.peek()? {
@@ -313,7 +314,7 @@ impl<'s> Reader<'s> {
                     }
                 };
                 let text = self.text.get(start..colon)?.trim_end_matches(' ');
-                // YAML bounds implicit keys; what is near the bound is the library's.
+                // YAML limits implicit keys to 1024 characters. Leave long ones to the library.
                 if text.len() > 500 || text == "<<" {
                     return None;
                 }
@@ -330,7 +331,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The value of a key or dash whose line ends here: a block on the next lines.
+    /// Reads the block on the next lines that is the value of a key or dash at the end of a line.
     fn nested(&mut self, indent: usize, may_be_dash: bool) -> Option<Node> {
         let rest = self.bytes.get(self.at..)?;
         let next = memchr(b'\n', rest).map_or(self.bytes.len(), |i| self.at + i + 1);
@@ -340,20 +341,20 @@ impl<'s> Reader<'s> {
         if !fits {
             return None;
         }
-        // A scalar on a line of its own is the library's.
+        // Leave a scalar on its own line to the library.
         let keyed = self.at_dash()
             || matches!(self.peek(), Some(b'"' | b'\''))
             || self.peek().is_some_and(|b| !is_indicator(b)) && self.is_key_line();
         keyed.then(|| self.block(inner))?
     }
 
-    /// A value that starts on this line, behind a key or a dash of a block at `indent`.
+    /// Reads a value on the same line as its key or dash, in a block at `indent`.
     fn inline_value(&mut self, indent: usize) -> Option<Node> {
         let node = match self.peek()? {
             b'[' | b'{' => self.flow(indent)?,
             b'"' | b'\'' => {
                 let node = self.quoted()?;
-                // `- "key": value` would be a mapping.
+                // `- "key": value` is a mapping, which is left to the library.
                 if self.peek() == Some(b':') {
                     return None;
                 }
@@ -409,7 +410,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A quoted scalar on one line; stops behind the closing quote.
+    /// Reads a quoted scalar on one line. Stops after the closing quote.
     fn quoted(&mut self) -> Option<Node> {
         let start = self.at;
         let (value, style, end) = if self.peek() == Some(b'\'') {
@@ -465,7 +466,7 @@ impl<'s> Reader<'s> {
                 }
                 b'\\' => {
                     unescaped.push_str(self.text.get(copied..at)?);
-                    // Rarer escapes are the library's.
+                    // Leave rarer escapes to the library.
                     unescaped.push(match self.byte(at + 1)? {
                         b'n' => '\n',
                         b't' => '\t',
@@ -483,7 +484,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Characters that start something else than a plain scalar.
+/// Whether a byte cannot start a plain scalar.
 fn is_indicator(byte: u8) -> bool {
     matches!(
         byte,

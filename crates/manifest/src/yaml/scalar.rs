@@ -1,10 +1,10 @@
-//! Plain scalars: the YAML 1.2 core schema, and where YAML 1.1 disagrees.
+//! Types of plain scalars in the YAML 1.2 core schema, and differences from YAML 1.1.
 
 use smol_str::SmolStr;
 
 use crate::tree::Value;
 
-/// Type of an untagged plain scalar.
+/// Resolves the type of an untagged plain scalar.
 pub fn resolve(text: &str) -> Value {
     let bytes = text.as_bytes();
     let Some(first) = bytes.first() else {
@@ -49,7 +49,7 @@ fn number(text: &str) -> Option<Value> {
     is_float(unsigned).then(|| text.parse().ok().map(Value::Float))?
 }
 
-/// An integer too large for 64 bits keeps its magnitude as a float, as JSON readers do.
+/// Parses an integer. One that does not fit 64 bits becomes a float, as in JSON parsers.
 fn integer(text: &str, digits: &str, radix: u32) -> Value {
     match i64::from_str_radix(digits, radix) {
         Ok(i) => Value::Int(i),
@@ -57,7 +57,7 @@ fn integer(text: &str, digits: &str, radix: u32) -> Value {
     }
 }
 
-/// `(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// Whether the text matches `(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn is_float(text: &str) -> bool {
     let bytes = text.as_bytes();
     let run = |mut i: usize| {
@@ -91,7 +91,7 @@ fn is_float(text: &str) -> bool {
     at == bytes.len()
 }
 
-/// Whether a YAML 1.1 reader gives this plain scalar another type than YAML 1.2 does.
+/// Whether this plain scalar has another type in YAML 1.1 than in YAML 1.2.
 pub fn differs_in_yaml11(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.is_empty() || bytes.len() > 24 {

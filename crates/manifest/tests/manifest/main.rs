@@ -1,4 +1,4 @@
-//! Manifests, from their text to typed views.
+//! Tests of manifest parsing and typed views.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Typed views read what the bundles say, and nothing where a type is wrong.
+//! Typed views return the values of real bundles, and nothing for a wrong type.
 
 use agentproto_manifest::views::View;
 use agentproto_manifest::{Doctype, Document};
@@ -25,7 +25,7 @@ fn an_agent_is_read_by_name_and_type() {
 }
 
 #[test]
-fn a_tool_cli_and_its_neighbours_are_read() {
+fn a_cli_and_the_files_beside_it_are_read() {
     let doc = base("forge/CLI.md");
     let Some(View::Cli(cli)) = doc.view() else {
         panic!("{:?}", doc.doctype)
@@ -64,7 +64,7 @@ fn a_tool_cli_and_its_neighbours_are_read() {
 }
 
 #[test]
-fn a_wrong_type_is_nothing() {
+fn a_field_of_the_wrong_type_is_none() {
     let text = "---\nid: 12\nbin_args: no\nsession: persistent\nmodes: [plan, {id: x}]\n---\n";
     let doc = Document::parse("AGENT-CLI.md", text.to_owned());
     assert_eq!(doc.doctype, Some(Doctype::AgentCli));

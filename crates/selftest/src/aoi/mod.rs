@@ -1,5 +1,5 @@
-//! Who judges the judge: every mutant of the mock tool must be caught by its own check, and
-//! nothing may be found on conforming tools, however they look and however often they are tried.
+//! Self-test of `aoi-lint`: every mutant of the mock tool must be caught by its own check, and
+//! conforming tools must not get any finding, in any variant and in any repetition.
 
 mod trial;
 
@@ -24,48 +24,58 @@ use agentproto_mock::variants::aoi as variants;
 use agentproto_mock::variants::aoi::Variant;
 use trial::Trial;
 
-/// Tools side by side; how many of their runs are is for the lanes to say.
+/// Maximum number of tools that are tested at the same time. `Lanes` limits their runs.
 const TOOLS: usize = 12;
-/// Runs that mostly wait, of all tools together.
+/// Maximum number of concurrent runs that mostly wait, over all tools.
 const WAITERS: usize = 40;
-/// Runs of a tool that sleeps before it begins.
+/// Maximum number of concurrent runs of the tool that sleeps at startup.
 const SLEEPERS: usize = 16;
-/// The tool answers within milliseconds: what takes so long hangs.
+/// Time limit of a run. The mock tool answers within milliseconds, so a longer run hangs.
 const LIMIT: Duration = Duration::from_secs(6);
-/// Checks that live on signals and pipes are tried so often on the conforming tool.
+/// Number of repetitions of the timing-sensitive checks on the conforming tool.
 const REPEATS: usize = 20;
+/// Maximum number of repetitions that run at the same time.
 const REPEATERS: usize = 4;
-/// A whole battery is one deep future, deeper still where nothing is optimised.
+/// Stack size in bytes. All checks together are one deep future, even deeper without optimization.
 const STACK: usize = 32 << 20;
 const REPEATED: &str = "repeats";
 const CONFORMING: &str = "conforming";
-/// The variant that sleeps before it begins.
+/// The variant that sleeps at startup.
 const SLEEPER: &str = "slow-start";
+/// Checks that depend on signals and pipes, and so on timing.
 const TIMED: [Check; 2] = [Check::Number(3), Check::Number(10)];
 
+/// Result for a mutant.
 #[derive(Clone, Debug, Serialize)]
 pub struct MutantRow {
+    /// Id of the mutant.
     pub mutant: String,
+    /// Check that must find it.
     pub check: Check,
-    /// What it breaks.
+    /// Rule that it breaks.
     pub rule: String,
+    /// Its defect.
     pub wrong: String,
-    /// Something was found that is not found on the correct tool.
+    /// Whether anything was found that is not found on the correct tool.
     pub killed: bool,
-    /// By its own check.
+    /// Whether its own check found it.
     pub attributed: bool,
-    /// By the very rule that it breaks.
+    /// Whether the rule that it breaks found it.
     pub named: bool,
     /// Rules that found something.
     pub found: Vec<String>,
 }
 
+/// Result for a conforming variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct VariantRow {
+    /// Name of the variant.
     pub variant: String,
+    /// How it differs.
     pub what: String,
-    /// Pairs that were proven, so that nothing is proven by nothing.
+    /// Number of conforming pairs. Zero means that the variant was not really tested.
     pub proven: usize,
+    /// Findings, which are all false positives.
     pub blamed: Vec<String>,
 }
 
@@ -85,7 +95,7 @@ impl Caught for MutantRow {
     fn missed(&self) -> Option<String> {
         let how = match self.killed {
             _ if self.named => return None,
-            true => format!("not as {}, but as {}", self.rule, self.found.join(", ")),
+            true => format!("expected {}, found {}", self.rule, self.found.join(", ")),
             false => "SURVIVED".to_owned(),
         };
         Some(format!("{}: {how}", self.mutant))
@@ -110,23 +120,26 @@ impl Spared for VariantRow {
     }
 }
 
+/// Results of the self-test.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
+    /// Results for mutants and variants.
     pub tried: frame::Outcome<MutantRow, VariantRow>,
-    /// Of so many repeats of the checks of signals and pipes…
+    /// Number of repetitions of the timing-sensitive checks.
     pub repeats: usize,
-    /// …so many said something else than the first…
+    /// Number of repetitions with other verdicts than the first.
     pub flakes: usize,
-    /// …namely this.
+    /// The differences, one line each.
     pub flaky: Vec<String>,
 }
 
 impl Outcome {
+    /// Number of mutants that were caught by the rule that they break.
     pub fn named(&self) -> usize {
         self.tried.mutants.iter().filter(|m| m.named).count()
     }
 
-    /// Nothing of what was tried went wrong.
+    /// Whether everything that was tested has the expected result.
     pub fn is_clean(&self) -> bool {
         self.tried.killed() == self.tried.mutants.len()
             && self.tried.false_blames() == 0
@@ -134,12 +147,12 @@ impl Outcome {
             && !self.tried.partial
     }
 
-    /// Nothing was tried.
+    /// Whether nothing was tested.
     pub fn is_empty(&self) -> bool {
         self.tried.is_empty() && self.repeats == 0
     }
 
-    /// Each repeat against the first.
+    /// Compares each repetition with the first.
     fn compare(&mut self, repeats: impl IntoIterator<Item = Said>) {
         let mut first: Option<Said> = None;
         for said in repeats {
@@ -159,7 +172,8 @@ impl Outcome {
         }
     }
 
-    /// Everything killed, nearly all by their own check, nobody blamed, nothing left to chance.
+    /// Whether a complete run passed: every mutant killed, at least 98 % by their own check, no
+    /// false positives, and no flaky checks.
     pub fn is_sound(&self) -> bool {
         let (all, own) = (self.tried.mutants.len(), self.tried.attributed());
         !self.tried.partial
@@ -172,10 +186,11 @@ impl Outcome {
     }
 }
 
-/// What one repeat of the checks of signals and pipes says: each rule of each command.
+/// Verdicts of one repetition of the timing-sensitive checks, by rule and command.
 type Said = BTreeMap<String, (Verdict, String)>;
 
-/// Only these: ids of mutants, names of variants, `repeats`; nothing means everything.
+/// Runs the self-test. `only` contains ids of mutants, names of variants or `repeats`. If it is
+/// empty, everything runs.
 pub fn run(
     only: &[String],
     quick: bool,
@@ -188,7 +203,7 @@ pub fn run(
     let judge = tokio.block_on(Judge::new(quick, stop))?;
     let mut outcome = Outcome::default();
 
-    // Those that take longest come first.
+    // Start the slowest variant first.
     let mut variants: Vec<(usize, &Variant)> = variants::VARIANTS.iter().enumerate().collect();
     variants.retain(|(_, variant)| wanted(variant.name));
     variants.sort_by_key(|(_, variant)| variant.name != SLEEPER);
@@ -230,8 +245,8 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Threads take one after the other of what there is to do; each result is heard as it comes. The
-/// first error ends it, and so does a signal.
+/// Runs `work` on all items with several threads, and reports each result when it is ready. The
+/// first error or a signal stops it.
 fn side_by_side<T: Sync, R: Send>(
     all: &[T],
     threads: usize,
@@ -261,7 +276,7 @@ fn side_by_side<T: Sync, R: Send>(
         let mut first = Ok(());
         for (place, done) in said {
             match done {
-                // What a signal has cut says nothing.
+                // Ignore results after a signal, because they may be incomplete.
                 Ok(_) if stop.load(Ordering::Relaxed) => {}
                 Ok(done) => heard(place, done),
                 Err(error) => {
@@ -274,21 +289,21 @@ fn side_by_side<T: Sync, R: Send>(
     })
 }
 
-/// What a repeat says otherwise than the first.
+/// Differences between a repetition and the first.
 fn difference(first: &Said, said: &Said) -> Vec<String> {
     let keys: BTreeSet<&String> = first.keys().chain(said.keys()).collect();
     let of = |said: &Said, key: &str| match said.get(key) {
         Some((verdict, message)) => format!("{} ({message})", verdict.as_str()),
-        None => "nothing".to_owned(),
+        None => "no verdict".to_owned(),
     };
     let verdict = |said: &Said, key: &str| said.get(key).map(|(verdict, _)| *verdict);
     keys.into_iter()
         .filter(|key| verdict(first, key) != verdict(said, key))
-        .map(|key| format!("{key}: {}, at first {}", of(said, key), of(first, key)))
+        .map(|key| format!("{key}: {}, first run {}", of(said, key), of(first, key)))
         .collect()
 }
 
-/// One tool to be tried, and where it stands in the list of its kind.
+/// A tool to test, and its index in the list of its kind.
 enum Asked {
     Conforming,
     Variant(usize, &'static Variant),
@@ -300,12 +315,12 @@ enum Row {
     Mutant(usize, MutantRow),
 }
 
-/// Everything is tried on one ground, whatever is wrong with the tool.
+/// The environment in which all tools are tested.
 struct Judge {
     ground: Ground,
-    /// For the tool that sleeps: it would keep others from the ground that they share.
+    /// Separate environment for the tool that sleeps, because it would block the others.
     aside: Ground,
-    /// What is found on the tool as it is.
+    /// Report on the correct tool.
     plain: OnceCell<Report>,
     quick: bool,
     stop: &'static AtomicBool,
@@ -332,10 +347,10 @@ impl Judge {
 
     async fn answer(&self, asked: &Asked) -> Result<Row, LintError> {
         Ok(match *asked {
-            // Before all variants.
+            // Index 0, before all variants.
             Asked::Conforming => {
                 let report = self.plain().await?;
-                Row::Variant(0, row(CONFORMING, "the tool as it is", report, &[]))
+                Row::Variant(0, row(CONFORMING, "the correct mock tool", report, &[]))
             }
             Asked::Variant(place, variant) => {
                 let trial = Trial::variant(variant.name, self.quick);
@@ -347,8 +362,9 @@ impl Judge {
         })
     }
 
-    /// Quick: its own check on its own command first, then all checks on that, its own on all; the
-    /// whole only where nothing else finds it.
+    /// Tests a mutant. A quick run starts with its own check on its own command, then all checks
+    /// on that command, then its own check on all commands. It runs all checks on all commands
+    /// only if nothing else finds the defect.
     async fn mutant(&self, mutant: &'static Mutant) -> Result<MutantRow, LintError> {
         let own = check_of(mutant.id);
         let trials = match self.quick {
@@ -408,7 +424,7 @@ impl Judge {
     }
 }
 
-/// Broken rules, whatever their weight.
+/// Rules with the verdict fail, warn or error.
 fn blamed(report: &Report) -> impl Iterator<Item = &Finding> {
     let is_broken =
         |f: &&Finding| matches!(f.verdict, Verdict::Fail | Verdict::Warn | Verdict::Error);
@@ -419,11 +435,12 @@ fn key(finding: &Finding) -> String {
     format!("{} {}", finding.rule, finding.command)
 }
 
-/// What the mutant has and the correct tool has not. What breaks a MUST must fail.
+/// Findings on the mutant that the correct tool does not have. A mutant that breaks a MUST must
+/// have the verdict fail.
 fn news(report: &Report, usual: &BTreeSet<String>, mutant: &Mutant) -> Vec<Finding> {
     let is_must = rules::find(mutant.requirement).is_none_or(|rule| rule.level == Level::Must);
     let counts = |f: &&Finding| match mutant.verdict {
-        // A tool that hides its state cannot be proven; that is what must be said of it.
+        // A tool that hides its state cannot be verified, and the report must say so.
         mutants::Verdict::NotVerified => {
             !matches!(f.verdict, Verdict::Pass | Verdict::NotApplicable)
         }
@@ -450,7 +467,7 @@ fn row(name: &str, what: &str, report: &Report, allowed: &[&str]) -> VariantRow 
     }
 }
 
-/// `aoi-03-…` is of check 3.
+/// Check of a mutant: `aoi-03-…` belongs to check 3.
 fn check_of(id: &str) -> Check {
     let number = id.split('-').nth(1).and_then(|part| part.parse().ok());
     number.map_or(Check::Advisory, Check::Number)
@@ -461,7 +478,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repeat_that_says_something_else_is_told() {
+    fn differing_repetitions_are_reported() {
         let said = |verdict| -> Said {
             let row = |verdict| (verdict, "seen".to_owned());
             [
@@ -477,8 +494,8 @@ mod tests {
         outcome.compare([pass(), pass(), said(Verdict::NotVerified), shorter]);
         assert_eq!((outcome.repeats, outcome.flakes), (4, 2));
         let told = [
-            "repeat 3: b: not_verified (seen), at first pass (seen)",
-            "repeat 4: a: nothing, at first pass (seen)",
+            "repeat 3: b: not_verified (seen), first run pass (seen)",
+            "repeat 4: a: no verdict, first run pass (seen)",
         ];
         assert_eq!(outcome.flaky, told);
         assert!(!outcome.is_clean() && !outcome.is_sound());

@@ -1,4 +1,4 @@
-//! One battery over the mock tool: how the tool is started, and what it is asked.
+//! One run of the checks on the mock tool: how the tool is started, and what is checked.
 
 use std::path::Path;
 
@@ -8,22 +8,22 @@ use agentproto_aoi::model::Check;
 use agentproto_aoi::probe::{self, Observe, Probe};
 use agentproto_mock::mutants::aoi::Mutant;
 
-/// What may be done with the mock tool.
+/// Probe file of the mock tool.
 const PROBE: &str = agentproto_mock_agents::AOI_PROBE;
 
-/// One battery over the mock tool, or a part of one.
+/// One run of all checks on the mock tool, or of some.
 #[derive(Default)]
 pub struct Trial {
-    /// Words before the tool's own, which make it wrong or odd.
+    /// Arguments before the tool's own that select the mutant or variant.
     pub words: Vec<String>,
-    /// A mutant or variant that wants to be asked otherwise.
+    /// Name of the mutant or variant. Some need another probe file.
     pub name: &'static str,
-    /// Only these; none named means all of them.
+    /// Checks to run. Empty means all.
     pub checks: Vec<Check>,
-    /// Only these commands, and what they need; what is none stands for `search`. None named means
-    /// all of them.
+    /// Commands to test, in addition to those that they need. An unknown name means `search`.
+    /// Empty means all.
     pub commands: Vec<&'static str>,
-    /// Without what would only be more of the same.
+    /// Whether to leave out commands that behave like others.
     pub is_short: bool,
 }
 
@@ -54,7 +54,7 @@ impl Trial {
 
     pub fn wide(mutant: &'static Mutant) -> Trial {
         Trial {
-            // Which reads what others wrote, and nothing: some defects show only there.
+            // Some defects show only in `rank`.
             commands: vec![shown(mutant), "rank"],
             ..Trial::whole(mutant)
         }
@@ -67,7 +67,7 @@ impl Trial {
         }
     }
 
-    /// The words of the probe file, with ourselves in front and the defect before the tool's own.
+    /// The probe file, with this binary as the program and the arguments that select the defect.
     pub fn probe(&self) -> Result<Probe, LintError> {
         let mut probe = read_probe()?;
         let own = agentproto_sandbox::helper::own_path().map_err(LintError::Workplace)?;
@@ -80,7 +80,8 @@ impl Trial {
             tool.push(word.to_owned());
         }
         probe.tool = tool;
-        // It lives for milliseconds, thousands of times: large pages would be cleared for nothing.
+        // The tool is started thousands of times and runs for milliseconds, so clearing large
+        // pages would only waste time.
         for name in ["MIMALLOC_ALLOW_THP", "MIMALLOC_ARENA_EAGER_COMMIT"] {
             probe.env.push((name.to_owned(), "0".to_owned()));
         }
@@ -88,12 +89,12 @@ impl Trial {
         Ok(probe)
     }
 
-    /// What the probe file says, as it is true of this tool.
+    /// Adapts the probe file to this mutant or variant.
     fn fit(&self, probe: &mut Probe) {
         match self.name {
             "format-flag" => probe.machine_args = vec!["--format".into(), "jsonl".into()],
             "aoi-advisory-other-flag" => probe.machine_args = vec!["--jsonl".into()],
-            // It has nothing of what is optional.
+            // This variant has no optional feature.
             "bare" => {
                 probe.commands.retain(|command| command.name != "purge");
                 for command in &mut probe.commands {
@@ -110,9 +111,9 @@ impl Trial {
             _ => {}
         }
         if self.is_short {
-            // `search`, `create` and `delete` do the same in the same way.
+            // `search`, `create` and `delete` behave like these commands.
             let mut alike = vec!["list", "get", "update", "purge"];
-            // Changes come one after another, and it sleeps before each.
+            // `import` makes several changes, and the variant sleeps before each.
             alike.extend((self.name == SLEEPER).then_some("import"));
             probe.commands.retain(|c| !alike.contains(&c.name.as_str()));
         }
@@ -144,7 +145,7 @@ fn read_probe() -> Result<Probe, LintError> {
     })
 }
 
-/// The command in which it shows.
+/// The command in which the defect shows.
 fn shown(mutant: &Mutant) -> &'static str {
     mutant.shows.first().copied().unwrap_or_default()
 }

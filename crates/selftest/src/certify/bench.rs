@@ -1,4 +1,4 @@
-//! The mocks that speak on their stdio, each with its suites.
+//! Self-test of the mocks that use stdio, each with its suites.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -19,12 +19,12 @@ use agentproto_harness::suite::{self, Selection, Suite};
 use agentproto_mock::Kind;
 use agentproto_mock::mutants::{self, Mutant};
 
-/// Hearing nothing for so long is silence: the mocks are quick, the machine may be busy.
+/// Response timeout. The mocks are fast, but the machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Cases that are tried first for a statement that monitors decide.
+/// Number of cases that run first for a requirement that only monitors decide.
 const TOUR: usize = 3;
 
-/// A correct agent: a scenario, perhaps in other clothes.
+/// A correct agent: a scenario, optionally with a variant.
 struct Plain {
     name: String,
     what: &'static str,
@@ -32,24 +32,25 @@ struct Plain {
     variant: Option<&'static str>,
 }
 
-/// One mock with its suites.
+/// A mock with its suites.
 pub struct Bench {
     kind: Kind,
     suites: Arc<Vec<Suite>>,
     own: OsString,
     mutants: Vec<&'static Mutant>,
     variants: Vec<Plain>,
-    /// By scenario.
+    /// Results of the correct mock, by scenario.
     bases: Mutex<HashMap<&'static str, Arc<Base>>>,
     depth: Depth,
     stop: &'static AtomicBool,
 }
 
-/// What the correct mock shows in a scenario.
+/// Results of the correct mock in a scenario.
 #[derive(Default)]
 pub struct Base {
+    /// Case and requirement of each finding.
     pub blamed: BTreeSet<(String, String)>,
-    /// Cases in which a statement was seen to hold.
+    /// Cases in which a requirement was verified, by requirement.
     seen: BTreeMap<String, Vec<String>>,
 }
 
@@ -84,7 +85,7 @@ impl Bench {
         }))
     }
 
-    /// The cases of the mutant's statement, and some in which monitors see it.
+    /// The cases of the mutant's requirement, and some in which monitors observe it.
     fn first_cases(&self, mutant: &Mutant, base: &Base) -> Selection {
         let statement = mutant.requirement.to_owned();
         let cases = self.suites.iter().flat_map(|suite| &suite.cases);
@@ -164,13 +165,13 @@ impl Subject for Bench {
 
     async fn variant(&self, at: usize) -> Option<VariantRow> {
         let plain = self.variants.get(at)?;
-        // What mutants are compared with is run as a whole.
+        // Run plain variants completely, because mutants are compared with them.
         let part = match (self.depth, plain.variant) {
             (Depth::Quick, Some(_)) => Some((at % 2 + 1, 2)),
             _ => None,
         };
         let ran = self.certify(&plain.env(), Selection::default(), part).await;
-        // Who was not heard to the end is not judged.
+        // A stopped run has no result.
         if ran.report.partial {
             return None;
         }

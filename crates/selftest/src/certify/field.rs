@@ -1,4 +1,4 @@
-//! Targets that are made for the trial: bundles, and hosts of sessions.
+//! Self-test of generated targets: bundles and session hosts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,16 @@ use agentproto_harness::model::Report;
 use agentproto_mock::model::{Mutant, Variant};
 use agentproto_runtime::context::Sandboxing;
 
-/// Where targets of one kind are tried.
+/// Runs a suite on targets of one kind.
 pub trait Ground: Send + Sync + 'static {
+    /// How a target is generated.
     type Made: Send + Sync + 'static;
+    /// Name of the suite.
     const NAME: &'static str;
-    /// Trials side by side.
+    /// Maximum number of concurrent runs.
     const AT_ONCE: usize;
 
-    /// Their suite over one of them.
+    /// Runs the suite on one target.
     fn trial(
         &self,
         made: &Self::Made,
@@ -25,6 +27,7 @@ pub trait Ground: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Report, String>> + Send;
 }
 
+/// Runs the lifecycle suite on bundles.
 pub struct Bundles;
 
 impl Ground for Bundles {
@@ -40,7 +43,7 @@ impl Ground for Bundles {
 impl Ground for sessions::Stage {
     type Made = sessions::Made;
     const NAME: &'static str = "sessions";
-    /// They are in this process, and mostly wait.
+    /// The hosts are in this process and mostly wait.
     const AT_ONCE: usize = 6;
 
     async fn trial(&self, made: &sessions::Made, only: &[String]) -> Result<Report, String> {
@@ -48,7 +51,7 @@ impl Ground for sessions::Stage {
     }
 }
 
-/// Those that are wrong, those that are right, and where they are tried.
+/// Mutants and variants of one kind of target.
 pub struct Field<G: Ground> {
     pub ground: G,
     mutants: Vec<Mutant<G::Made>>,

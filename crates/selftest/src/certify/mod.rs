@@ -1,5 +1,5 @@
-//! Who judges the judge: every mutant of the mock agents must be caught with its own statement,
-//! and no conforming variant may be blamed for anything.
+//! Self-test of `certify`: every mutant of the mock agents must be caught with its own
+//! requirement, and no conforming variant may get any finding.
 
 mod bench;
 mod field;
@@ -22,26 +22,32 @@ use agentproto_mock::model::Mutant;
 use bench::{Base, Bench};
 use field::{Bundles, Field};
 
-/// Cases side by side.
+/// Maximum number of concurrent cases per target.
 const JOBS: usize = 2;
 
+/// Results of the self-test.
 pub type Outcome = frame::Outcome<MutantRow, VariantRow>;
 
+/// Result for a mutant.
 #[derive(Clone, Debug, Serialize)]
 pub struct MutantRow {
+    /// Name of the mock.
     pub mock: &'static str,
+    /// Id of the mutant.
     pub mutant: String,
+    /// Requirement that it breaks.
     pub requirement: String,
+    /// Its defect.
     pub wrong: String,
-    /// Something failed that does not fail with the correct mock.
+    /// Whether anything fails that does not fail with the correct mock.
     pub killed: bool,
-    /// Its own statement did.
+    /// Whether its own requirement fails.
     pub attributed: bool,
-    /// How that was told: `fail`, or `warn` where the text only advises.
+    /// Verdict on its own requirement: `fail`, or `warn` for a recommendation.
     pub verdict: Option<&'static str>,
-    /// Lines that prove it.
+    /// Number of lines of evidence.
     pub evidence: usize,
-    /// Other statements that failed beside it.
+    /// Other requirements that fail.
     pub also: Vec<String>,
 }
 
@@ -62,7 +68,7 @@ impl MutantRow {
 
     fn judge(&mut self, base: &Base, results: &[CaseResult]) {
         let new = results.iter().filter(|r| {
-            // A fault of ours kills nothing.
+            // An internal error does not count as killed.
             let blames = matches!(r.verdict, Verdict::Fail | Verdict::Warn);
             blames
                 && !base
@@ -77,7 +83,7 @@ impl MutantRow {
                 continue;
             }
             self.attributed = true;
-            // A failure outweighs a warning.
+            // A failure takes precedence over a warning.
             if self.verdict.is_none() || result.verdict == Verdict::Fail {
                 self.verdict = Some(result.verdict.as_str());
             }
@@ -110,14 +116,18 @@ impl Caught for MutantRow {
     }
 }
 
+/// Result for a conforming variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct VariantRow {
+    /// Name of the mock.
     pub mock: &'static str,
+    /// Name of the variant.
     pub variant: String,
+    /// How it differs.
     pub what: String,
-    /// Statements that passed, so that nothing is proven by nothing.
+    /// Number of requirements that passed. Zero means that the variant was not really tested.
     pub passed: usize,
-    /// `REQ: message` of everything that was blamed.
+    /// Findings, which are all false positives, as `REQ (case): message`.
     pub blamed: Vec<String>,
 }
 
@@ -132,7 +142,7 @@ impl VariantRow {
         }
     }
 
-    /// How many passed, and everything that was blamed.
+    /// Counts passed requirements and collects findings.
     fn tally(&mut self, results: &[CaseResult]) {
         let blamed = results.iter().filter(is_blame);
         let blamed = blamed.map(|r| format!("{} ({}): {}", r.requirement, r.case, r.message));
@@ -162,6 +172,7 @@ impl Spared for VariantRow {
 }
 
 impl Outcome {
+    /// Whether a complete run passed: every mutant is caught, and no variant has a finding.
     pub fn is_sound(&self) -> bool {
         !self.partial
             && !self.mutants.is_empty()
@@ -170,22 +181,23 @@ impl Outcome {
     }
 }
 
-/// How much of it.
+/// How thorough the self-test is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// For a mutant first the cases of its statement; all of them only where it survives. Of a
-    /// variant every second case: the even ones of one, the odd ones of the next.
+    /// A mutant runs the cases of its requirement first, and all cases only if it survives. A
+    /// variant runs every second case, alternating between variants.
     Quick,
-    /// Every case over every mutant.
+    /// Every case runs on every mutant and variant.
     Full,
 }
 
-/// What is tried.
+/// Options of the self-test.
 #[derive(Clone, Debug)]
 pub struct Trial {
+    /// How thorough it is.
     pub depth: Depth,
-    /// Only these: ids of mutants, statements that they break, names of variants, or beginnings
-    /// of these; or all of one mock.
+    /// What to test: ids of mutants, requirements, names of variants, prefixes of these, or names
+    /// of mocks. Empty means everything.
     pub only: Vec<String>,
 }
 
@@ -196,6 +208,7 @@ impl Trial {
     }
 }
 
+/// Runs the self-test.
 pub async fn run(
     trial: &Trial,
     stop: &'static AtomicBool,
@@ -203,7 +216,7 @@ pub async fn run(
 ) -> Result<Outcome, StartError> {
     let begun = Instant::now();
     let heard = Count::new(heard);
-    // They mostly wait, each for silence of its own: two of them side by side.
+    // Both mostly wait for timeouts, so run them concurrently.
     let (agents, targets) =
         tokio::join!(agents(trial, stop, &heard), targets(trial, stop, &heard),);
     let mut outcome = Outcome::default();
@@ -214,7 +227,7 @@ pub async fn run(
     Ok(outcome)
 }
 
-/// The mocks that speak on their stdio.
+/// Tests the mocks that use stdio.
 async fn agents(
     trial: &Trial,
     stop: &'static AtomicBool,
@@ -229,7 +242,7 @@ async fn agents(
     Ok(outcome)
 }
 
-/// What is made for the trial.
+/// Tests the generated targets.
 async fn targets(
     trial: &Trial,
     stop: &'static AtomicBool,

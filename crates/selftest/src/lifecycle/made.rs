@@ -1,4 +1,4 @@
-//! From a few changed words to a bundle on disk, and to a report about it.
+//! Writes a changed mock bundle to disk and runs the lifecycle suite on it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,34 +19,34 @@ use agentproto_runtime::context::Sandboxing;
 use agentproto_runtime::home::write_with_mode;
 use agentproto_sandbox::helper;
 
-/// Patience with mocks, which answer at once or never.
+/// Response timeout. The mocks answer at once or never.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// What the script ends with.
+/// Last line of the script.
 pub const EXEC: &str = "exec \"$here/agentproto\" mock acp --state .mock-agent -- \"$@\"";
 
-/// What stands behind `bin`.
+/// The program that `bin` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     /// The mock itself.
     Mock,
-    /// A script, `agent.sh`, that becomes the mock.
+    /// A script, `agent.sh`, that executes the mock.
     Script,
     /// A script, `adapter.sh`, that is an executable adapter.
     Adapter,
 }
 
-/// How a bundle is made.
+/// How a bundle is generated.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// The mock bundle that it starts from.
+    /// Name of the mock bundle that it starts from.
     from: &'static str,
     body: Body,
-    /// Of a file, words and what comes in their place.
+    /// Replacements: file, old text, new text.
     edits: Vec<(String, String, String)>,
-    /// Variables of the caller.
+    /// Environment variables of the caller.
     variables: Vec<(String, String)>,
-    /// Confirmed beforehand: setup steps run.
+    /// Whether setup steps are confirmed in advance.
     yes: bool,
 }
 
@@ -72,7 +72,7 @@ pub fn repl() -> Made {
     of("mock-repl", Body::Mock)
 }
 
-/// The ACP mock behind a script.
+/// The ACP mock, started by a script.
 pub fn script() -> Made {
     of("mock-acp", Body::Script)
         .manifest("bin: agentproto\n", "bin: ./agent.sh\n")
@@ -80,7 +80,7 @@ pub fn script() -> Made {
         .manifest("agentproto --version", "./agent.sh --version")
 }
 
-/// An agent in shell.
+/// An executable adapter in shell.
 pub fn adapter() -> Made {
     of("mock-repl", Body::Adapter)
         .manifest("codec: claude-stream-json", "adapter_exec: [./adapter.sh]")
@@ -88,7 +88,7 @@ pub fn adapter() -> Made {
         .manifest("[native-resume, t", "[native-resume, pinned-session, t")
 }
 
-/// A script that keeps some lines from the agent.
+/// A script that drops all lines with a word before they reach the agent.
 pub fn without_line(word: &str) -> String {
     let agent = EXEC.trim_start_matches("exec ");
     let keep = "printf '%s\\n' \"$line\"";
@@ -114,11 +114,11 @@ impl Made {
         self.edit("AGENT-CLI.md", old, new)
     }
 
-    /// Arguments of the mock, as they stand in a YAML list.
+    /// Adds arguments of the mock, written as items of a YAML list.
     pub fn args(self, words: &str) -> Made {
         match self.from {
             "mock-mcp" => {
-                // `bin_args` say the same, and are not what a server is started with.
+                // `bin_args` has the same words, but the server is started with `mcp.args`.
                 let command = "command: agentproto\n  args: [mock, mcp,";
                 self.manifest(command, &format!("{command} {words},"))
             }
@@ -131,12 +131,12 @@ impl Made {
         self.manifest("cmd: agentproto --version", &command)
     }
 
-    /// Another end of the script.
+    /// Replaces the last line of the script.
     pub fn program(self, shell: &str) -> Made {
         self.edit("agent.sh", EXEC, shell)
     }
 
-    /// Something that the script does first.
+    /// Adds commands to the start of the script.
     pub fn before(self, shell: &str) -> Made {
         self.program(&format!("{shell}\n{EXEC}"))
     }
@@ -145,7 +145,7 @@ impl Made {
         self.edit("adapter.sh", old, new)
     }
 
-    /// A login by a variable, which the caller has.
+    /// Adds a login by an environment variable, which the caller has.
     pub fn with_login(self) -> Made {
         let sandbox = "sandbox: ./SANDBOX.md";
         let auth = format!("auth:\n  state: {{ env: [MOCK_TOKEN] }}\n\n{sandbox}");
@@ -155,7 +155,7 @@ impl Made {
         made
     }
 
-    /// No continuation but `none`.
+    /// Declares no continuation except `none`.
     pub fn starts_anew(self) -> Made {
         let (default, supported) = ("default: native-resume", "[native-resume, pinned-session");
         self.manifest(default, "default: none")
@@ -163,7 +163,7 @@ impl Made {
             .manifest("[none, transcript, none]", "[none]")
     }
 
-    /// An agent that declares neither tools nor questions nor memory.
+    /// Declares no tool calls, no questions and no continuation.
     pub fn only_talks(self) -> Made {
         self.manifest("tool_calls: true", "tool_calls: false")
             .manifest("bidirectional: true", "bidirectional: false")
@@ -178,7 +178,7 @@ impl Made {
     /// Writes the bundle into a directory.
     pub fn write(&self, dir: &Path) -> io::Result<()> {
         let bundle = mock::bundles().iter().find(|b| b.name == self.from);
-        let bundle = bundle.ok_or_else(|| io::Error::other("there is no such mock"))?;
+        let bundle = bundle.ok_or_else(|| io::Error::other("unknown mock bundle"))?;
         let mut files: Vec<(String, String, u32)> = Vec::new();
         for (name, bytes, _) in bundle.files {
             let text = String::from_utf8_lossy(bytes).into_owned();
@@ -187,7 +187,7 @@ impl Made {
         match self.body {
             Body::Mock => {}
             Body::Script => {
-                // A sandbox shows a script with the package around it.
+                // A sandbox makes the package directory of a script readable.
                 let package = "{ \"private\": true }\n".to_owned();
                 files.push(("package.json".to_owned(), package, 0o600));
                 files.push(("agent.sh".to_owned(), WRAPPER.to_owned(), 0o700));
@@ -204,7 +204,7 @@ impl Made {
                     *text = text.replacen(old.as_str(), new, 1)
                 }
                 _ => {
-                    let what = format!("`{old}` is not in {file}");
+                    let what = format!("{file} does not contain `{old}`");
                     return Err(io::Error::other(what));
                 }
             }
@@ -221,7 +221,7 @@ impl Made {
         self.write(&dir).map_err(|error| error.to_string())?;
         let manifest = dir.join("AGENT-CLI.md");
         let mut bundle = Bundle::load(&manifest).map_err(|fault| fault.message)?;
-        // `agentproto` is this very binary.
+        // `agentproto` in the bundle means this binary.
         bundle.built_in = true;
         let mut choices = Choices {
             sandboxing,
@@ -236,7 +236,7 @@ impl Made {
     }
 }
 
-/// The mock's program beside the script, without its bytes where that is possible.
+/// Puts the mock's program beside the script, as a hard link if possible.
 fn program(dir: &Path) -> io::Result<PathBuf> {
     let own = helper::own_path()?;
     std::fs::create_dir_all(dir)?;
@@ -252,7 +252,7 @@ fn program(dir: &Path) -> io::Result<PathBuf> {
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// The lifecycle suite over a bundle that was made; `only` as in `certify --only`.
+/// Runs the lifecycle suite on a bundle. `only` is the same as in `certify --only`.
 pub async fn trial(
     made: &Made,
     only: &[String],
@@ -260,10 +260,10 @@ pub async fn trial(
     sandboxing: Sandboxing,
 ) -> Result<Report, String> {
     let suite = suite::built_in("lifecycle").and_then(Result::ok);
-    let suite = suite.ok_or_else(|| "there is no suite of the lifecycle".to_owned())?;
+    let suite = suite.ok_or_else(|| "the lifecycle suite is missing".to_owned())?;
     let suites = Arc::new(vec![suite]);
     let only = Selection::of(only, &suites);
-    let only = only.map_err(|unknown| format!("there is no `{}`", unknown.word))?;
+    let only = only.map_err(|unknown| format!("unknown case or requirement `{}`", unknown.word))?;
     let workspace = Workspace::new("certify").map_err(|error| error.to_string())?;
     let target = made.target(workspace.path(), sandboxing)?;
     let told = Target {

@@ -1,4 +1,4 @@
-//! What the manifest promises: capabilities, modes, options, continuations.
+//! Defects in what the manifest declares: capabilities, modes, options, continuations.
 
 use super::made::{acp, adapter, mcp, repl, script};
 use super::{Mutant, advice, wrong};
@@ -15,7 +15,7 @@ fn capabilities() -> Vec<Mutant> {
         wrong(
             "lc-declares-images",
             "A44-CONF-05",
-            "ACP.md declares images, which the agent does not take.",
+            "ACP.md declares images, which the agent does not accept.",
             acp().edit("ACP.md", "image: false", "image: true"),
         ),
         wrong(
@@ -33,19 +33,19 @@ fn capabilities() -> Vec<Mutant> {
         wrong(
             "lc-websocket-only",
             "A44-TRANS-03",
-            "ACP.md declares no stdio.",
+            "ACP.md does not declare stdio.",
             acp().edit("ACP.md", "transport: stdio", "transport: websocket"),
         ),
         wrong(
             "lc-beyond-acp-md",
             "A45-CAP-09",
-            "The manifest declares what its ACP.md denies.",
+            "The manifest declares a capability that its ACP.md excludes.",
             acp().edit("ACP.md", "loadSession: true", "loadSession: false"),
         ),
         wrong(
             "lc-not-resumable",
             "A45-CAP-07",
-            "The manifest declares `resumable`, and the agent offers neither load nor resume.",
+            "The manifest declares `resumable`, but the agent offers neither load nor resume.",
             acp()
                 .args("--scenario, bare")
                 .only_talks()
@@ -56,7 +56,7 @@ fn capabilities() -> Vec<Mutant> {
         wrong(
             "lc-mcp-no-reply",
             "A45-CAP-07",
-            "The tool that goes on with a conversation does not exist.",
+            "The tool that continues a conversation does not exist.",
             mcp()
                 .starts_anew()
                 .manifest("reply_tool: reply", "reply_tool: go-on"),
@@ -64,7 +64,7 @@ fn capabilities() -> Vec<Mutant> {
         wrong(
             "lc-not-multimodal",
             "A45-CAP-06",
-            "The manifest declares images, which the agent does not take.",
+            "The manifest declares images, which the agent does not accept.",
             acp()
                 .manifest("multimodal: false", "multimodal: true")
                 .edit("ACP.md", "          image: false\n", ""),
@@ -72,13 +72,13 @@ fn capabilities() -> Vec<Mutant> {
         wrong(
             "lc-no-text",
             "A45-CAP-02",
-            "The agent declares streaming and says nothing.",
+            "The agent declares streaming but sends no text.",
             acp().args("--mutant, acp-pt-09-says-nothing").starts_anew(),
         ),
         wrong(
             "lc-no-tools",
             "A45-CAP-03",
-            "The agent declares tool calls and tells none.",
+            "The agent declares tool calls but reports none.",
             acp()
                 .args("--scenario, resume")
                 .manifest("bidirectional: true", "bidirectional: false"),
@@ -86,13 +86,13 @@ fn capabilities() -> Vec<Mutant> {
         advice(
             "lc-tools-undeclared",
             "A45-CAP-03",
-            "Tool calls are told, and the manifest does not declare them.",
+            "The agent reports tool calls that the manifest does not declare.",
             repl().manifest("tool_calls: true", "tool_calls: false"),
         ),
         wrong(
             "lc-no-questions",
             "A45-CAP-08",
-            "The agent declares questions and asks none.",
+            "The agent declares questions but asks none.",
             mcp()
                 .args("--scenario, resume")
                 .manifest("tool_calls: true", "tool_calls: false"),
@@ -106,37 +106,37 @@ fn choices() -> Vec<Mutant> {
         wrong(
             "lc-mode-dropped",
             "A45-MODE-03",
-            "A script drops what a mode adds to the command line.",
+            "A script drops the arguments that a mode adds.",
             script().before(&dropped("--careful")),
         ),
         wrong(
             "lc-mode-variable-dropped",
             "A45-MODE-03",
-            "A script drops the variable of a mode.",
+            "A script drops the environment variable of a mode.",
             script().before("unset MOCK_MODE"),
         ),
         wrong(
             "lc-mode-first",
             "A45-MODE-04",
-            "A script puts what a mode adds before `bin_args`.",
+            "A script puts the arguments of a mode before `bin_args`.",
             script().before("case $2 in\n  --careful) set -- \"$2\" \"$1\" ;;\nesac"),
         ),
         wrong(
             "lc-always-careful",
             "A45-MODE-05",
-            "A script adds the words of a mode when none is chosen.",
+            "A script adds the arguments of a mode when no mode is chosen.",
             script().before("case $# in\n  1) set -- \"$@\" --careful ;;\nesac"),
         ),
         wrong(
             "lc-option-refused",
             "A45-OPT-04",
-            "The manifest lists a value at which the agent exits.",
+            "The manifest lists an option value that the agent rejects by exiting.",
             script().before("case $* in\n  *large*) echo no such model >&2; exit 2 ;;\nesac"),
         ),
         wrong(
             "lc-option-dropped",
             "A45-OPT-04",
-            "A script drops an option with its value.",
+            "A script drops an option and its value.",
             script().before(&dropped("--patience")),
         ),
         wrong(
@@ -148,7 +148,7 @@ fn choices() -> Vec<Mutant> {
         wrong(
             "lc-option-variable",
             "A45-OPT-08",
-            "A script sets the variable of an option to something else.",
+            "A script changes the environment variable of an option.",
             script().before("MOCK_LOUD=never\nexport MOCK_LOUD"),
         ),
     ]
@@ -159,13 +159,13 @@ fn continuations() -> Vec<Mutant> {
         wrong(
             "lc-remembers-all",
             "A45-CONT-03",
-            "Every session knows of every other.",
+            "Every session remembers the turns of all sessions.",
             adapter().says("cat \".memory-$session\"", "cat .memory-*"),
         ),
         wrong(
             "lc-forgets-turns",
             "A45-CONT-04",
-            "A process that is kept forgets its turns.",
+            "A process that stays alive between turns forgets earlier turns.",
             adapter()
                 .manifest("default: native-resume", "default: none")
                 .manifest("[native-resume, pinned", "[pinned")
@@ -174,7 +174,7 @@ fn continuations() -> Vec<Mutant> {
         wrong(
             "lc-forgets-sessions",
             "A45-CONT-08",
-            "No session outlives the process.",
+            "Sessions are lost when the process exits.",
             acp().manifest(
                 "bin_args: [mock, acp, --state, .mock-agent, ",
                 "bin_args: [mock, acp, ",
@@ -183,7 +183,7 @@ fn continuations() -> Vec<Mutant> {
         wrong(
             "lc-resumes-empty",
             "A45-SESS-07",
-            "A session is taken up again without what was said in it.",
+            "A resumed session has lost its history.",
             adapter().says(
                 "session=$(field resume)\n",
                 "session=$(field resume)\n      rm -f \".memory-$session\"\n",

@@ -1,4 +1,4 @@
-//! From install to an open session, and the sandbox around it.
+//! Defects between installation and the open session, and in the sandbox.
 
 use super::made::{EXEC, acp, mcp, repl, script, without_line};
 use super::{Mutant, advice, wrong};
@@ -14,7 +14,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-bin-missing",
             "A45-LIFE-02",
-            "The program is not there, and the only install method is for another system.",
+            "The program is missing, and the only install method is for another system.",
             no_method(acp()).manifest("bin: agentproto\n", "bin: agentproto-missing\n"),
         ),
         advice(
@@ -26,31 +26,31 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-version-unmatched",
             "A45-LIFE-03",
-            "The regular expression finds no version.",
+            "The regular expression does not match the version output.",
             acp().manifest(r"'agentproto (\S+)'", r"'release (\d+)'"),
         ),
         wrong(
             "lc-version-no-version",
             "A45-LIFE-03",
-            "The regular expression finds a word that is no version.",
+            "The regular expression matches a word that is not a version.",
             repl().manifest(r"'agentproto (\S+)'", "'(agentproto)'"),
         ),
         wrong(
             "lc-version-out-of-range",
             "A29-VER-06",
-            "The version lies outside of the range.",
+            "The version is outside the range.",
             no_method(acp()).manifest(r#"">=0.1.0 <1""#, r#"">=99""#),
         ),
         advice(
             "lc-version-exit",
             "A29-VER-02",
-            "The version command tells a version and fails.",
+            "The version command prints a version and fails.",
             acp().version_command("echo agentproto 0.1.0; exit 3"),
         ),
         advice(
             "lc-version-hangs",
             "A29-VER-02",
-            "The version command does not end.",
+            "The version command does not exit.",
             mcp()
                 .version_command("echo agentproto 0.1.0; sleep 60")
                 .manifest("  parse:", "  timeout_ms: 300\n  parse:"),
@@ -64,7 +64,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-secret-dropped",
             "A45-AUTH-03",
-            "A script takes the secret out of the environment.",
+            "A script removes the secret from the environment.",
             script().with_login().before("unset MOCK_TOKEN"),
         ),
         wrong(
@@ -108,7 +108,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-sandbox-mount",
             "A29-PRIN-02",
-            "The sandbox mounts what no machine has.",
+            "The sandbox mounts a source that does not exist.",
             acp().edit(
                 "SANDBOX.md",
                 "network:\n",
@@ -118,7 +118,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-sandbox-provider",
             "A29-PRIN-02",
-            "The sandbox is of a provider that is not here.",
+            "The sandbox needs a provider that is not available.",
             mcp().edit("SANDBOX.md", "provider: local", "provider: mastra-e2b"),
         ),
     ]

@@ -1,4 +1,4 @@
-//! Turns and the end.
+//! Defects in turns and in the shutdown.
 
 use super::made::{acp, adapter, script, without_line};
 use super::{Mutant, wrong};
@@ -10,13 +10,13 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-banner",
             "A45-EVT-01",
-            "A greeting stands on standard output before the protocol.",
+            "The agent prints a greeting to stdout before the protocol starts.",
             acp().args("--scenario, banner").only_talks(),
         ),
         wrong(
             "lc-unknown-event",
             "A45-EVT-01",
-            "An adapter writes an event of its own.",
+            "An adapter writes an unknown event.",
             adapter().says("text \"You said: \"", "say '{\"type\":\"progress\"}'"),
         ),
         wrong(
@@ -28,7 +28,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-dies-in-turn",
             "A45-EVT-07",
-            "The agent dies in its turns.",
+            "The agent crashes during a turn.",
             acp().args("--scenario, crash").only_talks(),
         ),
         wrong(
@@ -52,13 +52,13 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-blank-question",
             "A45-EVT-06",
-            "A question has no words.",
+            "A question has an empty message.",
             adapter().says("\"message\":\"May I?\"", "\"message\":\"\""),
         ),
         wrong(
             "lc-deaf-to-cancel",
             "A45-API-03",
-            "A cancelled turn goes on.",
+            "A canceled turn continues.",
             acp().args("--mutant, acp-pt-11-deaf"),
         ),
         wrong(
@@ -70,7 +70,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "lc-ignores-sigterm",
             "A45-LIFE-09",
-            "The agent ends neither at the end of its input nor at SIGTERM.",
+            "The agent exits neither when stdin is closed nor on SIGTERM.",
             acp().args("--scenario, ignore-sigterm").only_talks(),
         ),
         wrong(

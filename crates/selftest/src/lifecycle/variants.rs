@@ -1,4 +1,4 @@
-//! Bundles that conform.
+//! Conforming bundles.
 
 use super::made::{EXEC, acp, adapter, mcp, repl, script};
 use super::{Made, Variant};
@@ -8,13 +8,17 @@ const SANDBOX: &str = "sandbox: ./SANDBOX.md";
 pub fn variants() -> Vec<Variant> {
     let variant = |name, what, made| Variant { name, what, made };
     vec![
-        variant("mock-acp", "The ACP mock as it is.", acp()),
-        variant("mock-mcp", "The MCP mock as it is.", mcp()),
-        variant("mock-repl", "One process for each turn.", repl()),
-        variant("script", "A script that becomes the agent.", script()),
+        variant("mock-acp", "The ACP mock without changes.", acp()),
+        variant("mock-mcp", "The MCP mock without changes.", mcp()),
+        variant("mock-repl", "An agent with one process per turn.", repl()),
+        variant(
+            "script",
+            "A script that replaces itself with the agent.",
+            script(),
+        ),
         variant(
             "script-around",
-            "A script that stays around the agent.",
+            "A script that runs the agent as a child process.",
             script().program(EXEC.trim_start_matches("exec ")),
         ),
         variant(
@@ -22,10 +26,14 @@ pub fn variants() -> Vec<Variant> {
             "An executable adapter in shell.",
             adapter(),
         ),
-        variant("login", "A login by a variable.", acp().with_login()),
+        variant(
+            "login",
+            "A login by an environment variable.",
+            acp().with_login(),
+        ),
         variant(
             "setup-once",
-            "A setup step that is done once.",
+            "A setup step that runs once.",
             setup(acp(), "cmd: \"true\""),
         ),
         variant(
@@ -38,7 +46,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "one-continuation",
-            "No continuation but none.",
+            "No continuation except `none`.",
             acp().starts_anew(),
         ),
         variant(
@@ -48,7 +56,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "nothing-optional",
-            "No optional capability, and none declared.",
+            "An agent without optional capabilities, which declares none.",
             acp()
                 .args("--scenario, bare")
                 .only_talks()
@@ -59,12 +67,12 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "version-on-stderr",
-            "A version that is told on standard error.",
+            "A version command that prints to stderr.",
             repl().version_command("echo agentproto 0.1.0 >&2"),
         ),
         variant(
             "ends-at-sigterm",
-            "An agent that ends at SIGTERM, not at the end of its input.",
+            "An agent that exits on SIGTERM, not when stdin is closed.",
             acp().args("--scenario, ignore-eof").only_talks(),
         ),
     ]

@@ -1,4 +1,4 @@
-//! What is wrong with who is let in, and with refusals.
+//! Defects in access control and in error responses.
 
 use axum::http::header::{HOST, HeaderValue, ORIGIN};
 use serde_json::json;
@@ -6,14 +6,14 @@ use serde_json::json;
 use super::tamper::{Asked, Reply, Route};
 use super::{Mutant, Tamper, advice};
 
-/// Lets these in, token or not.
+/// Accepts these requests without a valid token.
 fn opened(which: fn(&Asked) -> bool) -> Tamper {
-    // The gate is ours now: others are kept out here.
+    // The daemon's own check is off, so other requests are rejected here.
     Tamper {
         no_gate: true,
         before: Some(Box::new(move |asked, _, _| {
             let is_in = asked.has_token || which(asked);
-            (!is_in).then(|| Reply::error(401, "who are you?"))
+            (!is_in).then(|| Reply::error(401, "missing token"))
         })),
         ..Tamper::default()
     }
@@ -24,7 +24,7 @@ pub fn mutants() -> Vec<Mutant> {
         advice(
             "se-gate-open",
             "A46-SEC-02",
-            "Nobody needs a token.",
+            "No request needs a token.",
             || opened(|_| true),
         ),
         advice(
@@ -36,43 +36,59 @@ pub fn mutants() -> Vec<Mutant> {
         advice(
             "se-gate-tools",
             "A46-SEC-02",
-            "The tools need no token.",
+            "The MCP tools need no token.",
             || opened(|asked| asked.route == Route::Mcp),
         ),
-        advice("se-gate-any", "A46-SEC-02", "Any token will do.", || {
-            opened(|asked| asked.headers.contains_key("authorization"))
-        }),
-        advice("se-gate-kill", "A46-SEC-02", "Everybody may kill.", || {
-            opened(|asked| asked.route == Route::Kill)
-        }),
+        advice(
+            "se-gate-any",
+            "A46-SEC-02",
+            "Any token is accepted.",
+            || opened(|asked| asked.headers.contains_key("authorization")),
+        ),
+        advice(
+            "se-gate-kill",
+            "A46-SEC-02",
+            "Killing a session needs no token.",
+            || opened(|asked| asked.route == Route::Kill),
+        ),
         advice(
             "se-no-adapter-silent",
             "A46-COMPAT-03",
-            "501 comes without a word.",
+            "A 501 response has no body.",
             || {
                 Tamper::before(|asked, _, _| {
                     (asked.route == Route::Spawn).then(|| Reply::new(501, json!({})))
                 })
             },
         ),
-        advice("se-host-any", "SES-01", "Any Host is served.", || {
-            Tamper::before(|asked, _, _| {
-                asked
-                    .headers
-                    .insert(HOST, HeaderValue::from_static("localhost"));
-                None
-            })
-        }),
-        advice("se-origin-any", "SES-01", "Any Origin is served.", || {
-            Tamper::before(|asked, _, _| {
-                asked.headers.remove(ORIGIN);
-                None
-            })
-        }),
+        advice(
+            "se-host-any",
+            "SES-01",
+            "Any Host header is accepted.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    asked
+                        .headers
+                        .insert(HOST, HeaderValue::from_static("localhost"));
+                    None
+                })
+            },
+        ),
+        advice(
+            "se-origin-any",
+            "SES-01",
+            "Any Origin header is accepted.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    asked.headers.remove(ORIGIN);
+                    None
+                })
+            },
+        ),
         advice(
             "se-unknown-500",
             "SES-02",
-            "An unknown session breaks the host.",
+            "An unknown session causes a server error.",
             || {
                 Tamper::after(|_, reply, _| {
                     if reply.status == 404 {
@@ -84,7 +100,7 @@ pub fn mutants() -> Vec<Mutant> {
         advice(
             "se-unknown-ok",
             "SES-02",
-            "A prompt to an unknown session is taken.",
+            "A prompt to an unknown session is accepted.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.route == Route::Prompt && reply.status == 404 {
@@ -96,7 +112,7 @@ pub fn mutants() -> Vec<Mutant> {
         advice(
             "se-bad-500",
             "SES-03",
-            "A request that makes no sense breaks the host.",
+            "An invalid request causes a server error.",
             || {
                 Tamper::after(|_, reply, _| {
                     if reply.status == 400 {
@@ -108,7 +124,7 @@ pub fn mutants() -> Vec<Mutant> {
         advice(
             "se-strict",
             "SES-04",
-            "A member that is not known is refused.",
+            "A request with an unknown member is rejected.",
             || {
                 Tamper::before(|asked, _, _| {
                     let odd = asked.body.get("somethingOfTomorrow").is_some();

@@ -1,4 +1,4 @@
-//! The frames of our daemon's streams, taken apart and put together again.
+//! Parses and serializes the frames of the daemon's event streams.
 
 use axum::body::Bytes;
 use futures::{Stream, StreamExt};
@@ -10,7 +10,7 @@ pub enum Frame {
         name: String,
         data: String,
     },
-    /// Comments, and whatever is no event.
+    /// A comment, or anything else that is not an event.
     Comment(String),
 }
 
@@ -66,7 +66,7 @@ impl Frame {
     }
 }
 
-/// Whole frames out of pieces.
+/// Splits bytes into whole frames.
 pub fn cut(bytes: impl Stream<Item = Bytes>) -> impl Stream<Item = Frame> {
     let mut held = String::new();
     bytes.flat_map(move |piece| {

@@ -1,4 +1,4 @@
-//! What is wrong with beginnings and ends.
+//! Defects in the start and the end of sessions.
 
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::json;
@@ -27,7 +27,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-running-early",
             "A46-STATUS-01",
-            "`running` is told before the agent is ready.",
+            "The status is `running` before the agent is ready.",
             || {
                 Tamper::before(|asked, memory, _| {
                     let is_first =
@@ -39,13 +39,13 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-kill-mild",
             "A46-STATUS-04",
-            "Kill says so, and kills nothing.",
+            "A kill is confirmed, but the session continues.",
             || Tamper::before(|asked, _, _| (asked.route == Route::Kill).then(|| done(&asked.id))),
         ),
         wrong(
             "se-kill-exited",
             "A46-STATUS-04",
-            "A session that was killed is `exited`.",
+            "A killed session has the status `exited`.",
             || {
                 Tamper::record(|s| {
                     if s["status"] == "killed" {
@@ -57,13 +57,13 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-kill-silent",
             "A46-HTTP-06",
-            "Kill is answered without `ok`.",
+            "The response to a kill has no `ok`.",
             || Tamper::of(Route::Kill, |reply| remove(&mut reply.body, "ok")),
         ),
         wrong(
             "se-kill-empty",
             "A46-HTTP-06",
-            "Kill is answered with nothing.",
+            "The response to a kill is empty.",
             || {
                 Tamper::of(Route::Kill, |reply| {
                     reply.status = 204;
@@ -74,11 +74,11 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-kill-hangs",
             "A46-HTTP-06",
-            "Kill is never answered.",
+            "A kill gets no response.",
             || Tamper {
                 waits: Some(|asked| asked.route == Route::Prompt),
                 before: Some(Box::new(|asked, _, _| {
-                    // Whoever kills waits for a turn without end.
+                    // Turn the kill into a prompt whose turn does not end.
                     if asked.route == Route::Kill {
                         asked.route = Route::Prompt;
                         asked.body = json!({"prompt": "be slow"});
@@ -93,7 +93,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-end-moves",
             "A46-STATUS-09",
-            "A killed session is `exited` in the end.",
+            "The status of a killed session changes to `exited` later.",
             || {
                 Tamper::after(|asked, reply, memory| {
                     let is_killed = asked.route == Route::Show && reply.body["status"] == "killed";
@@ -121,7 +121,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-end-takes",
             "A46-STATUS-09",
-            "A killed session takes prompts.",
+            "A killed session accepts prompts.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.route == Route::Prompt && reply.status >= 300 {
@@ -133,7 +133,7 @@ pub fn mutants() -> Vec<Mutant> {
         advice(
             "se-delete-mild",
             "A46-STATUS-05",
-            "DELETE forgets, and lets the agent run.",
+            "DELETE removes the session, but the agent keeps running.",
             || {
                 Tamper::before(|asked, memory, registry| {
                     let lives = registry.get(&asked.id).is_ok_and(|s| s.status.is_alive());
@@ -161,7 +161,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-delete-error",
             "A46-STATUS-05",
-            "A live session that is deleted is kept, as `error`.",
+            "A deleted live session is kept with the status `error`.",
             || Tamper {
                 before: Some(Box::new(|asked, memory, _| {
                     if asked.route == Route::Forget {
@@ -182,7 +182,7 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-forget-keeps",
             "A46-HTTP-07",
-            "DELETE says so, and forgets nothing.",
+            "DELETE is confirmed, but the session is kept.",
             || {
                 Tamper::before(|asked, _, _| {
                     (asked.route == Route::Forget).then(|| done(&asked.id))
@@ -192,36 +192,37 @@ pub fn mutants() -> Vec<Mutant> {
         wrong(
             "se-forget-thin",
             "A46-HTTP-07",
-            "DELETE is answered without `id`.",
+            "The response to DELETE has no `id`.",
             || Tamper::of(Route::Forget, |reply| remove(&mut reply.body, "id")),
         ),
         wrong(
             "se-forget-refused",
             "A46-HTTP-07",
-            "An ended session cannot be forgotten.",
+            "An ended session cannot be deleted.",
             || {
                 Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Forget).then(|| Reply::error(403, "history is kept"))
+                    (asked.route == Route::Forget)
+                        .then(|| Reply::error(403, "sessions cannot be deleted"))
                 })
             },
         ),
         wrong(
             "se-one-directory",
             "A46-SCOPE-01",
-            "All sessions run in the directory of the first.",
+            "All sessions report the same `cwd`.",
             || Tamper::record(|s| s["cwd"] = json!("/")),
         ),
         wrong(
             "se-one-agent",
             "A46-SCOPE-01",
-            "Only the first session takes prompts.",
+            "Only the first prompt on the host is accepted.",
             || {
                 Tamper::before(|asked, memory, _| {
                     if asked.route != Route::Prompt {
                         return None;
                     }
                     let is_first = memory.count("prompts", "") == 0;
-                    (!is_first).then(|| Reply::error(503, "another agent is at work"))
+                    (!is_first).then(|| Reply::error(503, "another agent is running"))
                 })
             },
         ),

@@ -1,5 +1,6 @@
-//! Our own daemon, wrong in exactly one way, and right in odd ones: the judge is judged by them.
-//! The daemon itself knows nothing of it; whatever is wrong is done between it and the client.
+//! Self-test of the sessions suite: this project's daemon with one defect each, and conforming
+//! hosts with unusual features. The daemon itself is not changed. A layer between it and the
+//! client makes the changes.
 
 mod access;
 mod frames;
@@ -23,21 +24,23 @@ use tamper::{Asked, Memory, Reply, Route};
 pub use trial::Stage;
 pub use variants::variants;
 
+/// A host with one defect.
 pub type Mutant = model::Mutant<Made>;
-/// A host that conforms, and does not look like ours.
+/// A conforming host that differs from this project's daemon.
 pub type Variant = model::Variant<Made>;
 
-/// How a host is made out of our daemon.
+/// How a host is generated from the daemon.
 pub struct Made {
     pub(super) tamper: fn() -> Tamper,
-    /// Long enough to hear that nothing comes.
+    /// Response timeout, if the default is too short to detect silence.
     pub(super) patience: Option<Duration>,
-    /// Between two comments of a silent stream.
+    /// Interval between comments on a silent stream.
     pub(super) keep_alive: Option<Duration>,
-    /// The caller has no token.
+    /// Whether the client has no token.
     pub(super) is_open: bool,
 }
 
+/// All mutants.
 pub fn mutants() -> Vec<Mutant> {
     let mut all = records::mutants();
     all.extend(life::mutants());
@@ -65,7 +68,7 @@ fn wrong(
     Mutant::new(id, requirement, made(tamper)).says(wrong)
 }
 
-/// Against something that the text only advises, or says nothing of.
+/// A mutant that violates a recommendation, or something that the spec does not mention.
 fn advice(
     id: &'static str,
     requirement: &'static str,
@@ -92,7 +95,7 @@ impl Tamper {
         }
     }
 
-    /// Answers of one route that are no refusals.
+    /// Changes the successful responses of one route.
     fn of(route: Route, change: fn(&mut Reply)) -> Tamper {
         Tamper::after(move |asked, reply, _| {
             if asked.route == route && reply.status < 300 {
@@ -101,12 +104,12 @@ impl Tamper {
         })
     }
 
-    /// The record of a session, wherever it is told.
+    /// Changes the record of a session in every response.
     fn record(change: fn(&mut Value)) -> Tamper {
         Tamper::after(move |asked, reply, _| each_record(asked, reply, &change))
     }
 
-    /// Every frame of a stream.
+    /// Changes every frame of a stream.
     fn frames(change: fn(Frame) -> Vec<Frame>) -> Tamper {
         Tamper {
             frame: Some(Box::new(move |frame, _| change(frame))),
@@ -114,7 +117,7 @@ impl Tamper {
         }
     }
 
-    /// The data of every `line`.
+    /// Changes the data of every `line` event.
     fn lines(change: fn(&mut Value)) -> Tamper {
         Tamper {
             frame: Some(Box::new(move |frame, _| {
@@ -130,7 +133,7 @@ impl Tamper {
         }
     }
 
-    /// What a tool gives.
+    /// Changes the result of an MCP tool.
     fn tool(name: &'static str, change: fn(&Asked, &mut Value)) -> Tamper {
         Tamper::after(move |asked, reply, _| {
             if asked.tool() == name {
@@ -158,7 +161,7 @@ fn each_record(asked: &Asked, reply: &mut Reply, change: &impl Fn(&mut Value)) {
     }
 }
 
-/// The value that a tool gives, in both places where it stands. An error is left as it is.
+/// Changes the value of a tool result, in both places that contain it. Errors are not changed.
 fn of_tool(reply: &mut Reply, change: impl Fn(&mut Value)) {
     let result = &mut reply.body["result"];
     if !result.is_object() || result["isError"] == true {

@@ -1,4 +1,4 @@
-//! What is wrong with a record, and with the routes that tell it.
+//! Defects in session records, and in the routes that return them.
 
 use serde_json::{Value, json};
 
@@ -26,19 +26,19 @@ fn members() -> Vec<Mutant> {
         wrong(
             "se-id-changes",
             "A46-MODEL-01",
-            "A session has another id when it is asked for.",
+            "A session has another id when it is shown.",
             || Tamper::of(Route::Show, |reply| reply.body["id"] = json!("ses_other")),
         ),
         wrong(
             "se-adapter-renamed",
             "A46-MODEL-02",
-            "`adapterSlug` is the protocol.",
+            "`adapterSlug` is the name of the protocol.",
             || Tamper::record(|s| s["adapterSlug"] = json!("acp")),
         ),
         wrong(
             "se-workspace-missing",
             "A46-MODEL-03",
-            "`workspaceSlug` is left out.",
+            "`workspaceSlug` is missing.",
             || Tamper::record(|s| remove(s, "workspaceSlug")),
         ),
         wrong(
@@ -50,7 +50,7 @@ fn members() -> Vec<Mutant> {
         wrong(
             "se-status-idle",
             "A46-MODEL-05",
-            "A session that waits is `idle`.",
+            "A waiting session has the status `idle`.",
             || Tamper::record(|s| s["status"] = json!("idle")),
         ),
         wrong(
@@ -62,7 +62,7 @@ fn members() -> Vec<Mutant> {
         wrong(
             "se-started-moves",
             "A46-MODEL-06",
-            "`startedAt` is the time of the answer.",
+            "`startedAt` is the time of the response.",
             || {
                 Tamper::after(|asked, reply, memory| {
                     let minutes = memory.count("answer", "") % 60;
@@ -75,19 +75,19 @@ fn members() -> Vec<Mutant> {
         wrong(
             "se-ended-missing",
             "A46-MODEL-07",
-            "`endedAt` is never told.",
+            "`endedAt` is never set.",
             || Tamper::record(|s| remove(s, "endedAt")),
         ),
         wrong(
             "se-ended-alive",
             "A46-MODEL-07",
-            "`endedAt` is there from the start.",
+            "`endedAt` is set from the start.",
             || Tamper::record(|s| s["endedAt"] = s["startedAt"].clone()),
         ),
         wrong(
             "se-ended-before",
             "A46-MODEL-07",
-            "A session ends before it starts.",
+            "`endedAt` is before `startedAt`.",
             || {
                 Tamper::record(|s| {
                     if is_over(s) {
@@ -111,7 +111,7 @@ fn members() -> Vec<Mutant> {
         wrong(
             "se-exit-text",
             "A46-MODEL-09",
-            "`exitCode` is a text.",
+            "`exitCode` is a string.",
             || {
                 Tamper::record(|s| {
                     if is_over(s) {
@@ -123,7 +123,7 @@ fn members() -> Vec<Mutant> {
         wrong(
             "se-label-lost",
             "A46-MODEL-10",
-            "The label is lost.",
+            "The label is missing.",
             || Tamper::record(|s| remove(s, "label")),
         ),
         wrong(
@@ -135,7 +135,7 @@ fn members() -> Vec<Mutant> {
         wrong(
             "se-label-ascii",
             "A46-SPAWN-05",
-            "The label keeps its ASCII letters only.",
+            "The label loses its non-ASCII characters.",
             || {
                 Tamper::record(|s| {
                     let label: String = s["label"].as_str().unwrap_or_default().to_owned();
@@ -151,13 +151,13 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-spawn-200",
             "A46-HTTP-03",
-            "A spawn is answered with 200.",
+            "The response to a spawn has the status 200.",
             || Tamper::of(Route::Spawn, |reply| reply.status = 200),
         ),
         wrong(
             "se-spawn-thin",
             "A46-HTTP-03",
-            "A spawn is answered with the id alone.",
+            "The response to a spawn contains only the id.",
             || {
                 Tamper::of(Route::Spawn, |reply| {
                     reply.body = json!({"id": reply.body["id"]})
@@ -167,7 +167,7 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-list-array",
             "A46-HTTP-02",
-            "The list is a list, not an object.",
+            "The response with the list is an array, not an object.",
             || {
                 Tamper::of(Route::List, |reply| {
                     reply.body = reply.body["sessions"].clone()
@@ -177,13 +177,13 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-list-short",
             "A46-HTTP-02",
-            "The list does not have the newest sessions.",
+            "The list does not contain new sessions.",
             || Tamper::of(Route::List, |reply| reply.body["sessions"] = json!([])),
         ),
         wrong(
             "se-list-thin",
             "A46-HTTP-02",
-            "The list leaves `cwd` out.",
+            "The records in the list have no `cwd`.",
             || {
                 Tamper::of(Route::List, |reply| {
                     let list = reply.body["sessions"].as_array_mut();
@@ -211,7 +211,7 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-list-garbled",
             "A46-HTTP-02",
-            "The list has a member twice.",
+            "The response with the list has a duplicate member.",
             || {
                 Tamper::of(Route::List, |reply| {
                     let list = &reply.body["sessions"];
@@ -222,7 +222,7 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-show-wrapped",
             "A46-HTTP-04",
-            "A session comes wrapped in an object.",
+            "The record of a session is wrapped in an object.",
             || {
                 Tamper::of(Route::Show, |reply| {
                     reply.body = json!({"session": reply.body})
@@ -232,32 +232,37 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-show-unknown",
             "A46-HTTP-04",
-            "A session that was just started is unknown.",
+            "A new session is unknown.",
             || {
                 Tamper::of(Route::Show, |reply| {
                     *reply = Reply::error(404, "no such session")
                 })
             },
         ),
-        wrong("se-no-delete", "A46-HTTP-01", "There is no DELETE.", || {
-            Tamper::before(|asked, _, _| {
-                (asked.route == Route::Forget).then(|| Reply::error(405, "no such method"))
-            })
-        }),
+        wrong(
+            "se-no-delete",
+            "A46-HTTP-01",
+            "DELETE is not supported.",
+            || {
+                Tamper::before(|asked, _, _| {
+                    (asked.route == Route::Forget).then(|| Reply::error(405, "no such method"))
+                })
+            },
+        ),
         wrong(
             "se-kill-elsewhere",
             "A46-HTTP-01",
-            "The route of kill is elsewhere.",
+            "The kill route does not exist.",
             || {
                 Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Kill).then(|| Reply::error(404, "nothing here"))
+                    (asked.route == Route::Kill).then(|| Reply::error(404, "not found"))
                 })
             },
         ),
         wrong(
             "se-adapter-optional",
             "A46-SPAWN-01",
-            "Without an adapter the mock is started.",
+            "A spawn without an adapter starts the mock.",
             || {
                 Tamper::before(|asked, _, _| {
                     let has_none = asked.body.is_object() && asked.body.get("adapter").is_none();
@@ -271,7 +276,7 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-adapter-any",
             "A46-SPAWN-01",
-            "An adapter that nobody knows is the mock.",
+            "A spawn with an unknown adapter starts the mock.",
             || {
                 Tamper::before(|asked, _, _| {
                     if asked.route == Route::Spawn && asked.body["adapter"].is_string() {
@@ -292,7 +297,7 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-workspace-wins",
             "A46-SPAWN-03",
-            "`workspaceSlug` beats `cwd`.",
+            "`workspaceSlug` takes precedence over `cwd`.",
             || {
                 Tamper::before(|asked, _, _| {
                     if asked.route == Route::Spawn && asked.body.get("workspaceSlug").is_some() {
@@ -305,7 +310,7 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-no-place",
             "A46-SPAWN-02",
-            "A spawn without `cwd` breaks the host.",
+            "A spawn without `cwd` causes a server error.",
             || {
                 Tamper::before(|asked, _, _| {
                     let is_bare = asked.route == Route::Spawn && asked.body.get("cwd").is_none();
@@ -316,7 +321,7 @@ fn routes() -> Vec<Mutant> {
         wrong(
             "se-place-untold",
             "A46-SPAWN-02",
-            "Without `cwd` the record says `.`.",
+            "After a spawn without `cwd`, the record has `cwd: .`.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.route == Route::Spawn

@@ -1,5 +1,5 @@
-//! Between a client and our own daemon: changes one thing in what is asked or answered, so that
-//! the host as a whole is wrong in exactly that way, or right in an odd one.
+//! The layer between a client and the daemon. It changes requests or responses, so that the host
+//! as a whole has exactly one defect, or conforms in an unusual way.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::frames::{self, Frame};
 use agentproto_daemon::model::Principal;
 use agentproto_daemon::{Registry, SpawnRequest};
 
-/// Larger than anything that a probe sends or gets.
+/// Maximum size of a body in bytes. No probe sends or receives more.
 const LARGEST: usize = 8 << 20;
-/// Between two looks whether a turn is over.
+/// Polling interval for the end of a turn.
 const GLANCE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,23 +39,23 @@ pub enum Route {
     Other,
 }
 
-/// What a client asks.
+/// A request of the client.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub route: Route,
     pub method: Method,
-    /// Of the session, where the path names one.
+    /// Id of the session in the path, or empty.
     pub id: String,
-    /// The body, where it is JSON.
+    /// The body as JSON, or null.
     pub body: Value,
-    /// The body as it came.
+    /// The body as received.
     raw: Bytes,
     pub has_token: bool,
     pub headers: axum::http::HeaderMap,
 }
 
 impl Asked {
-    /// The tool that is called.
+    /// Name of the called MCP tool, or empty.
     pub fn tool(&self) -> &str {
         match self.body["method"].as_str() {
             Some("tools/call") => self.body["params"]["name"].as_str().unwrap_or_default(),
@@ -82,12 +82,12 @@ impl Asked {
     }
 }
 
-/// What a client is answered.
+/// A response to the client.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
     pub body: Value,
-    /// In place of the JSON.
+    /// Text that replaces `body`.
     pub text: Option<String>,
     pub media: &'static str,
     pub headers: Vec<(&'static str, String)>,
@@ -112,17 +112,17 @@ impl Reply {
     }
 }
 
-/// What a host of this kind remembers.
+/// State of a changed host.
 #[derive(Default)]
 pub struct Memory {
-    /// How often something happened.
+    /// Number of times that something happened.
     counts: HashMap<String, u64>,
-    /// The hidden twin of a session.
+    /// Hidden second session of each session.
     twins: HashMap<String, String>,
 }
 
 impl Memory {
-    /// How often this was so before; counted.
+    /// Counts an event and returns the number of earlier ones.
     pub fn count(&mut self, what: &str, id: &str) -> u64 {
         let count = self.counts.entry(format!("{what} {id}")).or_default();
         *count += 1;
@@ -138,38 +138,38 @@ type Before = dyn Fn(&mut Asked, &mut Memory, &Registry) -> Option<Reply> + Send
 type After = dyn Fn(&Asked, &mut Reply, &mut Memory) + Send + Sync;
 type OnFrame = dyn Fn(Frame, &mut Memory) -> Vec<Frame> + Send + Sync;
 
-/// One change, or several that belong together.
+/// A change of the host, or several that belong together.
 #[derive(Default)]
 pub struct Tamper {
     pub(super) before: Option<Box<Before>>,
     pub(super) after: Option<Box<After>>,
     pub(super) frame: Option<Box<OnFrame>>,
-    /// The answer waits for the end of the turn.
+    /// Requests whose response is delayed until the end of the turn.
     pub(super) waits: Option<fn(&Asked) -> bool>,
-    /// Each session has a twin, which gets every prompt but the first.
+    /// Whether each session has a hidden second session that gets all prompts except the first.
     pub(super) has_twins: bool,
-    /// Streams send no comments.
+    /// Whether streams send no comments.
     pub(super) is_mute: bool,
-    /// Before every request.
+    /// Delay before every request is handled.
     pub(super) delay: Duration,
     pub(super) wire: Wire,
-    /// The daemon lets everybody in.
+    /// Whether the daemon accepts requests without a token.
     pub(super) no_gate: bool,
 }
 
-/// How bytes are put, where that is free.
+/// Encoding choices that the specs leave open.
 #[derive(Clone, Copy, Default)]
 pub struct Wire {
     pub crlf: bool,
     pub chunked: bool,
     pub pretty: bool,
-    /// Answers of `/mcp` come as an event stream.
+    /// Whether responses of `/mcp` are event streams.
     pub mcp_stream: bool,
-    /// Ids are other words.
+    /// Whether session ids contain spaces, slashes and umlauts.
     pub other_ids: bool,
 }
 
-/// How the daemon calls its sessions, and how a host may.
+/// Prefix of the daemon's session ids, and the replacement for it.
 const OWN_ID: &str = "ses_";
 const OTHER_ID: &str = "Sitzung 7/ä:";
 
@@ -182,7 +182,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The daemon behind its changes.
+    /// The daemon with its changes.
     pub fn router(self) -> Router {
         let host = Arc::new(self);
         Router::new().fallback(move |request: Request| {
@@ -265,7 +265,7 @@ impl Host {
         (route, id)
     }
 
-    /// Later prompts go to the twin.
+    /// Sends later prompts to the hidden second session.
     fn swap(&self, asked: &mut Asked) {
         if !self.tamper.has_twins || asked.route != Route::Prompt {
             return;
@@ -300,7 +300,7 @@ impl Host {
         }
     }
 
-    /// An answer in one piece.
+    /// Builds a response that is not a stream.
     async fn whole(&self, asked: &Asked, response: Response) -> Response {
         let status = response.status().as_u16();
         let headers = ["mcp-session-id", "www-authenticate"]
@@ -384,7 +384,7 @@ impl Host {
 
     async fn stream(&self, asked: &Asked, response: Response) -> Response {
         let mut media = "text/event-stream";
-        // An answer to the stream is an answer like others, as far as its head goes.
+        // The status and headers of a stream are changed like those of other responses.
         if let Some(after) = &self.tamper.after {
             let mut reply = Reply::new(200, Value::Null);
             reply.media = media;
@@ -441,7 +441,7 @@ impl Host {
     }
 }
 
-/// The answer of the MCP server, which puts it into a stream.
+/// Extracts the response of the MCP server from its event stream.
 async fn message(response: Response, id: &Value) -> Bytes {
     let media = response.headers().get(CONTENT_TYPE);
     let is_stream = media.is_some_and(|m| m.as_bytes().starts_with(b"text/event-stream"));

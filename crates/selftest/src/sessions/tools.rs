@@ -1,4 +1,4 @@
-//! What is wrong with the MCP tools.
+//! Defects in the MCP tools.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const LIST: &str = "list_agent_sessions";
 const OUTPUT: &str = "get_agent_session_output";
 const KILL: &str = "kill_agent_session";
 
-/// The list of tools.
+/// Changes the list of tools.
 fn listed(change: fn(&mut Vec<Value>)) -> Tamper {
     Tamper::after(move |asked, reply, _| {
         if asked.body["method"] == "tools/list"
@@ -22,7 +22,7 @@ fn listed(change: fn(&mut Vec<Value>)) -> Tamper {
     })
 }
 
-/// The inputs that one tool says it has.
+/// Changes the inputs that one tool declares.
 fn inputs(name: &'static str, change: fn(&mut Value)) -> Tamper {
     Tamper::after(move |asked, reply, _| {
         if asked.body["method"] != "tools/list" {
@@ -37,7 +37,7 @@ fn inputs(name: &'static str, change: fn(&mut Value)) -> Tamper {
     })
 }
 
-/// An argument that one tool never sees.
+/// Removes an argument from the calls of one tool.
 fn deaf(tool: &'static str, argument: &'static str) -> Tamper {
     Tamper::before(move |asked, _, _| {
         if asked.tool() == tool {
@@ -47,7 +47,7 @@ fn deaf(tool: &'static str, argument: &'static str) -> Tamper {
     })
 }
 
-/// Another tool than the one that is asked for, with what a good one would give.
+/// Responds with `value` as the tool's result, without calling the tool.
 fn given(asked: &Asked, name: &str, value: Value) -> Option<super::Reply> {
     (asked.tool() == name).then(|| {
         let result = json!({
@@ -65,31 +65,31 @@ pub fn mutants() -> Vec<Mutant> {
     all
 }
 
-/// What the tools say that they take, and whether they do with it what they should.
+/// Defects in the declared inputs and in their effects.
 fn inputs_and_effects() -> Vec<Mutant> {
     vec![
         wrong(
             "se-tool-start-label",
             "A46-MCP-02",
-            "By tool, `label` is ignored.",
+            "The tool ignores `label`.",
             || deaf(START, "label"),
         ),
         wrong(
             "se-tool-start-cwd",
             "A46-MCP-02",
-            "By tool, `cwd` is ignored.",
+            "The tool ignores `cwd`.",
             || deaf(START, "cwd"),
         ),
         wrong(
             "se-tool-start-prompt",
             "A46-MCP-02",
-            "By tool, the first `prompt` is not said.",
+            "The tool ignores `prompt` when it starts a session.",
             || deaf(START, "prompt"),
         ),
         wrong(
             "se-tool-prompt-lost",
             "A46-MCP-03",
-            "The tool takes a prompt, and says it to nobody.",
+            "The tool accepts a prompt but does not send it to the agent.",
             || {
                 Tamper::before(|asked, _, registry| {
                     let id = asked.arguments()["sessionId"].clone();
@@ -104,7 +104,7 @@ fn inputs_and_effects() -> Vec<Mutant> {
         wrong(
             "se-tool-prompt-inputs",
             "A46-MCP-03",
-            "The tool calls its input `text`.",
+            "The tool names its input `text`.",
             || {
                 inputs(PROMPT, |known| {
                     known["text"] = known["prompt"].take();
@@ -115,7 +115,7 @@ fn inputs_and_effects() -> Vec<Mutant> {
         wrong(
             "se-tool-overlap-mild",
             "A46-TURN-05",
-            "By tool a prompt during a turn is refused with a result that is no error.",
+            "The tool rejects a prompt during a turn with a result that is not an error.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if reply.body["result"]["isError"] == true
@@ -129,7 +129,7 @@ fn inputs_and_effects() -> Vec<Mutant> {
         wrong(
             "se-tool-list-inputs",
             "A46-MCP-04",
-            "The tool calls its input `alive`.",
+            "The tool names its input `alive`.",
             || {
                 inputs(LIST, |known| {
                     known["alive"] = known["onlyAlive"].take();
@@ -140,13 +140,13 @@ fn inputs_and_effects() -> Vec<Mutant> {
         wrong(
             "se-tool-output-inputs",
             "A46-MCP-05",
-            "The tool knows no `lastN`.",
+            "The tool does not declare `lastN`.",
             || inputs(OUTPUT, |known| remove(known, "lastN")),
         ),
         wrong(
             "se-tool-output-reversed",
             "A46-MCP-05",
-            "The newest line stands first.",
+            "The tool returns the newest line first.",
             || {
                 Tamper::tool(OUTPUT, |_, value| {
                     if let Some(lines) = value["lines"].as_array_mut() {
@@ -158,7 +158,7 @@ fn inputs_and_effects() -> Vec<Mutant> {
         wrong(
             "se-tool-output-more",
             "A46-MCP-05",
-            "`lastN` gives one line more.",
+            "`lastN` returns one line too many.",
             || {
                 Tamper::before(|asked, _, _| {
                     let count = asked.arguments()["lastN"].as_u64();
@@ -172,7 +172,7 @@ fn inputs_and_effects() -> Vec<Mutant> {
         wrong(
             "se-tool-kill-inputs",
             "A46-MCP-06",
-            "The tool calls its input `id`.",
+            "The tool names its input `id`.",
             || {
                 inputs(KILL, |known| {
                     known["id"] = known["sessionId"].take();
@@ -183,13 +183,13 @@ fn inputs_and_effects() -> Vec<Mutant> {
         wrong(
             "se-tool-kill-thin",
             "A46-MCP-06",
-            "The tool gives no `ok`.",
+            "The result of the tool has no `ok`.",
             || Tamper::tool(KILL, |_, value| remove(value, "ok")),
         ),
         wrong(
             "se-doors-stale",
             "A46-MCP-07",
-            "The list of the tool does not see that a session ended.",
+            "The list of the tool shows ended sessions as running.",
             || {
                 Tamper::tool(LIST, |_, value| {
                     for record in value["sessions"].as_array_mut().into_iter().flatten() {
@@ -207,7 +207,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-missing",
             "A46-MCP-01",
-            "There are four tools.",
+            "One of the five tools is missing.",
             || listed(|tools| tools.retain(|tool| tool["name"] != KILL)),
         ),
         wrong(
@@ -225,7 +225,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-start-thin",
             "A46-MCP-02",
-            "The tool gives the id alone.",
+            "The tool returns only the id.",
             || {
                 Tamper::tool("start_agent_session", |_, value| {
                     *value = json!({"id": value["id"]})
@@ -235,7 +235,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-start-words",
             "A46-MCP-02",
-            "The tool gives a sentence.",
+            "The tool returns a sentence, not a record.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.tool() == "start_agent_session" {
@@ -249,7 +249,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-start-inputs",
             "A46-MCP-02",
-            "The tool knows no `label`.",
+            "The tool does not declare `label`.",
             || {
                 listed(|tools| {
                     for tool in tools.iter_mut() {
@@ -270,7 +270,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-overlap",
             "A46-TURN-05",
-            "By tool a prompt during a turn is taken, and lost.",
+            "The tool accepts a prompt during a turn and drops it.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.tool() == PROMPT {
@@ -299,7 +299,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-list-alive",
             "A46-MCP-04",
-            "Ended sessions are never listed.",
+            "The tool never lists ended sessions.",
             || {
                 Tamper::before(|asked, _, _| {
                     if asked.tool() == LIST {
@@ -312,7 +312,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-list-member",
             "A46-MCP-04",
-            "The list is called `items`.",
+            "The list is named `items`.",
             || {
                 Tamper::tool(LIST, |_, value| {
                     *value = json!({"items": value["sessions"]})
@@ -335,7 +335,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-output-first",
             "A46-MCP-05",
-            "`lastN` gives the first lines.",
+            "`lastN` returns the first lines.",
             || {
                 Tamper::after(|asked, reply, memory| {
                     if asked.tool() != OUTPUT {
@@ -365,7 +365,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-kill-id",
             "A46-MCP-06",
-            "The tool gives `id`, not `sessionId`.",
+            "The tool returns `id`, not `sessionId`.",
             || {
                 Tamper::tool(KILL, |asked, value| {
                     *value = json!({"ok": true, "id": asked.arguments()["sessionId"]});
@@ -375,7 +375,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-tool-kill-mild",
             "A46-MCP-06",
-            "The tool says so, and kills nothing.",
+            "The tool confirms a kill, but the session continues.",
             || {
                 Tamper::before(|asked, _, _| {
                     let id = asked.arguments()["sessionId"].clone();
@@ -386,7 +386,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-doors-apart",
             "A46-MCP-07",
-            "Sessions of the tools are unknown over HTTP.",
+            "Sessions that a tool starts are unknown over HTTP.",
             || {
                 Tamper::after(|asked, reply, memory| {
                     if asked.tool() == "start_agent_session" {
@@ -402,13 +402,13 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-doors-hidden",
             "A46-MCP-07",
-            "Sessions of HTTP are not listed by tool.",
+            "Sessions that are started over HTTP are not in the list of the tool.",
             || Tamper::tool(LIST, |_, value| value["sessions"] = json!([])),
         ),
         wrong(
             "se-doors-differ",
             "A46-MCP-07",
-            "The tools tell another directory.",
+            "The tools report another `cwd`.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.route == Route::Mcp {
@@ -420,7 +420,7 @@ fn calls() -> Vec<Mutant> {
         wrong(
             "se-doors-silent",
             "A46-MCP-07",
-            "The tools do not hear turns of HTTP.",
+            "The tools do not return the output of turns over HTTP.",
             || Tamper::tool(OUTPUT, |_, value| value["lines"] = json!([])),
         ),
     ]

@@ -1,4 +1,4 @@
-//! Our daemon in this process, and the suite over it.
+//! Runs the daemon in this process, and the sessions suite against it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,18 +26,19 @@ use agentproto_runtime::context::Sandboxing;
 use agentproto_runtime::home::Home;
 use agentproto_runtime::secrets::random;
 
-/// Patience with a daemon in the same process, on a busy machine.
+/// Response timeout for a daemon in the same process on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// One registry for all hosts that are made.
+/// The registry that all generated hosts share.
 pub struct Stage {
     registry: Registry,
     _place: Workspace,
 }
 
 impl Stage {
+    /// Opens a registry in a temporary directory.
     pub fn open() -> Result<Stage, String> {
         let place = Workspace::new("certify").map_err(|error| error.to_string())?;
         let mut config = Config::new(Home::new(place.path().join("home")));
@@ -50,18 +51,19 @@ impl Stage {
         })
     }
 
-    /// Ends every agent that is left.
+    /// Stops all remaining agents.
     pub async fn close(&self) {
         self.registry.shutdown().await;
     }
 
-    /// The suite over a host that was made; `only` as in `certify --only`.
+    /// Runs the suite against a host. `only` is the same as in `certify --only`.
     pub async fn trial(&self, made: &Made, only: &[String], jobs: usize) -> Result<Report, String> {
         let suite = suite::built_in("sessions").and_then(Result::ok);
-        let suite = suite.ok_or_else(|| "there is no suite of sessions".to_owned())?;
+        let suite = suite.ok_or_else(|| "the sessions suite is missing".to_owned())?;
         let suites = Arc::new(vec![suite]);
         let only = Selection::of(only, &suites);
-        let only = only.map_err(|unknown| format!("there is no `{}`", unknown.word))?;
+        let only =
+            only.map_err(|unknown| format!("unknown case or requirement `{}`", unknown.word))?;
         let token = random::token().map_err(|fault| fault.message)?;
         let mut door = Door::new(self.registry.clone(), token.clone(), Names::default());
         if let Some(keep_alive) = made.keep_alive {

@@ -1,4 +1,4 @@
-//! What is wrong with turns, their stream and their lines.
+//! Defects in turns, in their event streams and in their lines.
 
 use std::time::Duration;
 
@@ -24,19 +24,19 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-prompt-thin",
             "A46-HTTP-05",
-            "A prompt is answered without `id`.",
+            "The response to a prompt has no `id`.",
             || Tamper::of(Route::Prompt, |reply| remove(&mut reply.body, "id")),
         ),
         wrong(
             "se-prompt-text",
             "A46-HTTP-05",
-            "`ok` is the text `true`.",
+            "`ok` is the string `true`.",
             || Tamper::of(Route::Prompt, |reply| reply.body["ok"] = json!("true")),
         ),
         wrong(
             "se-prompt-waits",
             "A46-HTTP-05",
-            "A prompt is answered when its turn is over.",
+            "The response to a prompt comes after the end of its turn.",
             || Tamper {
                 waits: Some(|asked| asked.route == Route::Prompt),
                 ..Tamper::default()
@@ -45,7 +45,7 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-first-prompt-lost",
             "A46-SPAWN-04",
-            "The prompt of a spawn is lost.",
+            "The prompt of a spawn is dropped.",
             || {
                 Tamper::before(|asked, _, _| {
                     if asked.route == Route::Spawn {
@@ -58,7 +58,7 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-one-turn",
             "A46-TURN-01",
-            "A session takes one prompt, and no other.",
+            "A session accepts only one prompt.",
             || {
                 Tamper::before(|asked, memory, _| {
                     let is_later =
@@ -70,7 +70,7 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-exits-after-turn",
             "A46-TURN-01",
-            "A session is `exited` after its turn.",
+            "A session has the status `exited` after its turn.",
             || {
                 Tamper::after(|asked, reply, memory| {
                     if asked.route == Route::Prompt {
@@ -86,7 +86,7 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-new-agent",
             "A46-TURN-02",
-            "Each prompt goes to another process.",
+            "Later prompts go to another process.",
             || Tamper {
                 has_twins: true,
                 ..Tamper::default()
@@ -95,7 +95,7 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-forgets",
             "A46-TURN-03",
-            "The agent is not told what was said before.",
+            "The agent does not get the first prompt.",
             || {
                 Tamper::before(|asked, memory, _| {
                     if asked.route == Route::Prompt && memory.count("prompt", &asked.id) == 0 {
@@ -108,7 +108,7 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-overlap-taken",
             "A46-TURN-04",
-            "A prompt during a turn is taken, and lost.",
+            "A prompt during a turn is accepted and dropped.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.route == Route::Prompt && reply.status == 409 {
@@ -120,7 +120,7 @@ fn prompts() -> Vec<Mutant> {
         wrong(
             "se-overlap-400",
             "A46-TURN-04",
-            "A prompt during a turn is refused with 400.",
+            "A prompt during a turn gets the status 400.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.route == Route::Prompt && reply.status == 409 {
@@ -132,7 +132,7 @@ fn prompts() -> Vec<Mutant> {
         advice(
             "se-end-untold",
             "A46-TURN-06",
-            "No line tells the end of a turn.",
+            "No line marks the end of a turn.",
             || {
                 Tamper::frames(|frame| match frame.is_turn_end() {
                     true => Vec::new(),
@@ -140,12 +140,17 @@ fn prompts() -> Vec<Mutant> {
                 })
             },
         ),
-        advice("se-end-twice", "A46-TURN-06", "A turn ends twice.", || {
-            Tamper::frames(|frame| match frame.is_turn_end() {
-                true => vec![frame.clone(), frame],
-                false => vec![frame],
-            })
-        }),
+        advice(
+            "se-end-twice",
+            "A46-TURN-06",
+            "A turn has two end lines.",
+            || {
+                Tamper::frames(|frame| match frame.is_turn_end() {
+                    true => vec![frame.clone(), frame],
+                    false => vec![frame],
+                })
+            },
+        ),
     ]
 }
 
@@ -154,7 +159,7 @@ fn streams() -> Vec<Mutant> {
         wrong(
             "se-stream-plain",
             "A46-HTTP-08",
-            "The stream is text/plain.",
+            "The stream has the media type text/plain.",
             || {
                 Tamper::after(|asked, reply, _| {
                     if asked.route == Route::Stream {
@@ -166,17 +171,17 @@ fn streams() -> Vec<Mutant> {
         wrong(
             "se-stream-missing",
             "A46-HTTP-08",
-            "There is no stream.",
+            "The stream route does not exist.",
             || {
                 Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Stream).then(|| Reply::error(404, "nothing here"))
+                    (asked.route == Route::Stream).then(|| Reply::error(404, "not found"))
                 })
             },
         ),
         wrong(
             "se-data-text",
             "A46-SSE-01",
-            "The data of a line is the line itself.",
+            "The data of a `line` event is the text, not JSON.",
             || {
                 Tamper::frames(|frame| {
                     vec![match frame.line() {
@@ -192,7 +197,7 @@ fn streams() -> Vec<Mutant> {
         wrong(
             "se-data-two",
             "A46-SSE-01",
-            "A message holds two JSON values.",
+            "The data of a `line` event contains two JSON values.",
             || {
                 Tamper::frames(|frame| {
                     vec![match frame.line() {
@@ -208,7 +213,7 @@ fn streams() -> Vec<Mutant> {
         wrong(
             "se-event-name",
             "A46-SSE-02",
-            "Output comes as event `output`.",
+            "Output has the event name `output`.",
             || {
                 Tamper::frames(|frame| {
                     vec![match frame.line() {
@@ -221,7 +226,7 @@ fn streams() -> Vec<Mutant> {
         wrong(
             "se-event-nameless",
             "A46-SSE-02",
-            "Output comes without a name of the event.",
+            "Output has no event name.",
             || {
                 Tamper::frames(|frame| {
                     vec![match frame.line() {
@@ -244,7 +249,7 @@ fn streams() -> Vec<Mutant> {
         wrong(
             "se-stream-untold",
             "A46-SSE-03",
-            "A line does not tell its stream.",
+            "A line has no `stream`.",
             || Tamper::lines(|data| remove(data, "stream")),
         ),
         wrong(
@@ -264,7 +269,7 @@ fn streams() -> Vec<Mutant> {
             ..advice(
                 "se-no-keep-alive",
                 "A46-SSE-06",
-                "A silent stream stays silent.",
+                "A silent stream sends no keep-alive comments.",
                 Tamper::default,
             )
         },
@@ -276,7 +281,7 @@ fn lines() -> Vec<Mutant> {
         advice(
             "se-lines-hidden",
             "A46-PROJ-01",
-            "Of a turn only its end is told.",
+            "Only the end of a turn is reported.",
             || {
                 Tamper::frames(
                     |frame| match frame.line().is_some() && !frame.is_turn_end() {
@@ -289,7 +294,7 @@ fn lines() -> Vec<Mutant> {
         advice(
             "se-lines-glued",
             "A46-PROJ-02",
-            "A line holds several.",
+            "A line contains several lines.",
             || {
                 Tamper::lines(|data| {
                     let text = data["line"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Hosts that conform, and look unlike ours.
+//! Conforming hosts that differ from this project's daemon.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::frames::Frame;
 use super::tamper::{Reply, Route, Wire};
 use super::{Made, Tamper, Variant, each_record, made, remove};
 
-/// Members that the text names.
+/// Members of a session record that the spec names.
 const NAMED: [&str; 8] = [
     "id",
     "adapterSlug",
@@ -30,10 +30,14 @@ fn wired(wire: Wire) -> Tamper {
 pub fn variants() -> Vec<Variant> {
     let variant = |name, what, made| Variant { name, what, made };
     vec![
-        variant("se-daemon", "Our daemon as it is.", made(Tamper::default)),
+        variant(
+            "se-daemon",
+            "The daemon without changes.",
+            made(Tamper::default),
+        ),
         variant(
             "se-patient",
-            "Our daemon, watched while it is silent.",
+            "The daemon, watched during silence.",
             Made {
                 patience: Some(Duration::from_secs(32)),
                 keep_alive: Some(Duration::from_secs(1)),
@@ -42,7 +46,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "se-other-ids",
-            "Ids with blanks, slashes and umlauts.",
+            "Session ids with spaces, slashes and umlauts.",
             made(|| {
                 wired(Wire {
                     other_ids: true,
@@ -52,17 +56,17 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "se-more-members",
-            "Members of its own everywhere.",
+            "Additional members in every response.",
             made(more_members),
         ),
         variant(
             "se-more-events",
-            "Events and comments of its own.",
+            "Additional events and comments.",
             made(more_events),
         ),
         variant(
             "se-other-order",
-            "Members in another order, over many lines.",
+            "JSON members in another order and on several lines.",
             made(|| Tamper {
                 wire: Wire {
                     pretty: true,
@@ -73,7 +77,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "se-chunked",
-            "Answers in small chunks.",
+            "Responses in small chunks.",
             made(|| {
                 wired(Wire {
                     chunked: true,
@@ -83,7 +87,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "se-crlf",
-            "Streams with CRLF, and data over several lines.",
+            "Streams with CRLF and multi-line data.",
             made(|| Tamper {
                 wire: Wire {
                     crlf: true,
@@ -106,13 +110,13 @@ pub fn variants() -> Vec<Variant> {
             "No MCP server.",
             made(|| {
                 Tamper::before(|asked, _, _| {
-                    (asked.route == Route::Mcp).then(|| Reply::error(404, "nothing here"))
+                    (asked.route == Route::Mcp).then(|| Reply::error(404, "not found"))
                 })
             }),
         ),
         variant(
             "se-tools-stream",
-            "MCP answers come as event streams.",
+            "MCP responses as event streams.",
             made(|| {
                 wired(Wire {
                     mcp_stream: true,
@@ -122,17 +126,17 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "se-tools-text",
-            "MCP results are texts only.",
+            "MCP results with text only.",
             made(tools_text),
         ),
         variant(
             "se-no-workspaces",
-            "No workspaces: `cwd` is demanded.",
+            "No workspaces, so `cwd` is required.",
             made(no_workspaces),
         ),
         variant(
             "se-slow",
-            "Every answer takes its time.",
+            "Every response is delayed.",
             made(|| Tamper {
                 delay: Duration::from_millis(250),
                 ..Tamper::default()
@@ -140,19 +144,19 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "se-plain-errors",
-            "Refusals are plain text, with other codes.",
+            "Error responses as plain text with other status codes.",
             made(plain_errors),
         ),
-        variant("se-bare", "Nothing that is optional.", made(bare)),
-        variant("se-coloured", "Lines have colours.", made(coloured)),
+        variant("se-bare", "No optional features.", made(bare)),
+        variant("se-coloured", "Lines with colors.", made(coloured)),
         variant(
             "se-late-errors",
-            "An unknown adapter gets a session, which fails.",
+            "A spawn with an unknown adapter creates a session that fails.",
             made(late_errors),
         ),
         variant(
             "se-open",
-            "Gated by other means than a token.",
+            "Access control without a token.",
             Made {
                 is_open: true,
                 ..made(|| Tamper {
@@ -163,7 +167,7 @@ pub fn variants() -> Vec<Variant> {
         ),
         variant(
             "se-accepted",
-            "Prompts and kills are answered with 202.",
+            "The status 202 for prompts and kills.",
             made(accepted),
         ),
     ]
@@ -207,7 +211,7 @@ fn reversed(value: &mut Value) {
     }
 }
 
-/// As servers did before results had a structure; lines come as lines.
+/// Tool results without structured content, as in older servers. Output lines are plain lines.
 fn tools_text() -> Tamper {
     Tamper::after(|asked, reply, _| {
         let name = asked.tool().to_owned();
@@ -251,7 +255,7 @@ fn plain_errors() -> Tamper {
     })
 }
 
-/// Neither events nor members that a host may leave out.
+/// Omits all optional events and members.
 fn bare() -> Tamper {
     Tamper {
         frame: Some(Box::new(|frame, _| match frame.line() {
@@ -285,7 +289,7 @@ fn in_colour(line: &Value) -> String {
     format!("\u{1b}[2m{}\u{1b}[0m", line.as_str().unwrap_or_default())
 }
 
-/// The record of a session that never was.
+/// The record of a session that could not be started.
 fn failed() -> Value {
     json!({
         "id": "failed", "adapterSlug": "unknown", "workspaceSlug": "default", "cwd": "/",

@@ -1,4 +1,5 @@
-//! Known forms of secrets: what an agent found somewhere and prints is not known by its value.
+//! Redacts secrets by their format, for secrets that an agent finds and prints, whose values are
+//! not known.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,8 +9,9 @@ use serde_json::Value;
 
 use super::MASK;
 
-/// How the tokens of well-known services begin, and how long they are at least: as the value of
-/// a field, and as a word of any text, where names in programs begin like some of them.
+/// Prefixes of the tokens of well-known services, each with two minimum lengths. The first is for
+/// the value of a field. The second is for a word in any text, where identifiers of programs can
+/// have the same prefix.
 const FORMS: [(&str, usize, usize); 28] = [
     ("AIza", 35, 39),
     ("AKIA", 20, 20),
@@ -43,10 +45,10 @@ const FORMS: [(&str, usize, usize); 28] = [
 const KEY_BEGINS: &str = "-----BEGIN ";
 const KEY_KIND: &str = "PRIVATE KEY-----";
 const KEY_ENDS: &str = "-----END ";
-/// What may yet become a secret is held back so far.
+/// Maximum number of bytes that are held back because they may be the start of a secret.
 const MOST_HELD: usize = 4096;
 
-/// Most texts have none of these.
+/// Searches for all prefixes at once. Most texts contain none of them.
 static STARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let starts = FORMS.iter().map(|(start, _, _)| *start);
     AhoCorasick::new(starts.chain([KEY_BEGINS])).ok()
@@ -67,39 +69,39 @@ fn is_part(byte: u8) -> bool {
 }
 
 fn is_secret(word: &str) -> bool {
-    // A token of three parts, not just any text in base64.
+    // `eyJ` starts a JSON web token only if there are three parts.
     let fits = |start: &str| start != "eyJ" || word.matches('.').count() == 2;
     FORMS
         .iter()
         .any(|(start, _, least)| word.len() >= *least && word.starts_with(start) && fits(start))
 }
 
-/// Whether more text could make a secret of it.
+/// Whether the word can become a secret if more text follows.
 fn may_become(word: &str) -> bool {
     let begins = |form: &str| word.starts_with(form) || form.starts_with(word);
     !word.is_empty()
         && (begins(KEY_BEGINS.trim_end()) || FORMS.iter().any(|(form, _, _)| begins(form)))
 }
 
-/// Text that comes in pieces: a secret may be cut in two.
+/// Redacts text that arrives in pieces, in which a secret can be split.
 #[derive(Default)]
 pub struct Stream {
     held: String,
-    /// Between the first and the last line of a private key.
+    /// Whether the position is between the first and the last line of a private key.
     in_key: bool,
-    /// Within a secret that is longer than what is held.
+    /// Whether the position is inside a secret that is longer than `MOST_HELD`.
     in_word: bool,
 }
 
 impl Stream {
-    /// The next piece; what may be shown now.
+    /// Adds a piece. Returns the text that can be shown now.
     pub fn take(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let text = std::mem::take(&mut self.held);
         self.go(&text, false)
     }
 
-    /// The end of the text.
+    /// Ends the text. Returns the rest.
     pub fn finish(&mut self) -> String {
         let text = std::mem::take(&mut self.held);
         let rest = self.go(&text, true);
@@ -107,7 +109,7 @@ impl Stream {
         rest
     }
 
-    /// One line of many: a key goes on in the next.
+    /// Redacts one of several lines. A private key can continue in the next line.
     pub fn line(&mut self, line: &str) -> String {
         let text = self.go(line, true);
         self.in_word = false;
@@ -152,7 +154,7 @@ impl Stream {
                 self.in_word = is_secret(word);
             }
             out.push_str(if is_secret(word) { MASK } else { word });
-            // Up to the next word.
+            // Copy everything up to the next word.
             let gap = after.bytes().take_while(|b| !is_part(*b)).count();
             let (gap, next) = after.split_at(gap);
             out.push_str(gap);
@@ -161,10 +163,10 @@ impl Stream {
         out
     }
 
-    /// Drops what belongs to a key; what comes after it.
+    /// Skips the text of a private key. Returns the text after it.
     fn skip_key<'t>(&mut self, text: &'t str, is_end: bool) -> &'t str {
         let Some(at) = text.find(KEY_ENDS) else {
-            // The mark may be cut in two.
+            // The end mark may be split between two pieces.
             let cut = (1..KEY_ENDS.len()).rev().find(|n| {
                 let head = KEY_ENDS.get(..*n).unwrap_or_default();
                 text.ends_with(head)
@@ -197,10 +199,11 @@ impl Stream {
 }
 
 enum Head {
-    /// The head of a private key, up to here.
+    /// The first line of a private key, which ends at this offset.
     Key(usize),
-    /// Not whole yet.
+    /// The line is not complete yet.
     Open,
+    /// Anything else.
     Other,
 }
 
@@ -213,7 +216,7 @@ fn key_head(text: &str) -> Head {
     }
 }
 
-/// A whole text.
+/// Redacts a whole text.
 pub fn text(text: &str) -> Cow<'_, str> {
     let suspicious = STARTS.as_ref().is_none_or(|starts| starts.is_match(text));
     if !suspicious {
@@ -223,7 +226,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(stream.go(text, true))
 }
 
-/// Every string of a value; whether something was taken out.
+/// Redacts every string in a JSON value. Returns whether anything was redacted.
 pub fn value(value: &mut Value) -> bool {
     super::replace_strings(value, false, &mut |found| match text(found) {
         Cow::Owned(clean) if clean != *found => Some(clean),
@@ -235,7 +238,7 @@ pub fn value(value: &mut Value) -> bool {
 mod tests {
     use super::*;
 
-    /// Made here, so that no scanner takes this file for a leak.
+    /// Built at run time, so that no secret scanner reports this file.
     fn secrets() -> Vec<String> {
         let of = |prefix: &str, n: usize| format!("{prefix}{}", "aB3".repeat(n / 3 + 1));
         vec![
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn known_forms_are_taken_out_and_others_stay() {
+    fn known_token_formats_are_redacted_and_other_words_stay() {
         for secret in secrets() {
             for around in ["", " ", "\"", "=", "\n"] {
                 let found = text(&format!("a{around} {secret}{around}b")).into_owned();
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_pieces_of_any_size() {
+    fn secrets_are_redacted_in_pieces_of_any_size() {
         let key = format!(
             "{}RSA {KEY_KIND}\nMIIEabc\n+/x=\n{}RSA {KEY_KIND}",
             KEY_BEGINS, KEY_ENDS
@@ -306,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_one_does_not_pile_up() {
+    fn a_long_secret_does_not_fill_memory() {
         let mut stream = Stream::default();
         let mut got = stream.take("sk-");
         for _ in 0..5000 {
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_over_several_lines_of_standard_error() {
+    fn a_private_key_is_redacted_over_several_lines() {
         let mut stream = Stream::default();
         let lines = [
             format!("found {KEY_BEGINS}{KEY_KIND}"),

@@ -1,4 +1,4 @@
-//! Resolved secrets of a run, taken out of everything that leaves it.
+//! Redacts the resolved secrets of a run in all of its output.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,22 +8,23 @@ use serde_json::Value;
 
 use super::values::Values;
 
-/// What stands in a secret's place.
+/// Replacement for a secret.
 pub const MASK: &str = "[secret]";
-/// A shorter value would blank out half of every text; it is no secret worth the name.
+/// Minimum length in bytes of a redacted value. A shorter value would match in most texts.
 const SHORTEST: usize = 4;
-/// Where something was left out of a text.
+/// Mark for text that was left out.
 const CUT: &str = "…";
 
-/// All secrets of a run. Clones share them.
+/// All secrets of a run. Clones share the same secrets.
 #[derive(Clone, Default)]
 pub struct Masks {
     values: Arc<RwLock<Values>>,
 }
 
 impl Masks {
-    /// As it is, without the spaces around it, and as both stand in JSON: errors quote lines
-    /// as they came, and quote the quotes. As a name it may stand in a JSON Pointer.
+    /// Adds a secret in every form in which it can appear: as it is and without surrounding
+    /// spaces, each also as a JSON string, as a JSON string inside a JSON string, and as a part of
+    /// a JSON Pointer. Errors quote lines of JSON, which quotes them again.
     pub fn add(&self, secret: &str) {
         let mut values = self.values.write();
         for form in [secret, secret.trim()] {
@@ -44,16 +45,18 @@ impl Masks {
         }
     }
 
+    /// Whether no secret was added.
     pub fn is_empty(&self) -> bool {
         self.values.read().is_empty()
     }
 
+    /// Replaces all secrets in a text.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.values.read().replace(text, MASK)
     }
 
-    /// In bytes that may be anything: a secret is text, so it stands within a piece of text. The
-    /// end of what was cut off may hold the beginning of one.
+    /// Replaces all secrets in bytes that may not be UTF-8. A secret is text, so it is inside a
+    /// valid part. If the bytes are cut off, the start of a secret at the end is also replaced.
     pub fn mask_bytes<'b>(&self, bytes: &'b [u8], is_cut: bool) -> Cow<'b, [u8]> {
         if self.is_empty() {
             return Cow::Borrowed(bytes);
@@ -76,8 +79,8 @@ impl Masks {
         }
     }
 
-    /// As `mask`, for a text of which parts were cut off, each told by a `…`: what is left of a
-    /// secret there goes, too.
+    /// Like `mask`, for a text in which each `…` marks a part that was cut off. The start of a
+    /// secret before a `…` is also replaced.
     pub fn mask_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let masked = self.mask(text);
         let mut parts: Vec<Cow<'_, str>> = masked.split(CUT).map(Cow::Borrowed).collect();
@@ -93,7 +96,7 @@ impl Masks {
         }
     }
 
-    /// What the end of a text begins.
+    /// Replaces the start of a secret at the end of a text.
     fn mask_end<'t>(&self, text: Cow<'t, str>) -> Cow<'t, str> {
         let whole = text.trim_end();
         let left = self.unsettled(whole);
@@ -106,7 +109,7 @@ impl Masks {
         }
     }
 
-    /// In every string of a JSON value, keys included.
+    /// Replaces all secrets in the strings and keys of a JSON value.
     pub fn mask_value(&self, value: &mut Value) {
         if self.is_empty() {
             return;
@@ -117,7 +120,7 @@ impl Masks {
         });
     }
 
-    /// For a text that comes in pieces: a secret may be cut anywhere.
+    /// Masks text that arrives in pieces, in which a secret can be split.
     pub fn stream(&self) -> MaskedStream {
         MaskedStream {
             masks: self.clone(),
@@ -125,20 +128,20 @@ impl Masks {
         }
     }
 
-    /// How many bytes at the end of a text may be the beginning of a secret.
+    /// Number of bytes at the end of a text that can be the start of a secret.
     fn unsettled(&self, text: &str) -> usize {
         self.values.read().unsettled(text)
     }
 }
 
-/// What stands between the quotes.
+/// The text as a JSON string, without the quotes around it.
 fn in_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     let inner = quoted.get(1..quoted.len().saturating_sub(1));
     inner.unwrap_or_default().to_owned()
 }
 
-/// As writers do that keep JSON to ASCII.
+/// The text with non-ASCII characters as `\u` escapes, as some JSON writers produce it.
 fn in_ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -153,14 +156,14 @@ fn in_ascii(text: &str) -> String {
     out
 }
 
-/// Masks a text in pieces; holds back what may become a secret.
+/// Masks text in pieces. It holds back text that may be the start of a secret.
 pub struct MaskedStream {
     masks: Masks,
     held: String,
 }
 
 impl MaskedStream {
-    /// The next piece; what may be shown now.
+    /// Adds a piece. Returns the text that can be shown now.
     pub fn take(&mut self, piece: String) -> String {
         if self.held.is_empty() && self.masks.is_empty() {
             return piece;
@@ -175,7 +178,7 @@ impl MaskedStream {
         text
     }
 
-    /// The end of the text.
+    /// Ends the text. Returns the rest.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_as_it_stands_in_json() {
+    fn secrets_in_json_are_masked() {
         for secret in [
             "pa\"ss\\wo",
             "two\nlines",
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clipped_text_still_shows_of_a_secret() {
+    fn a_secret_that_is_cut_off_is_masked() {
         let shown = |text: &str| masks().mask_cut(text).into_owned();
         assert_eq!(shown("key hunter2…"), "key [secret]…");
         assert_eq!(shown("a hunter22 hunter … b"), "a [secret] [secret]… b");
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text() {
+    fn secrets_between_invalid_bytes_are_masked() {
         let shown = |bytes: &[u8], is_cut| masks().mask_bytes(bytes, is_cut).into_owned();
         let whole = b"\xff hunter22\xfe hunter22";
         assert_eq!(shown(whole, false), b"\xff [secret]\xfe [secret]");
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_of_a_quote() {
+    fn secrets_in_quoted_json_are_masked() {
         let masks = Masks::default();
         masks.add("pa\"ss\\wo");
         let line = json!({ "key": "pa\"ss\\wo" }).to_string();
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_cut_anywhere() {
+    fn a_secret_split_between_pieces_is_masked() {
         let text = "one hunter22 two";
         for cut in 0..=text.len() {
             let mut stream = masks().stream();
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_begins_like_a_secret_is_kept() {
+    fn text_that_only_starts_like_a_secret_is_shown() {
         let mut stream = masks().stream();
         assert_eq!(stream.take("x hun".into()), "x ");
         assert_eq!(stream.take("gry".into()), "hungry");

@@ -1,5 +1,5 @@
-//! Secrets, taken out of what is shown: known values (`Values`, `Masks`), known forms (`Stream`,
-//! `text`), and names that tell that a value is one.
+//! Redacts secrets in output: known values (`Values`, `Masks`), known token formats (`Stream`,
+//! `text`), and names of fields that contain secrets.
 
 mod forms;
 mod masks;
@@ -13,7 +13,7 @@ pub use masks::{MASK, MaskedStream, Masks};
 pub use names::{is_secret_name, may_name_secret};
 pub use values::Values;
 
-/// Replaces strings of a JSON value, keys included if asked for; whether there was one to replace.
+/// Replaces strings in a JSON value, and keys if `keys` is true. Returns whether any was replaced.
 pub fn replace_strings(
     value: &mut Value,
     keys: bool,

@@ -1,6 +1,6 @@
-//! Names that tell that a value is a secret.
+//! Detects secrets by the names of their fields.
 
-/// Words that end the name of a field that holds a secret.
+/// Suffixes of names of fields that contain a secret.
 const ENDS: [&str; 14] = [
     "access_key",
     "accesskey",
@@ -18,7 +18,7 @@ const ENDS: [&str; 14] = [
     "token",
 ];
 
-/// Names of options, headers and parameters that hold secrets contain one of these (AOI-CLI §11).
+/// Substrings of names of options, headers and parameters that contain secrets (AOI-CLI §11).
 const PARTS: [&str; 13] = [
     "token",
     "secret",
@@ -35,7 +35,8 @@ const PARTS: [&str; 13] = [
     "header",
 ];
 
-/// Whether a field of this name holds a secret. `api_key_ref` names a slot, so it does not.
+/// Whether a field with this name contains a secret. `api_key_ref` does not, because it names a
+/// slot.
 pub fn is_secret_name(key: &str) -> bool {
     let key = key.as_bytes();
     ENDS.iter().any(|end| {
@@ -57,8 +58,8 @@ pub fn is_secret_name(key: &str) -> bool {
     })
 }
 
-/// Whether an option, header or parameter of this name may hold a secret: where a value is hidden
-/// to be safe, this asks for less than `is_secret_name`.
+/// Whether an option, header or parameter with this name may contain a secret. It matches more
+/// names than `is_secret_name`, for values that are hidden to be safe.
 pub fn may_name_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     PARTS.iter().any(|part| name.contains(part))
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_secrets_from_pointers_to_them() {
+    fn names_of_secrets_differ_from_names_of_references() {
         for secret in [
             "api_key",
             "API_KEY",

@@ -1,4 +1,4 @@
-//! Known values, found wherever they are in a text.
+//! Finds and replaces known values in text.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,29 +7,30 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use memchr::memmem;
 
-/// This many values are searched for one by one; more get an automaton.
+/// Maximum number of values that are searched one by one. More values use an automaton.
 const FEW: usize = 8;
 
-/// Texts that must not be shown.
+/// Values that must not be shown.
 #[derive(Clone, Default)]
 pub struct Values {
     all: BTreeSet<String>,
     /// Values added last.
     recent: Vec<String>,
-    /// All others, in groups that at least halve from one to the next: adding values one at a
-    /// time builds few automata again, and a text is searched by few of them.
+    /// All other values. Each group has at most half as many values as the one before it, so
+    /// adding values one at a time rebuilds few automata, and few of them search each text.
     groups: Vec<Group>,
 }
 
-/// Values with one automaton.
+/// Values that share one automaton.
 #[derive(Clone, Default)]
 struct Group {
     values: Vec<String>,
-    /// Made when it is first needed; `None` where there are more values than it takes.
+    /// Built on first use. `None` if the automaton cannot hold that many values.
     finder: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Values {
+    /// Adds a value. Empty and known values are ignored.
     pub fn add(&mut self, value: String) {
         if value.is_empty() || !self.all.insert(value.clone()) {
             return;
@@ -51,11 +52,12 @@ impl Values {
         });
     }
 
+    /// Whether no value was added.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The text with a mark in the place of each value; values that overlap share one.
+    /// Replaces each value in a text by `mark`. Values that overlap are replaced by one mark.
     pub fn replace<'t>(&self, text: &'t str, mark: &str) -> Cow<'t, str> {
         if self.is_empty() {
             return Cow::Borrowed(text);
@@ -74,7 +76,7 @@ impl Values {
         Cow::Owned(out)
     }
 
-    /// Where the values are, in order; those that overlap are one place.
+    /// Ranges of the values in a text, in order. Ranges that overlap are merged.
     fn places(&self, text: &str) -> Vec<(usize, usize)> {
         let mut found: Vec<(usize, usize)> = Vec::new();
         for group in &self.groups {
@@ -94,7 +96,7 @@ impl Values {
         found
     }
 
-    /// How many bytes at the end of a text may be the beginning of a value.
+    /// Number of bytes at the end of a text that can be the start of a value.
     pub fn unsettled(&self, text: &str) -> usize {
         let longest = self.all.iter().map(String::len).max().unwrap_or(0);
         let from = text.len().saturating_sub(longest.saturating_sub(1));
@@ -110,7 +112,7 @@ impl Values {
 impl Group {
     fn places(&self, text: &str, found: &mut Vec<(usize, usize)>) {
         let build = || {
-            // The smallest kind: every session has values of its own.
+            // Use the smallest kind of automaton, because every session has its own values.
             let kind = Some(AhoCorasickKind::ContiguousNFA);
             AhoCorasick::builder().kind(kind).build(&self.values).ok()
         };
@@ -128,7 +130,7 @@ impl Group {
     }
 }
 
-/// Every place of a value in a text, also where it overlaps itself.
+/// Finds every occurrence of a value in a text, including those that overlap.
 fn each_place(value: &str, text: &str, found: &mut Vec<(usize, usize)>) {
     let finder = memmem::Finder::new(value);
     let mut from = 0;
@@ -142,7 +144,7 @@ fn each_place(value: &str, text: &str, found: &mut Vec<(usize, usize)>) {
     }
 }
 
-/// Never the values themselves.
+/// Shows the number of values, never the values themselves.
 impl std::fmt::Debug for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Values({})", self.all.len())
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_gets_a_mark() {
+    fn each_value_is_replaced() {
         let known = values(&["one", "", "two", "one-and-more"]);
         assert_eq!(known.replace("one, two; onetwo", "#"), "#, #; ##");
         assert_eq!(known.replace("a one-and-more b", "#"), "a # b");
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_values_that_overlap() {
+    fn overlapping_values_are_replaced_completely() {
         let known = values(&["abcd", "cdefg", "bc"]);
         assert_eq!(known.replace("xabcdefgx", "#"), "x#x");
         assert_eq!(known.replace("bcabcdcdefg", "#"), "###");
@@ -187,7 +189,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Few values and many, found one by one and by the automaton: nothing of any is left.
+        /// No value remains in the text, with few values (searched one by one) and with many
+        /// values (searched by the automaton).
         #[test]
         fn no_value_is_left(all in proptest::collection::vec("[abé]{1,4}", 1..60), text in "[abé]{0,20}") {
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -197,7 +200,7 @@ mod tests {
             }
         }
 
-        /// Many values added one by one mask as few do.
+        /// The automaton and the search one by one produce the same text.
         #[test]
         fn the_automaton_finds_what_a_search_finds(all in proptest::collection::vec("[ab]{2,5}", 1..12), text in "[abc]{0,30}") {
             let few: Vec<&str> = all.iter().map(String::as_str).collect();

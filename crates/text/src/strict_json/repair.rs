@@ -1,13 +1,13 @@
-//! JSON as agents really write it: a program that cuts its text anywhere writes halves of
-//! surrogate pairs, which no Rust string can hold.
+//! Repairs JSON with lone surrogates, which agents write when they cut a text inside a surrogate
+//! pair. A Rust string cannot contain them.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 use serde::de::DeserializeOwned;
 
-/// Reads one line. Each half of a surrogate pair becomes a replacement character, and the rest
-/// of the line is not lost.
+/// Parses one line. Each lone surrogate becomes a replacement character, so that the rest of the
+/// line is kept.
 pub fn read_repaired<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(line).or_else(|error| match replace_lone_surrogates(line) {
         Cow::Borrowed(_) => Err(error),
@@ -15,7 +15,7 @@ pub fn read_repaired<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> 
     })
 }
 
-/// The line with lone surrogates replaced.
+/// Replaces lone surrogates in a line by U+FFFD.
 pub fn replace_lone_surrogates(line: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Cow::Borrowed(line);
     let mut at = 0;
@@ -38,7 +38,7 @@ pub fn replace_lone_surrogates(line: &[u8]) -> Cow<'_, [u8]> {
     out
 }
 
-/// The code unit of an escape `\uXXXX` that begins here.
+/// The code unit of the escape `\uXXXX` at offset `at`.
 pub(super) fn code_unit(line: &[u8], at: usize) -> Option<u16> {
     let hex = line.get(at..at.checked_add(6)?)?.strip_prefix(b"\\u")?;
     let hex = Some(hex).filter(|hex| hex.iter().all(u8::is_ascii_hexdigit))?;
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_pairs_do_not_lose_the_line() {
+    fn lone_surrogates_are_replaced() {
         assert_eq!(text(r#""a \ud83d b""#).as_deref(), Some("a \u{fffd} b"));
         assert_eq!(text(r#""\uDE00x""#).as_deref(), Some("\u{fffd}x"));
         assert_eq!(
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_are_not_touched() {
+    fn lines_without_lone_surrogates_are_unchanged() {
         for line in [
             r#""\ud83d\ude00 \u00e9 \n""#,
             r#"{"a": [1, "\\"]}"#,
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(line in proptest::collection::vec(any::<u8>(), 0..80), cut in r#"(\\u[dD][89a-fA-F][0-9a-f]{1,2}|\\|[a-z"]){0,12}"#) {
+        fn any_bytes_are_handled(line in proptest::collection::vec(any::<u8>(), 0..80), cut in r#"(\\u[dD][89a-fA-F][0-9a-f]{1,2}|\\|[a-z"]){0,12}"#) {
             replace_lone_surrogates(&line);
             replace_lone_surrogates(cut.as_bytes());
             let _ = read_repaired::<serde_json::Value>(cut.as_bytes());

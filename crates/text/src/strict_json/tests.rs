@@ -11,7 +11,7 @@ fn odd(text: &str) -> Vec<(String, Odd)> {
 }
 
 #[test]
-fn the_same_name_twice() {
+fn duplicate_names_are_reported() {
     let text = r#"{"a":[{"b~/":1,"c":2,"b~/":3}],"a":{"a":1}}"#;
     let wanted = [("/a/0/b~0~1", Odd::DuplicateKey), ("/a", Odd::DuplicateKey)];
     assert_eq!(odd(text), wanted.map(|(p, k)| (p.to_owned(), k)));
@@ -22,7 +22,7 @@ fn the_same_name_twice() {
 }
 
 #[test]
-fn half_a_pair() {
+fn lone_surrogates_are_reported() {
     for (text, value) in [
         (r#""\ud800""#, "\u{fffd}"),
         (r#""\udc00x""#, "\u{fffd}x"),
@@ -40,7 +40,7 @@ fn half_a_pair() {
 }
 
 #[test]
-fn deep_nesting_costs_nothing() {
+fn deep_nesting_is_parsed_without_recursion() {
     let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     assert_eq!(odd(&deep(DEEPEST)), []);
     assert_eq!(odd(&deep(DEEPEST + 1)).len(), 1);
@@ -58,7 +58,7 @@ fn deep_nesting_costs_nothing() {
 }
 
 #[test]
-fn large_integers() {
+fn large_integers_are_reported() {
     assert_eq!(
         odd("[9007199254740991,-9007199254740991,1e300,9e99,1.5]"),
         []
@@ -73,7 +73,7 @@ fn large_integers() {
 }
 
 #[test]
-fn what_is_no_json_is_told_with_its_place() {
+fn invalid_json_is_reported_with_its_place() {
     for (text, at) in [
         ("", 0),
         ("{", 1),
@@ -100,10 +100,10 @@ fn what_is_no_json_is_told_with_its_place() {
         let error = read(text.as_bytes()).expect_err(text);
         assert_eq!(error.at, at, "{text}: {error}");
     }
-    assert_eq!(read(b"\"\xff\"").expect_err("no UTF-8").at, 1);
+    assert_eq!(read(b"\"\xff\"").expect_err("invalid UTF-8").at, 1);
 }
 
-/// Any value.
+/// Generates any JSON value.
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -122,7 +122,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Texts that are nearly JSON, and often are.
+/// Generates texts that are nearly JSON, and often valid.
 fn nearly() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         "[\\[\\]{}:,\" ]",
@@ -145,7 +145,7 @@ fn agrees(text: &str) -> Result<(), TestCaseError> {
             prop_assert_eq!(theirs, ours.value);
         }
         (Ok(_), Err(error)) => prop_assert!(false, "{error}: {text}"),
-        // More is read here than there, and told.
+        // This parser accepts more than serde_json, and reports it.
         (Err(_), Ok(ours)) => prop_assert!(
             ours.oddities
                 .iter()
@@ -159,7 +159,7 @@ fn agrees(text: &str) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn every_value_is_read_as_serde_json_reads_it(value in values()) {
+    fn values_are_parsed_like_serde_json(value in values()) {
         agrees(&value.to_string())?;
         agrees(&format!("{value:#}"))?;
         let odd = read(value.to_string().as_bytes()).expect("JSON").oddities;
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn nearly_json_is_read_as_serde_json_reads_it(text in nearly()) {
+    fn nearly_valid_texts_are_parsed_like_serde_json(text in nearly()) {
         agrees(&text)?;
         agrees(&format!("[{text}]"))?;
         agrees(&format!("{{\"a\":{text}}}"))?;

@@ -1,6 +1,7 @@
 use super::*;
 
-/// A recording out of lines: `>` to the agent, `<` from it, `!` standard error, `#` the process.
+/// Builds a recording from lines that start with `>` (to the agent), `<` (from it), `!` (stderr)
+/// or `#` (process).
 pub fn recording(lines: &[&str]) -> Transcript {
     let mut transcript = Transcript::new();
     for (i, line) in lines.iter().enumerate() {
@@ -17,7 +18,7 @@ pub fn recording(lines: &[&str]) -> Transcript {
     transcript
 }
 
-/// Everything that is said until the client has to speak.
+/// Everything that the agent sends until the client must send something.
 fn said(player: &mut Player) -> (Vec<String>, Act) {
     let mut said = Vec::new();
     loop {
@@ -43,7 +44,7 @@ const TURN: &[&str] = &[
 ];
 
 #[test]
-fn a_client_with_other_ids_and_places_hears_its_own() {
+fn replies_use_the_ids_and_directories_of_the_client() {
     let recording = recording(TURN);
     let mut player = Player::new(&recording, recording.numbers());
     assert_eq!(said(&mut player), (vec![], Act::Listen));
@@ -74,7 +75,7 @@ fn a_client_with_other_ids_and_places_hears_its_own() {
 }
 
 #[test]
-fn what_is_not_recorded_is_refused_with_what_would_have_been_right() {
+fn unrecorded_requests_get_an_error_that_names_the_expected_one() {
     let recording = recording(TURN);
     let mut player = Player::new(&recording, recording.numbers());
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":7,"method":"session/list"}"#);
@@ -84,12 +85,12 @@ fn what_is_not_recorded_is_refused_with_what_would_have_been_right() {
     let complaint = heard.complaint.unwrap();
     assert!(complaint.contains("session/list"), "{complaint}");
     assert!(complaint.contains("initialize (line 3)"), "{complaint}");
-    // Recorded, but not before what leads there.
+    // The request is recorded, but only after others that are missing.
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":8,"method":"session/prompt"}"#);
     assert_eq!(heard.reply.unwrap()["error"]["code"], -32600);
     let heard = player.hear(b"{");
     assert_eq!(heard.reply.unwrap()["error"]["code"], -32700);
-    // The conversation is where it was.
+    // The position in the recording has not changed.
     let heard = player.hear(br#"{"jsonrpc":"2.0","id":9,"method":"initialize"}"#);
     assert_eq!(heard, Heard::default());
     assert_eq!(said(&mut player).0.len(), 1);
@@ -98,7 +99,7 @@ fn what_is_not_recorded_is_refused_with_what_would_have_been_right() {
 }
 
 #[test]
-fn an_answer_of_the_other_kind_is_told() {
+fn an_error_instead_of_a_result_is_reported() {
     let recording = recording(TURN);
     let mut player = Player::new(&recording, 7..=10);
     player.hear(br#"{"jsonrpc":"2.0","id":2,"method":"session/prompt"}"#);
@@ -110,7 +111,7 @@ fn an_answer_of_the_other_kind_is_told() {
 }
 
 #[test]
-fn a_notification_that_does_not_come_is_passed_over() {
+fn a_missing_notification_is_reported_and_skipped() {
     let recording = recording(&[
         r#">{"jsonrpc":"2.0","method":"note"}"#,
         r#"<{"jsonrpc":"2.0","method":"heard"}"#,
@@ -124,7 +125,7 @@ fn a_notification_that_does_not_come_is_passed_over() {
 }
 
 #[test]
-fn a_recorded_crash_is_a_crash_and_standard_error_comes_back() {
+fn recorded_stderr_and_crashes_are_replayed() {
     let recording = recording(&[
         r#">{"jsonrpc":"2.0","id":1,"method":"ask"}"#,
         "!panic",

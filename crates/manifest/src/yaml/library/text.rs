@@ -1,4 +1,4 @@
-//! Looking into the source where the library's places are not those that we want.
+//! Searches in the source, to correct the places that the library reports.
 //! Offsets count from the start of the source.
 
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ impl<'s> Text<'s> {
         self.bytes().get(at).copied()
     }
 
-    /// First byte of a range that `wanted` picks, comments left out.
+    /// Offset of the first byte in a range that `wanted` accepts. Comments are skipped.
     fn find(self, from: usize, to: usize, wanted: impl Fn(usize, u8) -> bool) -> Option<usize> {
         let mut comment = false;
         for (i, byte) in self.bytes().get(from..to)?.iter().enumerate() {
@@ -38,7 +38,7 @@ impl<'s> Text<'s> {
         before.is_none_or(|b| b.is_ascii_whitespace())
     }
 
-    /// The first dash of a list item up to `last`.
+    /// Offset of the first dash of a list item between `from` and `last`.
     pub fn dash(self, from: usize, last: usize) -> Option<usize> {
         let to = (last + 1).min(self.source.len());
         self.find(from, to, |at, byte| {
@@ -48,14 +48,14 @@ impl<'s> Text<'s> {
         })
     }
 
-    /// Whether the start of a collection, with its anchor and tag, opens a flow collection;
-    /// that of a block collection ends before its first member.
+    /// Whether the start token of a collection, with its anchor and tag, opens a flow collection.
+    /// The token of a block collection ends before the first member.
     pub fn has_bracket(self, from: usize, to: usize) -> bool {
         let bracket = self.find(from, to, |_, byte| matches!(byte, b'[' | b'{'));
         bracket.is_some()
     }
 
-    /// Behind the bracket that closes a flow collection.
+    /// Offset after the bracket that closes a flow collection.
     pub fn closing_bracket(self, from: usize) -> usize {
         let found = self.find(from, self.source.len(), |_, byte| {
             matches!(byte, b']' | b'}')
@@ -63,7 +63,7 @@ impl<'s> Text<'s> {
         found.map_or(from, |at| at + 1)
     }
 
-    /// Behind the closing quote of a scalar that may start with an anchor or a tag.
+    /// Offset after the closing quote of a scalar, which may start with an anchor or a tag.
     pub fn quoted_end(self, start: usize, end: usize) -> Option<usize> {
         let open = self.find(start, end, |at, byte| {
             matches!(byte, b'"' | b'\'') && (at == start || self.blank_before(at))
@@ -82,7 +82,7 @@ impl<'s> Text<'s> {
         None
     }
 
-    /// Behind the colon of a key that ends at `end`.
+    /// Offset after the colon of a key that ends at `end`.
     pub fn behind_colon(self, end: usize) -> usize {
         let rest = self.source.get(end..).unwrap_or("");
         let gap = rest.len() - rest.trim_start().len();
@@ -92,13 +92,13 @@ impl<'s> Text<'s> {
         }
     }
 
-    /// The `|` or `>` of a block scalar whose text the library places at `start`.
+    /// Offset of the `|` or `>` of a block scalar. The library reports `start` for its text.
     pub fn block_header(self, from: usize, start: usize, indicator: u8) -> Option<usize> {
         self.find(from.min(start), start, |_, byte| byte == indicator)
     }
 
-    /// Whether the last line of a block scalar is the last of the source and has no break.
-    /// A last line of blanks belongs to the scalar if it is as deep as the scalar's text.
+    /// Whether the last line of a block scalar ends the source without a line break. A last line
+    /// of blanks belongs to the scalar if it is indented at least as deep as the scalar's text.
     pub fn ends_unbroken(self, value: &str, header: usize, end: usize) -> bool {
         let spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
         let has_text = |line: &&str| spaces(line) < line.len();
@@ -112,16 +112,17 @@ impl<'s> Text<'s> {
         let Some(last) = lines.clone().skip(1).last() else {
             return false;
         };
-        // What the first line with text has lost on its way into the value is the indentation.
+        // The indentation is the number of spaces that the first line with text has in the source
+        // but not in the value.
         match (lines.skip(1).find(has_text), value.lines().find(has_text)) {
             (Some(written), Some(read)) => spaces(last) + spaces(read) >= spaces(written),
-            // Only blanks: as many breaks as there are, but for that of the header.
+            // The text is only blanks. Compare the number of line breaks, except the header's.
             _ => value.matches('\n').count() >= written.matches('\n').count(),
         }
     }
 
-    /// First `[` or `{` that stays open, or that is closed by the other kind: where a reader has
-    /// to look when the parser only complains at the end of the file.
+    /// Offset of the first `[` or `{` that is never closed, or is closed by the wrong bracket. The
+    /// parser often reports such an error only at the end of the file.
     pub fn unclosed_bracket(self) -> Option<usize> {
         let mut open: Vec<(usize, u8)> = Vec::new();
         let mut quote = None;
@@ -132,7 +133,7 @@ impl<'s> Text<'s> {
                 (None, b'\n') => comment = false,
                 (None, _) if comment => {}
                 (None, b'#') if matches!(previous, b' ' | b'\t' | b'\n') => comment = true,
-                // A backslash hides a quote in double quotes only.
+                // A backslash escapes a quote only in double quotes.
                 (Some(q), b) if b == q && (previous != b'\\' || q == b'\'') => quote = None,
                 (Some(_), b'\n') if open.is_empty() => quote = None,
                 (Some(_), _) => {}
@@ -157,9 +158,10 @@ impl<'s> Text<'s> {
     }
 }
 
-/// The library counts characters; we count bytes.
+/// Converts the library's character offsets to byte offsets.
 pub struct ByteOffsets {
-    /// Characters before each non-ASCII character's end, with the surplus of bytes so far.
+    /// For each non-ASCII character, the number of characters up to its end, and the number of
+    /// bytes so far that exceeds it.
     shifts: Vec<(u32, u32)>,
     len: usize,
 }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bracket_to_mend_is_found() {
+    fn the_unclosed_bracket_is_found() {
         assert_eq!(unclosed_bracket("a: [1, 2]\nb: {}\n"), None);
         assert_eq!(unclosed_bracket("a: [1, 2\nb: {}\n"), Some(3));
         assert_eq!(unclosed_bracket("a: {b: [1, 2}\n"), Some(7));

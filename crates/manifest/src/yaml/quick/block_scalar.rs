@@ -1,4 +1,4 @@
-//! Text behind `|` and `>`.
+//! Block scalars: the text after `|` and `>`.
 
 use memchr::memchr;
 use smol_str::SmolStr;
@@ -7,7 +7,8 @@ use super::Reader;
 use crate::tree::{Node, Style, Value};
 
 impl Reader<'_> {
-    /// `|` or `>` with at most a chomping sign; ends at the next line that is not deeper.
+    /// Reads `|` or `>`, with at most a chomping indicator. The text ends before the next line
+    /// that is not indented deeper.
     pub(super) fn block_scalar(&mut self, indent: usize) -> Option<Node> {
         let header = self.at;
         let folded = self.peek() == Some(b'>');
@@ -40,11 +41,12 @@ impl Reader<'_> {
                 at += 1;
             }
             if at == stop {
-                // A blank line wider than the text is text for `|`: the library's.
+                // A blank line with more spaces than the indentation contains text. Leave it to
+                // the library.
                 if column.is_none_or(|c| at - line > c) && at > line {
                     return None;
                 }
-                // Blanks that end the file are the library's.
+                // Leave blanks at the end of the file to the library.
                 if end.is_none() && at > line {
                     return None;
                 }
@@ -63,7 +65,7 @@ impl Reader<'_> {
                 }
                 break;
             }
-            // More deeply indented lines fold by other rules.
+            // More indented lines are folded by other rules.
             if folded && depth > column {
                 return None;
             }
@@ -84,7 +86,7 @@ impl Reader<'_> {
             match end {
                 Some(end) => line = end + 1,
                 None => {
-                    // The last line has no break of its own.
+                    // The last line has no line break.
                     line = stop;
                     break;
                 }
@@ -93,11 +95,11 @@ impl Reader<'_> {
         if text_end == header {
             return None;
         }
-        // Text that keeps its blank lines is the library's.
+        // Leave text that keeps its trailing blank lines to the library.
         if keep == Some(b'+') {
             return None;
         }
-        // A last line that ends with the file has no break to keep.
+        // A last line without a line break at the end of the file has none to keep.
         if keep.is_none() && text_end < self.bytes.len() {
             value.push('\n');
         }

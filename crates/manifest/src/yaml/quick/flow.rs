@@ -9,7 +9,7 @@ use crate::yaml::MAX_DEPTH;
 use crate::yaml::keys::Keys;
 
 impl Reader<'_> {
-    /// Blanks, line breaks and comments between the tokens of a flow collection.
+    /// Skips blanks, line breaks and comments between the tokens of a flow collection.
     fn flow_gap(&mut self, indent: usize) -> Option<()> {
         loop {
             match self.peek()? {
@@ -17,7 +17,7 @@ impl Reader<'_> {
                 b'\n' => {
                     let line = self.at + 1;
                     self.next_line_from(line)?;
-                    // Lines of a flow collection stand deeper than the block around it.
+                    // The lines of a flow collection must be indented deeper than its block.
                     if self.indent? <= indent {
                         return None;
                     }
@@ -159,7 +159,7 @@ impl Reader<'_> {
             return None;
         }
         self.at = start + text.len();
-        // A space before the colon of a key: the library's.
+        // Leave a space before the colon of a key to the library.
         if self.byte(at) == Some(b':') && self.at != at {
             return None;
         }

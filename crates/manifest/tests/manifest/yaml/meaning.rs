@@ -1,4 +1,4 @@
-//! What YAML means beyond plain text: anchors, merges, tags, and the limits.
+//! YAML features beyond plain values: anchors, merge keys, tags, and the limits.
 
 use agentproto_manifest::yaml::{MAX_DEPTH, MAX_NODES, parse, parse_quick, parse_with_library};
 use agentproto_manifest::{OddityKind, ProblemKind, to_json};
@@ -50,13 +50,13 @@ fn aliases_are_copies() {
 }
 
 #[test]
-fn own_keys_override_merged_ones_wherever_they_stand() {
+fn own_keys_override_merged_keys_before_and_after_the_merge() {
     let base = "base: &b {x: 1, y: 2}\n";
     for own in ["own: {<<: *b, x: 9}", "own: {x: 9, <<: *b}"] {
         let found = value(&format!("{base}{own}\n"));
         assert_eq!(found["own"], json!({"x": 9, "y": 2}), "{own}");
     }
-    // Of several sources the first wins; a list says the same as merging one by one.
+    // The first of several sources wins. Merging a list is the same as merging one by one.
     let two = "a: &a {x: 1}\nb: &b {x: 2, z: 3}\n";
     for own in ["own: {<<: [*a, *b]}", "own:\n  <<: *a\n  <<: *b"] {
         let found = value(&format!("{two}{own}\n"));
@@ -71,7 +71,7 @@ fn own_keys_override_merged_ones_wherever_they_stand() {
         keys(&format!("{base}own:\n  a: 0\n  <<: *b\n  x: 9\n")),
         ["a", "y", "x"]
     );
-    // A key that the mapping itself has twice is still a mistake.
+    // A duplicate key of the mapping itself is still an error.
     let twice = format!("{base}own:\n  <<: *b\n  x: 9\n  x: 8\n");
     assert_eq!(problems(&twice), [ProblemKind::DuplicateKey]);
 }
@@ -120,7 +120,7 @@ fn folding_and_escapes() {
 }
 
 #[test]
-fn a_block_scalar_that_ends_the_file_gets_no_break_of_its_own() {
+fn no_line_break_is_added_to_a_block_scalar_at_the_end_of_the_file() {
     let headers = [
         "|", "|-", "|+", ">", ">-", ">+", "|1", "|2-", "|+1", ">2", "| # c",
     ];
@@ -134,7 +134,7 @@ fn a_block_scalar_that_ends_the_file_gets_no_break_of_its_own() {
         "  b\n# comment",
         "  b\n",
         "  b\n\n",
-        // Blanks that end the file: less than the text has, as many, and more.
+        // Blanks at the end of the file: less than the indentation, equal to it, and more.
         "  b\n ",
         "  b\n  ",
         "  b\n   ",
@@ -169,7 +169,7 @@ fn a_block_scalar_that_ends_the_file_gets_no_break_of_its_own() {
             }
         }
     }
-    // The plain cases are the quick reader's.
+    // The quick reader supports the plain cases.
     assert!(quick >= 50, "{quick}");
     let found = parse_quick("a: |\n  b", 0).and_then(|parsed| parsed.root);
     assert_eq!(found.map(|root| to_json(&root)), Some(json!({"a": "b"})));
@@ -177,7 +177,7 @@ fn a_block_scalar_that_ends_the_file_gets_no_break_of_its_own() {
 
 #[test]
 fn nesting_up_to_the_limit() {
-    // The mapping of the root is a level, too.
+    // The root mapping counts as one level.
     let flow = |levels: usize| format!("a: {}1{}\n", "[".repeat(levels), "]".repeat(levels));
     let block = |levels: usize| -> String {
         let lines = (0..levels).map(|i| format!("{}a:\n", " ".repeat(i)));
@@ -204,7 +204,7 @@ fn nesting_up_to_the_limit() {
 }
 
 #[test]
-fn aliases_do_not_get_around_the_depth() {
+fn aliases_count_toward_the_depth_limit() {
     let half = MAX_DEPTH / 2;
     let nest = |inner: &str| format!("{}{inner}{}", "[".repeat(half), "]".repeat(half));
     let fits = format!("a: &a {}\nb: [*a]\n", nest("1"));
@@ -215,7 +215,7 @@ fn aliases_do_not_get_around_the_depth() {
 
 #[test]
 fn nodes_up_to_the_limit() {
-    // The root, a key and the list are nodes; a pair is two.
+    // The root, a key and the list are one node each; a pair is two.
     let list = |items: usize| format!("a: [{}]\n", vec!["1"; items].join(","));
     let lines = |items: usize| format!("a:\n{}", "- 1\n".repeat(items));
     let pairs = |n: usize| (0..n).map(|i| format!("k{i}: 1\n")).collect::<String>();
@@ -239,14 +239,14 @@ fn nodes_up_to_the_limit() {
 
 #[test]
 fn a_small_file_cannot_become_a_large_tree() {
-    // Each line holds ten of the line before.
+    // Each line contains the line before ten times.
     let mut laughs = "l0: &l0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
     for i in 1..12 {
         let ten = vec![format!("*l{}", i - 1); 10].join(", ");
         laughs += &format!("l{i}: &l{i} [{ten}]\n");
     }
     assert_eq!(problems(&laughs), [ProblemKind::TooManyNodes]);
-    // Each anchor holds all that stand inside of it.
+    // Each anchor contains all anchors inside it.
     let levels = MAX_DEPTH - 2;
     let open: String = (0..levels).map(|i| format!("&a{i} [")).collect();
     let nested = format!("a: {open}{}{}\n", "1,".repeat(50_000), "]".repeat(levels));
@@ -254,7 +254,7 @@ fn a_small_file_cannot_become_a_large_tree() {
 }
 
 #[test]
-fn wide_mappings_keep_their_duplicates_apart() {
+fn duplicate_keys_are_found_in_large_mappings() {
     let keys: String = (0..100).map(|i| format!("k{i}: {i}\n")).collect();
     assert_eq!(problems(&keys), []);
     let twice = format!("{keys}k99: 1\nk0: 2\n");
@@ -305,7 +305,7 @@ fn keys_of_every_kind() {
 }
 
 #[test]
-fn a_tab_between_brackets_is_a_blank() {
+fn a_tab_between_brackets_is_allowed() {
     for source in [
         "a: {\n \tb: 1}\n",
         "a: &x {\n \tb: 1}\n",

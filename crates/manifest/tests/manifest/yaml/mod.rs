@@ -1,4 +1,4 @@
-//! The two YAML readers against each other, and against serde_yaml as an independent oracle.
+//! Compares the two YAML readers with each other, and with serde_yaml as an independent oracle.
 
 mod meaning;
 mod spans;
@@ -7,7 +7,8 @@ use agentproto_manifest::yaml::{parse, parse_quick, parse_with_library};
 use agentproto_manifest::{Node, Value, to_json};
 use proptest::prelude::*;
 
-/// Where the quick reader speaks, it says what the library says: tree, spans, oddities.
+/// Asserts that the quick reader, if it accepts the text, returns the same tree, spans and
+/// oddities as the library.
 fn agree(source: &str) {
     if let Some(quick) = parse_quick(source, 7) {
         let full = parse_with_library(source, 7);
@@ -15,7 +16,7 @@ fn agree(source: &str) {
     }
 }
 
-/// Every span lies on character boundaries inside the text, and children inside parents.
+/// Asserts that every span is on character boundaries inside the text, and inside its parent.
 fn spans_are_sound(node: &Node, source: &str) {
     let range = node.span.range();
     assert!(
@@ -135,7 +136,7 @@ fn fragments() -> impl Strategy<Value = String> {
     })
 }
 
-/// A readable tree, rendered in mixed styles, so that most of it is inside the quick subset.
+/// A valid document in mixed styles, most of which the quick reader supports.
 fn document() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
         "[a-z][a-z0-9-]{0,30}",
@@ -225,7 +226,7 @@ proptest! {
         prop_assume!(ours.problems.is_empty());
         let theirs: serde_yaml::Value = match serde_yaml::from_str(&source) {
             Ok(value) => value,
-            Err(error) => panic!("serde_yaml refuses what we read: {error}\n{source}"),
+            Err(error) => panic!("serde_yaml rejects what we accept: {error}\n{source}"),
         };
         let theirs = serde_json::to_value(theirs).expect("string keys only");
         let ours = to_json(&ours.root.expect("no problems, so a root"));
@@ -234,7 +235,7 @@ proptest! {
 }
 
 #[test]
-fn most_of_a_realistic_document_is_read_quickly() {
+fn realistic_documents_do_not_need_the_library() {
     for bundle in [
         "forge/CLI.md",
         "harbor/AGENT-CLI.md",

@@ -1,9 +1,9 @@
-//! Where keys and values stand, style by style: each span is shown as the text it covers.
+//! Spans of keys and values in every style. Each span is shown as the text that it covers.
 
 use agentproto_manifest::yaml::{Parsed, parse_quick, parse_with_library};
 use agentproto_manifest::{Document, Entry, Node, Style, Value};
 
-/// One line per node: pointer, style, key and value as they are written.
+/// Lists one line per node: pointer, style, and the key and value as written.
 fn listing(source: &str, parsed: &Parsed) -> Vec<String> {
     assert_eq!(parsed.problems, [], "{source:?}");
     let mut out = Vec::new();
@@ -44,7 +44,8 @@ fn walk(source: &str, node: &Node, entry: Option<&Entry>, at: String, out: &mut 
     }
 }
 
-/// The listing below the root, in both readers where the quick one takes the text.
+/// Checks the listing below the root. `quick` says whether the quick reader accepts the text, and
+/// then both readers are compared.
 fn check(source: &str, quick: bool, wanted: &[&str]) {
     let full = listing(source, &parse_with_library(source, 0));
     assert_eq!(full[1..], *wanted, "{source:?}");
@@ -171,7 +172,7 @@ fn block_scalars_with_every_indicator() {
 }
 
 #[test]
-fn block_scalars_at_odd_places() {
+fn block_scalars_in_unusual_places() {
     check("a: |\n  x\n", QUICK, &[r#"/a Literal "a" "|\n  x""#]);
     check(
         "a: |\n  x\n\nb: c\n",
@@ -310,7 +311,7 @@ fn flow_collections() {
     );
 }
 
-/// Line ends that the quick reader leaves to the library.
+/// Line breaks that the quick reader leaves to the library.
 #[test]
 fn flow_collections_with_space_inside() {
     check(
@@ -420,7 +421,7 @@ fn anchors_and_tags_belong_to_their_value() {
 }
 
 #[test]
-fn comments_between_a_value_and_its_sign() {
+fn comments_between_a_value_and_its_indicator() {
     check(
         "a:\n- # c -\n- b\n",
         LIBRARY,
@@ -457,7 +458,7 @@ fn comments_between_a_value_and_its_sign() {
     );
 }
 
-/// In a file, spans count from its first byte, byte order mark and fences included.
+/// Spans count from the first byte of the file, including the byte order mark and the fence.
 #[test]
 fn spans_of_a_file() {
     for (mark, eol) in [
